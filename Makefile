@@ -179,7 +179,7 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
-	$(BIN)/python -m joulemap.tools.doubt
+	$(BIN)/python -m joulemap.tools.interval
 
 wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first answer would take seconds to make
 	rm -rf build/wheel src/joulemap/template

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.calibrate.doubt import Residual, fit_scales
+from joulemap.calibrate.error_fit import Residual, fit_scales
 from joulemap.calibrate.serving import fit_served
-from joulemap.catalog.doubt import load_doubt
-from joulemap.domain.doubt import DOUBTED, Doubt
+from joulemap.catalog.error_scale import load_doubt
+from joulemap.domain.error_scale import DOUBTED, Doubt
 from joulemap.domain.settings import Bounds
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.connection import writing
-from joulemap.tools.doubt import read_foreign, read_residuals, read_served
+from joulemap.tools.interval import read_foreign, read_residuals, read_served
 from joulemap.workspace import Workspace
 
 ROWS: Final = """

@@ -26,16 +26,16 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from energy import judge_energies
-from joulemap.calibrate.doubt import Residual, find_scale, fit_scales
+from joulemap.calibrate.error_fit import Residual, find_scale, fit_scales
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.doubt import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
+from joulemap.domain.error_scale import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.domain.settings import Bounds
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.tools.doubt import read_residuals, read_training
+from joulemap.tools.interval import read_residuals, read_training
 from joulemap.workspace import Workspace
 from rival import PEAK, predict_pass, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines

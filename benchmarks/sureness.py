@@ -13,12 +13,12 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.calibrate.doubt import ALIKE, Key, Residual, fit_scales
-from joulemap.catalog.doubt import load_compilers
-from joulemap.domain.doubt import MODEL, ErrorScale
+from joulemap.calibrate.error_fit import ALIKE, Key, Residual, fit_scales
+from joulemap.catalog.error_scale import load_compilers
+from joulemap.domain.error_scale import MODEL, ErrorScale
 from joulemap.domain.metric import METRIC
 from joulemap.system.record import frozen
-from joulemap.tools.doubt import read_residuals
+from joulemap.tools.interval import read_residuals
 from joulemap.uncertainty.covariance import compare_pairs, split_errors
 from joulemap.uncertainty.probability import Powers, probability_above
 from joulemap.uncertainty.scale import Subject, find_scale

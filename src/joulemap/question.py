@@ -106,7 +106,7 @@ class ModelQuestion(Question):
             if isinstance(model, str) or _are_names(model):
                 if called == "model" and not isinstance(model, str):
                     raise UsageError(f"{self.name} takes one model; compare_models, sweep and report take several")
-                from joulemap.plan.name import find_answer
+                from joulemap.plan.model_name import find_answer
 
                 chosen = find_answer(answer, model) if isinstance(model, str) else answer
                 return self._settle(chosen)(source, model, *rest, **keywords)

@@ -19,7 +19,7 @@ import yaml
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.diff import VERDICTS, DiffAnswer
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.cli.overview import list_commands
 from joulemap.plan import revision
 from joulemap.system.errors import ModelError

@@ -16,9 +16,9 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
-from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.answer.explain.pair import FEWER_UNITS, SLOWER_UNITS, name_cause
 from joulemap.answer.explain.table import SUM
 from joulemap.catalog.chip import load_class

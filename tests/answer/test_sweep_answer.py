@@ -17,7 +17,7 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.answer import BOUNDS, HEADINGS, SweepAnswer
+from joulemap.answer.sweep.sweep import BOUNDS, HEADINGS, SweepAnswer
 from joulemap.ask.fact import Change
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC

@@ -12,7 +12,7 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.utilization.answer import KEEPING, PAIRING_TABLE, REMEDY_TABLE, UtilizationAnswer
+from joulemap.answer.utilization.utilization import KEEPING, PAIRING_TABLE, REMEDY_TABLE, UtilizationAnswer
 from joulemap.answer.utilization.variant import rebatch
 from joulemap.ask.fact import Share
 from joulemap.present.cell import mark_projected

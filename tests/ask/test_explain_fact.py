@@ -12,7 +12,7 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.physics.record.configuration import Precision

@@ -75,8 +75,8 @@ LAYOUT = ("present.writer", "present.draw", "present.hypertext", "present.templa
 """Modules that write markup, wrap lines, read the syntax of templates and format numbers."""
 
 READING: dict[str, str] = {
-    "answer.answer.add_marks": "the mark of hardware before its name",
-    "answer.answer.fetch_tables": "type annotations of fields",
+    "answer.base.add_marks": "the mark of hardware before its name",
+    "answer.base.fetch_tables": "type annotations of fields",
     "answer.computed": "type annotations of fields",
     "answer.candidate.enclose_seller": "a price with its seller, one text of a query",
     "answer.check.check_runs": "arguments in the name of a model",

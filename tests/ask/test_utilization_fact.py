@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compare import assert_close
-from joulemap.answer.utilization.answer import UtilizationAnswer, rank_remedies
+from joulemap.answer.utilization.utilization import UtilizationAnswer, rank_remedies
 from joulemap.ask.fact import Choice, Limit, Share, Turn
 from joulemap.show.utilization import describe_use, list_reasons
 from joulemap.workspace import Workspace

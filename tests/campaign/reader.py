@@ -16,7 +16,7 @@ from typing import Final
 from campaign.trial import Outcome, Trial
 from joulemap.domain.settings import Settings
 from joulemap.domain.sound import check_workload
-from joulemap.plan.name import list_names
+from joulemap.plan.model_name import list_names
 from joulemap.plan.workload import find_model, find_workload_of
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import ContradictionError

@@ -12,12 +12,12 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.chip import list_architectures
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.measurement import check_served, check_single, find_boundary
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.doubt import OWN_LEVEL
+from joulemap.domain.error_scale import OWN_LEVEL
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import ExitCode
 from joulemap.uncertainty.scale import CLASS_LEVEL, Subject, find_least

@@ -16,7 +16,7 @@ from conftest import Run
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_offers
-from joulemap.domain.doubt import NORMAL
+from joulemap.domain.error_scale import NORMAL
 from joulemap.domain.offer import (
     ASSUMED_SPREAD,
     Offer,

@@ -9,10 +9,10 @@ import pytest
 
 from joulemap.answer.candidate import UNRANKED
 from joulemap.ask.fact import Caveat
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN, find_entry
-from joulemap.domain.doubt import SAME_SIZE, UNMEASURED
+from joulemap.domain.error_scale import SAME_SIZE, UNMEASURED
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace

@@ -16,7 +16,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.design import read_design, write_design
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.settings import Settings
@@ -37,8 +37,8 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
-from joulemap.wing.explore.design.doubt import half_widths
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
+from joulemap.wing.explore.design.interval import half_widths
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual

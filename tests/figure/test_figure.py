@@ -17,8 +17,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.answer import Answer
-from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.base import Answer
+from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
 from joulemap.cli.app import run

@@ -21,7 +21,7 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.physics.workload import columns_of
-from joulemap.plan.name import choose_batches
+from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input

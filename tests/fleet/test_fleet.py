@@ -26,7 +26,7 @@ from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.option import read_models
-from joulemap.wing.fleet.show.answer import list_reasons
+from joulemap.wing.fleet.show.fleet import list_reasons
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 

@@ -19,7 +19,7 @@ from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Share
 from joulemap.ask.rule import weigh
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source

@@ -17,9 +17,9 @@ import joulemap.wing.llm.prediction as plan
 from compare import assert_close
 from conftest import Run
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy
+from joulemap.domain.error_scale import FULL_GROUPS, Doubt, ServingScale, join_served_energy
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.generated.validate import PredictionScore

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from joulemap.ask.fact import Caveat
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.doubt import DOUBTED, UNMEASURED
+from joulemap.domain.error_scale import DOUBTED, UNMEASURED
 from joulemap.physics.bulk import Total, evaluate_all
 from joulemap.physics.record.compiler import HOST_OPERATIONS
 from joulemap.physics.record.workload import BATCHED, SPREAD, Operator

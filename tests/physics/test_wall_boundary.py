@@ -14,7 +14,7 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
 from joulemap.domain.catalogue import HardwareEntry
@@ -301,7 +301,7 @@ def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
 @pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
 @pytest.mark.wings
 def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
-    from joulemap.wing.explore.design.doubt import half_widths
+    from joulemap.wing.explore.design.interval import half_widths
 
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate(

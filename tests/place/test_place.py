@@ -20,7 +20,7 @@ from command import run_here
 from compare import assert_close
 from fallback_case import BATCH, WIDTH, stages
 from joulemap.ask.fact import Caveat, Choice
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.catalogue import find_entry
@@ -36,13 +36,13 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.uncertainty.probability import probability_better
-from joulemap.wing.place.answer.answer import PlaceAnswer
+from joulemap.wing.place.answer.place import PlaceAnswer
 from joulemap.wing.place.answer.row import list_devices, sum_assumed
 from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
-from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
+from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
 from joulemap.wing.place.box.member import Ways, find_ways
 from joulemap.wing.place.box.problem import Problem, build_problem
 from joulemap.wing.place.box.run import run_placement

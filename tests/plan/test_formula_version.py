@@ -98,7 +98,7 @@ NO_FORMULA = (
     ("domain/metric.py", "METRICS", "\nMETRICS = (*METRICS, METRICS[0])\n"),
     ("domain/settings.py", "class Settings", "\nclass MoreSettings(Settings):\n    carbon: bool = False\n"),
     ("domain/offer.py", "def ", "\nPRICE_PER_HOUR = 2.5\n"),
-    ("domain/doubt.py", "def ", "\nSERVED_HALF_WIDTH = 0.4\n"),
+    ("domain/error_scale.py", "def ", "\nSERVED_HALF_WIDTH = 0.4\n"),
     ("domain/dimension.py", "Dimension", "\nDIMENSIONS = ()\n"),
     ("wing/llm/prediction.py", "def ", "\nTOKENS_PER_STEP = 3\n"),
 )

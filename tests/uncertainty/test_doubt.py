@@ -18,17 +18,25 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.calibrate.doubt import (
+from joulemap.calibrate.error_fit import (
     WIDENED,
     Residual,
     find_scale,
     fit_scales,
     fit_shares,
 )
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.doubt import COMPILER_LEVEL, FULL_GROUPS, LOGISTIC, OWN_LEVEL, UNMEASURED, ErrorShare, find_peak
+from joulemap.domain.error_scale import (
+    COMPILER_LEVEL,
+    FULL_GROUPS,
+    LOGISTIC,
+    OWN_LEVEL,
+    UNMEASURED,
+    ErrorShare,
+    find_peak,
+)
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.quantity import BASES, Quantity

@@ -11,7 +11,7 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
-from joulemap.domain.doubt import (
+from joulemap.domain.error_scale import (
     FULL_GROUPS,
     LOGISTIC,
     MOST_SURE,

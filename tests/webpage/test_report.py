@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import Run
-from joulemap.answer.report.answer import FOLD, MODELS, OF_MODEL, PAGE_TITLE, ReportAnswer
 from joulemap.answer.report.chapter import ACCURACY, COMPARE_TITLE, ENERGY_TITLE, EXPLAIN_TITLE, SCORES
+from joulemap.answer.report.report import FOLD, MODELS, OF_MODEL, PAGE_TITLE, ReportAnswer
 from joulemap.ask.fact import Choice
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.figure.figure import Figure

@@ -21,7 +21,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import find_catalogue, known_hardware
-from joulemap.plan.name import ModelNames
+from joulemap.plan.model_name import ModelNames
 from joulemap.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
@@ -97,7 +97,7 @@ TOY = ToyNames()
 def test_a_wing_answers_about_its_own_models_alone(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     here = ToyNames.__module__
     toy = Wing(name="toy", answers={"compare": here}, parts={"models": f"{here}:TOY"})
-    monkeypatch.setattr("joulemap.plan.name.list_wings", lambda: (toy, *list_wings()))
+    monkeypatch.setattr("joulemap.plan.model_name.list_wings", lambda: (toy, *list_wings()))
     answers: list[object] = [workspace.compare("toy1", hardware="l4", baseline="t4"), workspace.compare(model="toy1")]
     assert answers == [("toy1", ("l4",), "t4"), ("toy1", (), "")]
     assert isinstance(workspace.compare("mobilenet_v2", hardware="l4"), CompareAnswer)

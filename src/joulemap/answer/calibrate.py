@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, add_marks
+from joulemap.answer.base import Answer, add_marks
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.ask.setting import find_few
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration

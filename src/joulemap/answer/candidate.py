@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.layout import shorten
 from joulemap.answer.run import repeat_boundary, show_limit
 from joulemap.ask.candidate import find_chip, list_first
@@ -21,7 +21,7 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
-from joulemap.plan.name import choose_batches, list_names
+from joulemap.plan.model_name import choose_batches, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import Number, show, show_bound

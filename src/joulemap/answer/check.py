@@ -16,7 +16,7 @@ from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.physics.record.weight import split_precision
-from joulemap.plan.name import list_parts
+from joulemap.plan.model_name import list_parts
 from joulemap.plan.selection import select_hardware
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template

@@ -6,7 +6,7 @@ from joulemap.catalog.digest import box_files, own_files, shipped_files
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import complete
-from joulemap.plan.name import list_names
+from joulemap.plan.model_name import list_names
 from joulemap.system.errors import CatalogueError
 
 

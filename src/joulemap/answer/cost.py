@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
+from joulemap.answer.base import Figures
 from joulemap.answer.candidate import (
     CONFIGURATIONS,
     LIMIT,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.base import RunAnswer, find_place
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
-from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
+from joulemap.answer.base import RunAnswer
+from joulemap.answer.explain.explain import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.explain.table import lay_terms
 from joulemap.answer.run import prove

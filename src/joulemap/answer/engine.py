@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.plan.name import list_names
+from joulemap.plan.model_name import list_names
 
 INFERENCES: Final = "inferences"
 """Plural noun for evaluations of a model, unless an extension has another noun."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, fetch_tables
+from joulemap.answer.base import RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.ask.fact import Facts

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer, fetch_tables
+from joulemap.answer.base import Answer, fetch_tables
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
 from joulemap.ask.setting import find_calibrations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import LONGEST_WINDOW_S, find_here
 from joulemap.domain.measurement import LARGEST_SPREAD

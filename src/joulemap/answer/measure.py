@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, add_marks
+from joulemap.answer.base import Answer, add_marks
 from joulemap.answer.layout import fill_cells, lay_lines
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.hardware_ref import HardwareRef

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
+from joulemap.answer.base import Answer, RunAnswer, fetch_tables
 from joulemap.answer.engine import describe_evaluation
 from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
@@ -21,7 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.physics.record.weight import label_precision
-from joulemap.plan.name import list_names
+from joulemap.plan.model_name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source

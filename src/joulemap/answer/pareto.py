@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.answer import Figures
+from joulemap.answer.base import Figures
 from joulemap.answer.candidate import (
     BATCH_NOTE,
     CandidateAnswer,

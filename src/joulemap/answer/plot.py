@@ -13,14 +13,14 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, MetricName
 from joulemap.domain.settings import Settings, SettingsKeywords, check_name
 from joulemap.figure.spec import FIGURES, FigureName
-from joulemap.plan.name import find_answer
+from joulemap.plan.model_name import find_answer
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
+    from joulemap.answer.base import Answer
     from joulemap.figure.figure import Figure
 
     Ask = Callable[..., Answer]
@@ -47,16 +47,16 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "tree": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "pareto": Asked("joulemap.answer.pareto", "pareto"),
     "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
-    "rooflines": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
+    "rooflines": Asked("joulemap.answer.utilization.utilization", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("joulemap.answer.part.edp", "edp", 1),
-    "sweep": Asked("joulemap.answer.sweep.answer", "sweep"),
-    "cap": Asked("joulemap.answer.sweep.answer", "sweep"),
-    "waterfall": Asked("joulemap.answer.explain.answer", "explain", 2, metrics=PART_METRICS),
+    "sweep": Asked("joulemap.answer.sweep.sweep", "sweep"),
+    "cap": Asked("joulemap.answer.sweep.sweep", "sweep"),
+    "waterfall": Asked("joulemap.answer.explain.explain", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("joulemap.answer.constant.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
     "flip": Asked("joulemap.answer.constant.flip", "flip", 2, metrics=VARIED_METRICS),
     "cost": Asked("joulemap.answer.cost", "cost"),
-    "utilization": Asked("joulemap.answer.utilization.answer", "utilization", keywords={"has_advice": False}),
+    "utilization": Asked("joulemap.answer.utilization.utilization", "utilization", keywords={"has_advice": False}),
 }
 """Figure -> question that draws it; optional extensions add further figures."""
 
@@ -87,7 +87,7 @@ def plot(
     tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
     a wrong number of chips, UnsupportedError if there is nothing to draw.
     """
-    from joulemap.answer.name import list_hardware
+    from joulemap.answer.subject import list_hardware
 
     check_name("figure", figure, FIGURES)
     named = (settings or SETTINGS).with_keywords(keywords).hardware

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from joulemap.ask.fact import Caveat, Choice
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 
 MOST_ENTRIES: Final = 10

@@ -10,7 +10,7 @@ import attrs
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.doubt import TIE_RATIO, TOLD_APART
+from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.generated.explain import (

@@ -9,7 +9,7 @@ from typing import Final
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.pareto import ParetoPoint

@@ -4,7 +4,7 @@ Let q be the 80 % quantile of absolute errors ln(measured / predicted) of a grou
 or those of an engine on these boards. Each model on each chip of each source has equal weight, because such rows have
 correlated errors. A coarse group's quantile is the error of an engine without measurements. A few uploads from
 overloaded computers hardly change it, unlike a root mean square. Each quantile is shrunk towards its parent group, as
-for single runs (`calibrate.doubt`):
+for single runs (`calibrate.error_fit`):
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
@@ -25,8 +25,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.calibrate.doubt import Key, find_quantile
-from joulemap.domain.doubt import (
+from joulemap.calibrate.error_fit import Key, find_quantile
+from joulemap.domain.error_scale import (
     FULL_GROUPS,
     SERVED_POWER,
     SERVED_TIME,

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.doubt import FULL_GROUPS, NORMAL
+from joulemap.domain.error_scale import FULL_GROUPS, NORMAL
 from joulemap.domain.settings import WAY_OF
 from joulemap.physics.record.quantity import BASES, Quantity, least_sure
 from joulemap.physics.record.spread import BASIS_SPREAD

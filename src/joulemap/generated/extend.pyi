@@ -10,7 +10,7 @@ from joulemap.cli.value import read_as as read_as, read_quantity as read_quantit
 from joulemap.domain.dimension import Dimension as Dimension
 from joulemap.domain.field import ABOVE_0 as ABOVE_0
 from joulemap.plan.kind import HardwareKind as HardwareKind
-from joulemap.plan.name import ModelNames as ModelNames
+from joulemap.plan.model_name import ModelNames as ModelNames
 from joulemap.plan.source import Source as Source
 from joulemap.show.word import Words as Words
 from joulemap.system.record import frozen as frozen

@@ -22,7 +22,7 @@ from joulemap.answer.cost import CostAnswer
 from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
-from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.answer.fusion import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
@@ -36,10 +36,10 @@ from joulemap.answer.part.edp import EdpAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
-from joulemap.answer.report.answer import ReportAnswer
+from joulemap.answer.report.report import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
-from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.answer.sweep.sweep import SweepAnswer
+from joulemap.answer.utilization.utilization import UtilizationAnswer
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -76,7 +76,7 @@ from joulemap.question import ExampleInputs
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
-from joulemap.wing.explore.answer.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.wing.explore.answer.explore import NO_VALUES, OBJECTIVES, ExploreAnswer
 from joulemap.wing.explore.answer.regret import RegretAnswer
 from joulemap.wing.explore.design.question import NO_SHARES
 from joulemap.wing.explore.shards import LakeAnswer
@@ -92,13 +92,13 @@ from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
+from joulemap.wing.place.answer.place import PLACED, PlaceAnswer
 from joulemap.wing.place.listing import BoxAnswer, ListedBox
 from joulemap.wing.place.record import Goal
-from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
 from joulemap.wing.train.answer.published import PublishedRate
+from joulemap.wing.train.answer.train import TRAINING, TrainAnswer
 from joulemap.wing.train.setting import Training
-from joulemap.wing.verify.answer.answer import VerifyAnswer
+from joulemap.wing.verify.answer.verify import VerifyAnswer
 from joulemap.wing.verify.watch import WATCHED, Watch
 
 class Questions:

@@ -14,7 +14,7 @@ from joulemap.catalog.digest import catalogue_digest, is_hardware_path, own_file
 from joulemap.domain.architecture import find_class, find_whole_class
 from joulemap.domain.catalogue import HardwareEntry, find_alike
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.plan.name import list_names
+from joulemap.plan.model_name import list_names
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
@@ -230,7 +230,7 @@ def _store_defaults(connection: Connection) -> None:
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the current catalogue in the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
-    from joulemap.catalog.doubt import load_doubt
+    from joulemap.catalog.error_scale import load_doubt
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles

@@ -15,7 +15,7 @@ from joulemap.physics.record.weight import pair_precisions
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import Changed, find_changes, split_changes
 from joulemap.plan.model import Model
-from joulemap.plan.name import list_names, modify_target
+from joulemap.plan.model_name import list_names, modify_target
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AtMatmulPrecision, Target
 from joulemap.plan.version import formula_version

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import wraps
 from typing import Any, Final, ParamSpec
 
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.table import Column
 from joulemap.system.name import PROJECTED

@@ -12,7 +12,7 @@ from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.present.category import name_category
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Refusal, Subject
-from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template
-from joulemap.show.name import drop_settings, join_names, name_all, name_run
+from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
 from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25

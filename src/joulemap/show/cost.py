@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Turn
-from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.present.cell import show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_TIED, NOT_SOLD
-from joulemap.show.name import join_names, name_all, name_run
 from joulemap.show.recommend import show_life
+from joulemap.show.run_name import join_names, name_all, name_run
 
 CHEAPEST: Final = Template(
     "{name} is cheapest{way} at {cost} per million {unit}[, {ratio:x} less than {rival}][, within 0.5 % of {equal}]"

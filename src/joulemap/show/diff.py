@@ -10,7 +10,7 @@ from joulemap.present.cell import show_plain, show_share, show_signed, show_span
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.name import join_names, name_all
+from joulemap.show.run_name import join_names, name_all
 
 LEAST_SHARED: Final = 0.01
 """Minimum share of the energy in kernels of both versions; below it, the text says that errors do not cancel."""

@@ -9,7 +9,7 @@ from joulemap.ask.fact import Change, Choice, Entry, Facts, Share
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 ALONE: Final = Template("{name} has an energy x delay of {edp}[; {share:%} of it in {count} of {total} subgraphs]")
 BESIDE: Final = Template("{head}; {share:%} of that on {name} in {count} of {total} subgraphs")

@@ -12,7 +12,7 @@ from joulemap.present.cell import show_ends, show_plain, show_quantity, show_sha
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"

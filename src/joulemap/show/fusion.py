@@ -10,7 +10,7 @@ from joulemap.present.cell import show_ends, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 LEAST_SHARE: Final = 5e-4
 """Share that rounds to 0.0 %, which no sentence states."""

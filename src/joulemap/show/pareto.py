@@ -9,7 +9,7 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.present.cell import show
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 
 FRONT: Final = Template("{count} configurations are on the front, from {first} to {last}.")
 END: Final = Template("{name} ({x}, {y})")

@@ -11,7 +11,7 @@ from joulemap.present.cell import show_ends, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
 TREE_ACTION: Final = Template("{action} {share:%}")

@@ -32,7 +32,7 @@ from joulemap.show.choice import (
     name_metric,
     show_value,
 )
-from joulemap.show.name import drop_settings, name_run
+from joulemap.show.run_name import drop_settings, name_run
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0

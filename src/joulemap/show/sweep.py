@@ -13,7 +13,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import format_value
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 
 ALONE: Final = Template(
     "{name} uses {energy_per_inference} per inference (batch {energy_batch}) and reaches {throughput} (batch "

@@ -11,7 +11,7 @@ from joulemap.present.cell import show_odds, show_quantity, show_span
 from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WORDS, describe_choice, name_metric
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 
 DIGITS: Final = 3
 """Significant digits of constants."""

@@ -12,8 +12,8 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
 from joulemap.show.explain import RANGE
-from joulemap.show.name import name_run
 from joulemap.show.part import BOUND, RANGES_ARE
+from joulemap.show.run_name import name_run
 from joulemap.system.name import PROJECTED
 
 USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")

@@ -17,7 +17,7 @@ from joulemap.show.choice import (
     describe_choice,
     name_metric,
 )
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 
 TRAFFIC: Final = "off-chip traffic"
 """Name of the metric `memory` of a part."""

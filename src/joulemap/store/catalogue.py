@@ -17,7 +17,7 @@ from joulemap.store.total import renew_totals
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
-    from joulemap.domain.doubt import Doubt
+    from joulemap.domain.error_scale import Doubt
     from joulemap.domain.event import Event
     from joulemap.domain.offer import Offer
     from joulemap.domain.role import ActionRole

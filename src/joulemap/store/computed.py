@@ -222,7 +222,7 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
         facts = load_facts(connection, rows, names)
         if len(rows) > REMEMBERED_ROWS:
             return compute(rows, facts)
-        code = digest_code("uncertainty", "domain/doubt.py", "store/computed.py")
+        code = digest_code("uncertainty", "domain/error_scale.py", "store/computed.py")
         text = json.dumps([code, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = cache_folder() / "computed.json"
@@ -343,7 +343,7 @@ def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
 
 
 def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
-    from joulemap.domain.doubt import DOUBTED
+    from joulemap.domain.error_scale import DOUBTED
     from joulemap.store.interval import load_record
     from joulemap.uncertainty.scale import Subject, find_scale
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
-from joulemap.domain.doubt import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak, find_thin_bounds
+from joulemap.domain.error_scale import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak, find_thin_bounds
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity
 from joulemap.store.literal import execute

@@ -68,7 +68,7 @@ EXTEND: Final = {
     "joulemap.domain.dimension": ("Dimension",),
     "joulemap.domain.field": ("ABOVE_0",),
     "joulemap.plan.kind": ("HardwareKind",),
-    "joulemap.plan.name": ("ModelNames",),
+    "joulemap.plan.model_name": ("ModelNames",),
     "joulemap.plan.source": ("Source",),
     "joulemap.show.word": ("Words",),
     "joulemap.system.record": ("frozen",),

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import OWN, THIN_SOURCE
+from joulemap.domain.error_scale import OWN, THIN_SOURCE
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats, Powers
 

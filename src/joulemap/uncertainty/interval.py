@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS, MOVING, OWN_LEVEL
+from joulemap.domain.error_scale import FULL_GROUPS, MOVING, OWN_LEVEL
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats
 from joulemap.uncertainty.scale import CLASS_LEVEL

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.domain.doubt import LOGISTIC, MOST_SURE, TOLD_APART
+from joulemap.domain.error_scale import LOGISTIC, MOST_SURE, TOLD_APART
 from joulemap.domain.metric import Metric
 from joulemap.system.record import frozen
 

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import LOGISTIC, TOLD_APART
+from joulemap.domain.error_scale import LOGISTIC, TOLD_APART
 from joulemap.system.record import frozen
 from joulemap.uncertainty.covariance import SHARE_UNIT, ErrorColumns, Integers, compare_pairs
 from joulemap.uncertainty.probability import Floats, Powers, probability_above

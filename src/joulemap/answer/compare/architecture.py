@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, fetch_tables
+from joulemap.answer.base import RunAnswer, fetch_tables
 from joulemap.answer.run import prove
 from joulemap.ask.architecture import ENERGY, PARTS, find_facts, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Facts

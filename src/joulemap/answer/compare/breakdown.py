@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
+from joulemap.answer.base import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import lay_beside
 from joulemap.answer.run import prove
 from joulemap.ask.fact import Facts

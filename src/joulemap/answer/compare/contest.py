@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice, Facts, Win

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Drawings, RunAnswer
+from joulemap.answer.base import Drawings, RunAnswer
 from joulemap.answer.compare.contest import WINNER, drop_winner, lay_across
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Entry, Facts

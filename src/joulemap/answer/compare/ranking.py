@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Drawings, RunAnswer
+from joulemap.answer.base import Drawings, RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity

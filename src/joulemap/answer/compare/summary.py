@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
+from joulemap.answer.base import Figures, RunAnswer, drop_options, find_place
 from joulemap.answer.run import title_runs
 from joulemap.ask.compare import find_facts
 from joulemap.ask.fact import Facts

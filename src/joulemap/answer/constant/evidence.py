@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.constant.answer import (
+from joulemap.answer.constant.variation import (
     DIGITS,
     ConstantAnswer,
     Varied,
@@ -19,7 +19,7 @@ from joulemap.answer.constant.answer import (
 from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.doubt import MOVING, SCALED, find_thinness
+from joulemap.domain.error_scale import MOVING, SCALED, find_thinness
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
+from joulemap.answer.base import Figures
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.constant.answer import DIGITS, SHOWN, STEP_TRY, ConstantAnswer, holding_variations, show_elasticity
 from joulemap.answer.constant.pair import Flip, Pair
+from joulemap.answer.constant.variation import (
+    DIGITS,
+    SHOWN,
+    STEP_TRY,
+    ConstantAnswer,
+    holding_variations,
+    show_elasticity,
+)
 from joulemap.answer.price import name_unpriced
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice
@@ -24,7 +31,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.generated.compare import PairChance
 from joulemap.physics.record.constant import STATIC
-from joulemap.plan.name import find_batch
+from joulemap.plan.model_name import find_batch
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware, select_one
 from joulemap.plan.source import Source

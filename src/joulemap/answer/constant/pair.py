@@ -19,8 +19,8 @@ from typing import Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.answer.constant.answer import Varied, describe_constant
-from joulemap.domain.doubt import NORMAL
+from joulemap.answer.constant.variation import Varied, describe_constant
+from joulemap.domain.error_scale import NORMAL
 from joulemap.domain.metric import VariedMetricName
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.root import MOST_FACTOR, solve

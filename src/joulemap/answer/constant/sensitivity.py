@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
+from joulemap.answer.base import Figures
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.constant.answer import (
+from joulemap.answer.constant.variation import (
     DIGITS,
     SHOWN,
     STEP_TRY,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.ask.explain import LEAST_CAUSE, PLACES
 from joulemap.ask.fact import Facts
 from joulemap.domain.metric import PartMetricName

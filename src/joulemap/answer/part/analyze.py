@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import Drawings, Figures, fetch_tables
+from joulemap.answer.base import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
 from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, holding_parts
 from joulemap.answer.run import find_conditions, overlaps, title_run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import Drawings
+from joulemap.answer.base import Drawings
 from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, holding_parts, lay_across
 from joulemap.answer.run import prove, title_runs
 from joulemap.ask.fact import Facts

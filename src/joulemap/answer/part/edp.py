@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Drawings, Figures, fetch_tables
+from joulemap.answer.base import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import lay_facts
 from joulemap.answer.part.part import FACTS, PartsAnswer, holding_parts, lay_across
 from joulemap.answer.run import title_run

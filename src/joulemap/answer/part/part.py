@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.run import prove
 from joulemap.ask.scope import Scope, holding_scope
 from joulemap.domain.settings import RunDivision, Settings

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, add_marks
+from joulemap.answer.base import Answer, add_marks
 from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.layout import lay
 from joulemap.answer.part.analyze import draw_roof

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.answer import Answer, RunAnswer
+from joulemap.answer.base import Answer, RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
 from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.constant.flip import FlipAnswer, flip
 from joulemap.answer.cost import CostAnswer, cost
-from joulemap.answer.explain.answer import ExplainAnswer, explain
+from joulemap.answer.explain.explain import ExplainAnswer, explain
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.part.edp import EdpAnswer, edp
 from joulemap.answer.report.part import list_parts
-from joulemap.answer.sweep.answer import SweepAnswer, sweep
-from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
+from joulemap.answer.sweep.sweep import SweepAnswer, sweep
+from joulemap.answer.utilization.utilization import UtilizationAnswer, utilization
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -27,7 +27,7 @@ from joulemap.generated.analyze import SubgraphRoof
 from joulemap.generated.compare import Comparison
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.plan.hold import holding_runs
-from joulemap.plan.name import find_answer
+from joulemap.plan.model_name import find_answer
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.store.query import fetch

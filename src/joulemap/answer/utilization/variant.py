@@ -15,7 +15,7 @@ from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
-from joulemap.plan.name import find_batch
+from joulemap.plan.model_name import find_batch
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged
 from joulemap.plan.source import Source

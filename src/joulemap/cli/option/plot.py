@@ -13,7 +13,7 @@ from joulemap.cli.voice import voice
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
+    from joulemap.answer.base import Answer
     from joulemap.answer.check import CheckedAnswer
     from joulemap.domain.settings import RunDivision
     from joulemap.present.document import Document
@@ -83,7 +83,7 @@ class PageOptions(PlotOptions):
         The commands that measure `checked` are added to the answer.
         """
         if self.report is not None:
-            from joulemap.answer.report.answer import report_answer
+            from joulemap.answer.report.report import report_answer
             from joulemap.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, command=spell_line()))

@@ -24,7 +24,7 @@ def register() -> Wing:
             "lake": Command("joulemap.wing.explore.lake_command", merged="explore"),
         },
         questions={
-            "explore": Ask("joulemap.wing.explore.answer.answer", "SettingsKeywords", is_of_model=True),
+            "explore": Ask("joulemap.wing.explore.answer.explore", "SettingsKeywords", is_of_model=True),
             "explore_all": Ask("joulemap.wing.explore.answer.regret", "SettingsKeywords"),
             "shards": Ask("joulemap.wing.explore.shards", is_shared=False),
             "check_shards": Ask("joulemap.wing.explore.shards", is_shared=False),

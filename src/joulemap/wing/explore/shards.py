@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.physics.record.constant import SHORT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.name import JOIN, ModelNames, list_parts
+from joulemap.plan.model_name import JOIN, ModelNames, list_parts
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code

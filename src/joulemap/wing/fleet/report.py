@@ -10,7 +10,7 @@ from joulemap.answer.report.part import Drawing, ReportPart
 from joulemap.wing.fleet.show.text import SUBJECT
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
+    from joulemap.answer.base import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -30,7 +30,7 @@ class FleetPart(ReportPart):
         """
         if wanted is None:
             return None
-        from joulemap.wing.fleet.answer.answer import fleet
+        from joulemap.wing.fleet.answer.fleet import fleet
         from joulemap.wing.llm.capacity.question import find_served
 
         settings = attrs.evolve(settings, batch=())
@@ -41,7 +41,7 @@ class FleetPart(ReportPart):
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the report's chapter on fleets."""
-        from joulemap.answer.report.answer import form_chapter
+        from joulemap.answer.report.report import form_chapter
 
         return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import make_table, take
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.default import SETTINGS

@@ -36,13 +36,13 @@ def register() -> Wing:
             )
         },
         questions={
-            "llm": Ask("joulemap.wing.llm.answer.answer", "SettingsKeywords", is_of_model=True),
+            "llm": Ask("joulemap.wing.llm.answer.llm", "SettingsKeywords", is_of_model=True),
             "contrast_phases": Ask("joulemap.wing.llm.phases", "SettingsKeywords"),
             "serve_users": Ask("joulemap.wing.llm.answer.users", "SettingsKeywords", is_of_model=True),
             "offload": Ask("joulemap.wing.llm.answer.offload", "SettingsKeywords", is_of_model=True),
         },
         tools={"llm": "llm"},
-        figures={"frontier": ("joulemap.wing.llm.answer.answer", "llm")},
+        figures={"frontier": ("joulemap.wing.llm.answer.llm", "llm")},
         parts={
             "models": "joulemap.wing.llm.name:NAMES",
             "dimensions": "joulemap.wing.llm:list_dimensions",

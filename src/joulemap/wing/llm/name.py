@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_kind
-from joulemap.plan.name import ModelNames
+from joulemap.plan.model_name import ModelNames
 from joulemap.trace.source import HUBS
 from joulemap.wing.llm.decoder import name as decoder
 

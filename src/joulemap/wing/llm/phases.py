@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.compare.architecture import holding_classes
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings

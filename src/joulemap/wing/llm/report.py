@@ -10,7 +10,7 @@ from joulemap.answer.report.part import Drawing, ReportPart
 from joulemap.wing.llm.decoder.name import is_pass
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
+    from joulemap.answer.base import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -28,7 +28,7 @@ class ServedPart(ReportPart):
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the serving answer for the model of a pass; None for another model, or if it cannot be served."""
         from joulemap.answer.report.finding import attempt
-        from joulemap.wing.llm.answer.answer import serve_pass
+        from joulemap.wing.llm.answer.llm import serve_pass
 
         del wanted
         return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None

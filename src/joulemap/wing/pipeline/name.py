@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan.name import JOIN, ModelNames
+from joulemap.plan.model_name import JOIN, ModelNames
 from joulemap.system.name import fold_name
 from joulemap.wing.pipeline import PICTURE, SPEECH, UNITS
 

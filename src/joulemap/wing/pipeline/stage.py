@@ -29,7 +29,7 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.operator.name import Argument, read_arguments
 from joulemap.plan.model import Model
-from joulemap.plan.name import JOIN
+from joulemap.plan.model_name import JOIN
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.record import frozen

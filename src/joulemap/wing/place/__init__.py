@@ -21,7 +21,7 @@ def register() -> Wing:
         name="place",
         commands={"place": Command("joulemap.wing.place.command", "design")},
         questions={
-            "place": Ask("joulemap.wing.place.answer.answer", "SettingsKeywords"),
+            "place": Ask("joulemap.wing.place.answer.place", "SettingsKeywords"),
             "box_list": Ask("joulemap.wing.place.listing", is_shared=False),
             "box": Ask("joulemap.wing.place.listing", is_shared=False),
         },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source

@@ -16,14 +16,14 @@ from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
-from joulemap.wing.place.box.doubt import half_width
+from joulemap.wing.place.box.interval import half_width
 from joulemap.wing.place.record import PlacementLine
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.doubt import DeviceDoubt, PlacedDoubt
+    from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
     from joulemap.wing.place.record import Box, Goal

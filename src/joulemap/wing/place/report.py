@@ -11,7 +11,7 @@ from joulemap.cli.command import option
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
+    from joulemap.answer.base import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter
@@ -28,14 +28,14 @@ class PlacePart(ReportPart):
         """Return the placement of the model on the requested box; None if no box is requested."""
         if not wanted:
             return None
-        from joulemap.wing.place.answer.answer import PLACED, place
+        from joulemap.wing.place.answer.place import PLACED, place
 
         settings = attrs.evolve(settings, hardware=(), runtime=settings.runtime or PLACED.runtime)
         return place(source, model, wanted, settings=settings)
 
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the chapter, titled with the name of the box."""
-        from joulemap.answer.report.answer import form_chapter
+        from joulemap.answer.report.report import form_chapter
 
         return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
 

@@ -10,7 +10,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.name import join_names, name_run
+from joulemap.show.run_name import join_names, name_run
 from joulemap.show.word import Words
 
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"

@@ -24,10 +24,10 @@ def register() -> Wing:
         name="train",
         commands={"train": Command("joulemap.wing.train.command", "choose")},
         questions={
-            "train": Ask("joulemap.wing.train.answer.answer", "SettingsKeywords", is_of_model=True),
+            "train": Ask("joulemap.wing.train.answer.train", "SettingsKeywords", is_of_model=True),
             "published_training": Ask("joulemap.wing.train.answer.published"),
         },
-        figures={"training": ("joulemap.wing.train.answer.answer", "train")},
+        figures={"training": ("joulemap.wing.train.answer.train", "train")},
         parts={
             "models": "joulemap.wing.train.name:NAMES",
             "words": "joulemap.wing.train.show:WORDS",

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.operator.name import read_arguments
-from joulemap.plan.name import ModelNames
+from joulemap.plan.model_name import ModelNames
 from joulemap.system.errors import UsageError
 from joulemap.trace.version import closed_version
 

@@ -10,7 +10,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat, show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 from joulemap.show.word import Words
 
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")

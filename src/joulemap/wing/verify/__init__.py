@@ -21,7 +21,7 @@ def register() -> Wing:
         name="verify",
         commands={"verify": Command("joulemap.wing.verify.command", "machine")},
         questions={
-            "verify": Ask("joulemap.wing.verify.answer.answer"),
+            "verify": Ask("joulemap.wing.verify.answer.verify"),
             "watch": Ask("joulemap.wing.verify.watch", "RunKeywords"),
         },
         tools={"verify": "verify"},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import find_here
 from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules

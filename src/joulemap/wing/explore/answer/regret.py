@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import make_table
 from joulemap.domain.default import CANDIDATES, LIMITS
-from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.doubt import MODEL, Doubt
+from joulemap.domain.error_scale import MODEL, Doubt
 from joulemap.domain.metric import METRIC
 from joulemap.physics.change import follow
 from joulemap.physics.pipeline import describe_precision
@@ -26,7 +26,7 @@ from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.explore.design.doubt import half_widths
+from joulemap.wing.explore.design.interval import half_widths
 
 if TYPE_CHECKING:
     from joulemap.physics.pipeline import Evaluator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Limits, check_name
 from joulemap.physics.pipeline import Evaluator

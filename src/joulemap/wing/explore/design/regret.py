@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from joulemap.answer.computed import described
-from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.physics.total import evaluate_totals
 from joulemap.system.errors import UnsupportedError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.run import find_conditions, repeat_boundary
 from joulemap.ask.fact import Choice, Facts
-from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.domain.table import Column, Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision
@@ -35,7 +35,7 @@ from joulemap.wing.fleet.capacity.row import (
 )
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
 from joulemap.wing.fleet.show import text
-from joulemap.wing.fleet.show.answer import describe_answer, list_reasons
+from joulemap.wing.fleet.show.fleet import describe_answer, list_reasons
 from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from joulemap.domain.doubt import LOGISTIC
+from joulemap.domain.error_scale import LOGISTIC
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
 from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts

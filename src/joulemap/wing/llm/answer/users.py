@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
 from joulemap.answer.engine import describe_unread
@@ -334,7 +334,7 @@ def _pay(
     deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
     devices.
     """
-    from joulemap.wing.llm.answer.answer import read_tables
+    from joulemap.wing.llm.answer.llm import read_tables
 
     best: dict[str, Found] = {}
     for each in sorted(found, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.domain.doubt import NEW_LOAD
+from joulemap.domain.error_scale import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen

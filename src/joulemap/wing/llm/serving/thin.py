@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.domain.doubt import find_peak, find_thin_bounds
+from joulemap.domain.error_scale import find_peak, find_thin_bounds
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.uncertainty.interval import find_moving_width

@@ -13,7 +13,7 @@ from joulemap.present.cell import show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
-from joulemap.show.name import name_all, name_run
+from joulemap.show.run_name import name_all, name_run
 
 MOST_NAMED: Final = 2
 """Maximum hardware without enough memory that the line below the table names."""

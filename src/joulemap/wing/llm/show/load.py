@@ -10,7 +10,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.wing.llm.show.serving import describe_hits
 
 ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")

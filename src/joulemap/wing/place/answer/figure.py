@@ -11,7 +11,7 @@ from joulemap.present.template import Template
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Figures
+    from joulemap.answer.base import Figures
     from joulemap.domain.table import Table
     from joulemap.wing.place.answer.row import EventRow, PlacementRow
     from joulemap.wing.place.generated.row import PlacementDifference

@@ -13,12 +13,12 @@ from joulemap.physics.record.weight import label_precision
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.place.box.doubt import half_width
+from joulemap.wing.place.box.interval import half_width
 from joulemap.wing.place.box.line import IDLE
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.doubt import PlacedDoubt
+    from joulemap.wing.place.box.interval import PlacedDoubt
     from joulemap.wing.place.box.line import Copy
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings

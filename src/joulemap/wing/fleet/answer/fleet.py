@@ -22,7 +22,7 @@ from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.plan.name import choose_batches
+from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
+from joulemap.answer.base import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
 from joulemap.ask.fact import Entry, Facts
@@ -23,7 +23,7 @@ from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, Swe
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.hold import holding_runs
-from joulemap.plan.name import choose_batches
+from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span

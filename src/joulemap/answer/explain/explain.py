@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, fetch_tables
+from joulemap.answer.base import Figures, fetch_tables
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide, lay_categories
 from joulemap.answer.run import find_conditions, prove, title_runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.layout import Cell
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.ask.fact import Facts

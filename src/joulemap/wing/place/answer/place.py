@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, Figures
+from joulemap.answer.base import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -47,7 +47,7 @@ from joulemap.wing.place.show import SOLVER, describe_answer, list_reasons
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.doubt import DeviceDoubt
+    from joulemap.wing.place.box.interval import DeviceDoubt
     from joulemap.wing.place.box.member import Member
 
 PLACED_TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
@@ -226,7 +226,7 @@ def find_gap(rows: Sequence[PlacementRow], goal: Goal) -> tuple[str, float] | No
 
 def _take_published(model: str, settings: Settings) -> Settings:
     """Return settings with the precisions of a model's file, unless a precision is stated."""
-    from joulemap.plan.name import list_names
+    from joulemap.plan.model_name import list_names
 
     own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
     if own is None or settings.states_precision or settings.weight_precision or settings.precision != PLACED.precision:
@@ -252,7 +252,7 @@ def place(
     from joulemap.plan.workload import find_model, holding_workload, stored_key
     from joulemap.store.workload import find_work, read_columns
     from joulemap.wing.place.box.candidate import list_candidates
-    from joulemap.wing.place.box.doubt import compare, doubt_placement
+    from joulemap.wing.place.box.interval import compare, doubt_placement
     from joulemap.wing.place.box.member import find_ways
     from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
@@ -336,7 +336,7 @@ def place(
 
 def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[DeviceDoubt]:
     """Return the prediction errors of this kind of work on each device."""
-    from joulemap.wing.place.box.doubt import DeviceDoubt
+    from joulemap.wing.place.box.interval import DeviceDoubt
 
     with reading(source) as connection:
         rows = fetch(

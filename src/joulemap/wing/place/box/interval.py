@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.doubt import OWN, Doubt, DoubtQuantity
+from joulemap.domain.error_scale import OWN, Doubt, DoubtQuantity
 from joulemap.system.record import frozen
 from joulemap.uncertainty.interval import widen_by_prices
 from joulemap.uncertainty.probability import probability_better

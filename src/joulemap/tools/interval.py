@@ -1,6 +1,6 @@
 """Fit the inputs of intervals to all measurements and write them (`make doubt`).
 
-python -m joulemap.tools.doubt [--database PATH] [--served]
+python -m joulemap.tools.interval [--database PATH] [--served]
 
 All measurements, including certain public tables, are evaluated in a new database or in the one at PATH. With
 `--served`, only served models are evaluated, and only their scales are written.
@@ -19,12 +19,12 @@ from typing import Final
 
 import attrs
 
-from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, fit_scales, fit_shares
+from joulemap.calibrate.error_fit import MODEL_LEVEL, Residual, fit_scales, fit_shares
 from joulemap.calibrate.serving import ServingResidual, fit_served
-from joulemap.catalog.doubt import load_compilers, write_doubt, write_served_doubt
+from joulemap.catalog.error_scale import load_compilers, write_doubt, write_served_doubt
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare
+from joulemap.domain.error_scale import MODEL, TRAINING, ErrorScale, ErrorShare
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Bounds
 from joulemap.physics.record.quantity import Quantity

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.computed import described
 from joulemap.answer.price import find_prices
 from joulemap.answer.run import title_runs

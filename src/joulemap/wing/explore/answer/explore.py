@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, Figures
+from joulemap.answer.base import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.ask.fact import Choice, Facts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import fetch_tables
+from joulemap.answer.base import fetch_tables
 from joulemap.answer.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.base import Answer
 from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay

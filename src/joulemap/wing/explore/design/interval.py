@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 import numpy as np
 
-from joulemap.domain.doubt import (
+from joulemap.domain.error_scale import (
     DOUBTED,
     OWN_LEVEL,
     SAME_SIZE,

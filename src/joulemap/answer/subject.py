@@ -10,7 +10,7 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.name import is_name, list_known
+from joulemap.plan.model_name import is_name, list_known
 from joulemap.plan.selection import find_chip, is_hardware, refuse_scenario, split_hardware
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.name import find_nearest

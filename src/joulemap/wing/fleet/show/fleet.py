@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.domain.doubt import TIE_RATIO
+from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.present.cell import show_chance, show_plain, show_quantity, show_share
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
-from joulemap.show.name import name_run
+from joulemap.show.run_name import name_run
 
 LEAST: Final[Mapping[str, tuple[str, str]]] = {
     "cost": ("costs least", "cost least"),
