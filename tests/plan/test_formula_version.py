@@ -225,7 +225,7 @@ def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(
     assert copy.compare() == (second, more)
 
     # a number that all share: both anew
-    copy.change("kernel.py", 'runtime == "eager" else 1]] = 1.0', 'runtime == "eager" else 1]] = 2.0')
+    copy.change("kernel.py", "launches_each else 1]] = 1.0", "launches_each else 1]] = 2.0")
     third, most = copy.compare()
     assert most[:3] == more
     assert {one.hardware for one in most[3:]} == {"xeon_8490h", "l40s"}

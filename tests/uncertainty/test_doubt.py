@@ -45,7 +45,6 @@ from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing
-from joulemap.system.errors import UnknownNameError
 from joulemap.uncertainty.scale import Subject, find_scale as find_subject_scale
 from joulemap.uncertainty.standing import draw_errors
 from joulemap.workspace import Workspace
@@ -208,12 +207,6 @@ def test_an_engine_of_a_cpu_is_a_new_source(runtime: str, work: str, expected: f
     found = find_subject_scale(scales, "latency", like)
     assert found is not None
     assert_close(found.half_width, math.hypot(0.2, expected), rel=1e-12)
-
-
-def test_a_runtime_that_does_not_exist_has_no_error() -> None:
-    for name in ("", "fusd"):
-        with pytest.raises(UnknownNameError):
-            _ = Subject(work="model", architecture="gpu", runtime=name, precision="fp16", hardware="a").scored_runtime
 
 
 def test_a_training_framework_is_a_new_source() -> None:

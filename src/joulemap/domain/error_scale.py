@@ -226,7 +226,8 @@ def find_new_source(architecture: str, work: str, runtime: str) -> float:
     """Return the additional half-width of a latency for software that is new to the measurements; 0 for most runs."""
     if work == TRAINING:
         return NEW_FRAMEWORK
-    is_new = (architecture, work) == ("cpu", MODEL) and RUNTIME[runtime].is_built
+    is_built = runtime in RUNTIME and RUNTIME[runtime].is_built
+    is_new = is_built and (architecture, work) == ("cpu", MODEL)
     return NEW_LIBRARY if is_new else 0.0
 
 

@@ -20,7 +20,6 @@ from joulemap.domain.error_scale import (
 )
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME
 from joulemap.physics.record.workload import DECOMPOSITION
-from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 CLASS_LEVEL: Final = 2
@@ -56,11 +55,10 @@ class Subject:
     @property
     def scored_runtime(self) -> str:
         """Runtime whose measured errors apply. It is `engine` for fused runs of classes other than CPU and GPU, because
-        their only compiler is the vendor's. Raises UnknownNameError for a runtime that does not exist.
+        their only compiler is the vendor's. SQL may ask about no runtime.
         """
-        if self.runtime not in RUNTIME:
-            raise UnknownNameError("runtime", self.runtime, RUNTIME)
-        is_vendors = RUNTIME[self.runtime].is_compiled and self.architecture not in ("cpu", "gpu")
+        is_compiled = self.runtime in RUNTIME and RUNTIME[self.runtime].is_compiled
+        is_vendors = is_compiled and self.architecture not in ("cpu", "gpu")
         return DEPLOYED_RUNTIME if is_vendors else self.runtime
 
 
