@@ -101,6 +101,10 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
 WING_COMMANDS: Final = frozenset({"explore", "fleet", "here", "lake", "llm", "place", "train", "verify"})
 
 
+collect_ignore = [] if find_spec("joulemap.wing") else ["benchmarks/test_campaign.py"]
+"""Files that import wings while they are collected."""
+
+
 def needs_wings(item: pytest.Item) -> bool:
     """Return True for a test with the mark, and for a case whose parameter is a command of a wing."""
     given = getattr(item, "callspec", None)

@@ -148,6 +148,7 @@ def test_no_answer_reads_its_own_text(path: Path) -> None:
     assert not cuts
 
 
+@pytest.mark.wings
 def test_what_may_read_text_does() -> None:
     cuts = {name for path in (*ANSWER, *PRESENT) for name, _ in list_cuts(
         ast.parse(path.read_text(encoding="utf-8")), name_module(path).removesuffix(".__init__"))}  # fmt: skip

@@ -19,6 +19,8 @@ from joulemap.catalog.public import load_public_tables
 
 ROOT: Final = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.wings
+
 
 @pytest.fixture(scope="module")
 def board() -> Iterator[Any]:

@@ -122,6 +122,7 @@ def versions() -> dict[str, str]:
     return {name: read_code(*places, without=without) for name, (places, without) in found.items()}
 
 
+@pytest.mark.wings
 def test_only_formulas_change_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "joulemap"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "data"))

@@ -136,6 +136,7 @@ def test_every_formula_has_a_digest_that_follows_from_its_code() -> None:
     assert digest_formulas(["mylib.relu"]) == digest_formulas(["mylib.relu"]) != digests["relu"]
 
 
+@pytest.mark.wings
 def test_who_looks_formulas_up_has_a_version_that_covers_them() -> None:
     package = Path(resource.__file__).parents[1]
     found = set()

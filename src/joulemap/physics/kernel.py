@@ -185,7 +185,7 @@ class KernelColumns:
         """
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
-        mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime.is_built)
+        mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & self.runtime.is_built
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -54,24 +53,20 @@ class InHost:
         return hardware.with_host(_bind_known(self.host), is_counted=self.is_counted, around=self.around)
 
 
-NONE_BEGUN: Final[Mapping[str, tuple[Hardware, int]]] = MappingProxyType({})
-
 _HOSTS: dict[str, Hardware] = {}
 """Digest of a target of the catalogue -> its record; many chips have the same host."""
 
 
 def _bind_known(target: Target) -> Hardware:
     if target.digest not in _HOSTS:
-        bind_hosts([target])
+        bind_hosts([target], (), {})
     return _HOSTS[target.digest]
 
 
-def bind_hosts(
-    hosts: Iterable[Target], others: Iterable[Hardware] = (), begun: Mapping[str, tuple[Hardware, int]] = NONE_BEGUN
-) -> None:
+def bind_hosts(hosts: Iterable[Target], others: Iterable[Hardware], begun: Mapping[str, tuple[Hardware, int]]) -> None:
     """Bind hosts of the catalogue together, before chips are bound one by one; `others` are anchored with them.
 
-    `begun` is target digest -> (hardware with the first modifiers applied, their number) of hosts that need no more.
+    `begun` is target digest -> (hardware, number of the target's first modifiers that it has), for `Target.bind`.
     """
     fresh = {host.digest: host for host in hosts if host.digest not in _HOSTS}
     started = {digest: host.bind(*begun[digest]) for digest, host in fresh.items() if digest in begun}

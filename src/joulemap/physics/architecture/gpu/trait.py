@@ -287,7 +287,7 @@ class Traits:
     def is_row(self) -> Booleans:
         """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
         selects = self.kernels.work.of_operation("sort", "nms", "scan")  # compilers leave these to a library
-        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime.merges) & ~selects
+        is_compiled = self.kernels.work.of_kind("reduction") & self.kernels.runtime.merges & ~selects
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property
