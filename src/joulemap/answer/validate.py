@@ -199,7 +199,7 @@ def validate_operators(
     which = _name_measured(source, hardware, model, precision)
     with opening_catalogue(source) as connection:
         measured = run_query(connection, find_query("measurement.profile"), which)
-    _, notes = _ensure_runs(source, measured, which, calibration, trust=trust)
+    _, notes = _ensure_runs(source, measured, which, calibration, trust=trust, has_ledger=True)
     with reading(source) as connection:
         scores = find_projected(connection, fetch(connection, OperatorScore, **which))
         return attrs.evolve(scores, notes=notes)
@@ -222,6 +222,7 @@ def _ensure_runs(
     *,
     trust: bool,
     beside: Collection[str] = (),
+    has_ledger: bool = False,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Evaluate every measured configuration that is not stored; return calibrations and notes.
 
@@ -293,7 +294,7 @@ def _ensure_runs(
     failed: dict[str, ModelError] = {}
     for boundary in BOUNDARY_NAMES:
         some = [plan for plan in plans if plan.settings.boundary == boundary]
-        failed |= ensure_all(attrs.evolve(source, progress=None), some)
+        failed |= ensure_all(attrs.evolve(source, progress=None), some, has_ledger=has_ledger)
     names = [row["model"] for row in rows]
     untrusted = [name for name in names if isinstance(failed.get(name), UntrustedError)]
     notes = (UNTRUSTED(models=list_models(untrusted)),) if untrusted else ()

@@ -59,7 +59,7 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
     with writing(source.anchor()) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
-            target = ensure_hardware(connection, plan, (run,))[run.target.digest]
+            target = ensure_hardware(connection, [(plan, run)])[run.target.digest]
         with transaction(connection):
             write_estimates(connection, _evaluate(workloads, [named[place] for place in workloads], target, run))
 

@@ -187,26 +187,33 @@ def _evaluate_one(
         return error
 
 
-def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
+Planned = tuple[Plan, PlannedRun]
+"""(plan, one of its runs)."""
+
+
+def ensure_hardware(connection: Connection, planned: Sequence[Planned]) -> Targets:
     """Return target digest -> hardware of the runs, calibrated and at its mode and boundary; store what is missing.
 
-    Raises CatalogueError for a calibration that does not fit, or a chip that cannot be mapped.
+    Hardware of several plans is read, bound and stored together. Raises CatalogueError for a calibration that does not
+    fit, or a chip that cannot be mapped.
     """
-    stored = read_targets(connection, plan, planned)
-    found = {run.target.digest: run for run in planned if run.target.digest not in stored}
+    if not planned:
+        return {}
+    stored = read_targets(connection, planned)
+    found = {run.target.digest: (plan, run) for plan, run in planned if run.target.digest not in stored}
     if not found:
         return stored
-    own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
-    split = {digest: split_changes(run.target) for digest, run in found.items()}
-    before = [one for one, *_ in split.values()]
-    hosts = [modifier.host for one in before for modifier in one.modifiers if isinstance(modifier, InHost)]
-    begun = read_begun(connection, plan, (*before, *hosts))
-    unread = {one.described.digest for one in before if one.digest not in begun}
+    own = {one.digest: one for plan in _list_plans(planned) for one in plan.selection.own.values()}
+    split = {digest: split_changes(run.target) for digest, (_, run) in found.items()}
+    before = [(plan, split[digest][0]) for digest, (plan, _) in found.items()]
+    hosts = [(plan, one.host) for plan, target in before for one in target.modifiers if isinstance(one, InHost)]
+    begun = read_begun(connection, (*before, *hosts))
+    unread = {one.described.digest for _, one in before if one.digest not in begun}
     known = {**read_hardware(connection, unread - own.keys()), **own}
-    bind_hosts(hosts, [known[digest] for digest in unread], begun)
+    bind_hosts([host for _, host in hosts], [known[digest] for digest in unread], begun)
     plain = {
         one.digest: one.bind(*begun[one.digest]) if one.digest in begun else one.bind(known[one.described.digest])
-        for one in before
+        for _, one in before
     }
     targets = {
         digest: reduce(lambda hardware, last: last.apply(hardware), after, changed.apply(plain[one.digest]))
@@ -216,49 +223,56 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         digest: [describe_change(one, targets[digest]) for one in changed.changes]
         for digest, (_, changed, _) in split.items()
     }
-    fitted = dict.fromkeys(
-        (run.hardware_digest, run.calibration) for run in found.values() if run.hardware_digest in unread
-    )
+    fitted = {
+        (run.hardware_digest, run.calibration): plan.calibration
+        for plan, run in found.values()
+        if run.hardware_digest in unread
+    }
     ensure_calibrations(
         connection,
         [
-            (entry, plan.calibration.load(entry, known[digest].architecture), known[digest])
-            for digest, entry in fitted
+            (entry, use.load(entry, known[digest].architecture), known[digest])
+            for (digest, entry), use in fitted.items()
             if entry is not None
         ],
     )
     helpers = [one.helper for one in plain.values() if one.helper is not None]
     needed = {one.digest: one for one in (*helpers, *plain.values(), *targets.values())}
-    needed |= {run.hardware_digest: known[run.hardware_digest] for run in found.values() if run.hardware_digest in own}
+    needed |= {digest: own[digest] for _, run in found.values() if (digest := run.hardware_digest) in own}
     there = find_hardware(connection, needed)
     fresh = [one for digest, one in needed.items() if digest not in there]
     write_hardware(connection, fresh, package_version("joulemap"), changes)
     return {**stored, **targets}
 
 
-def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
+def _list_plans(planned: Iterable[tuple[Plan, object]]) -> list[Plan]:
+    """Return the plans, each once."""
+    return list({id(plan): plan for plan, _ in planned}.values())
+
+
+def read_targets(connection: Connection, planned: Sequence[Planned]) -> Targets:
     """Return target digest -> stored hardware of the runs, where the current formulas would produce the same record.
 
     Hardware with set constants is omitted, so that it is always rebuilt.
     """
-    is_certain = _judge(connection, plan)
+    is_certain = _judge(connection, planned)
 
     def is_plain(target: Target) -> bool:
         _, changed, after = split_changes(target)
         return not (changed.word or after)
 
-    certain = {run.target.digest for run in planned if is_plain(run.target) and is_certain(run.target)}
+    certain = {run.target.digest for plan, run in planned if is_plain(run.target) and is_certain(plan, run.target)}
     return read_hardware(connection, find_hardware(connection, certain))
 
 
-def read_begun(connection: Connection, plan: Plan, targets: Iterable[Target]) -> dict[str, tuple[Hardware, int]]:
+def read_begun(connection: Connection, targets: Sequence[tuple[Plan, Target]]) -> dict[str, tuple[Hardware, int]]:
     """Return target digest -> (stored hardware, number of the target's first modifiers that it has), for `Target.bind`.
 
     It is the hardware with the most modifiers, at least the boundary, that the current formulas would produce again;
     targets without any are omitted.
     """
-    is_certain = _judge(connection, plan)
-    digests = {one.digest: one.digests[AT_BOUNDARY:] for one in targets if is_certain(one)}
+    is_certain = _judge(connection, targets)
+    digests = {one.digest: one.digests[AT_BOUNDARY:] for plan, one in targets if is_certain(plan, one)}
     there = find_hardware(connection, {digest for several in digests.values() for digest in several})
     found: dict[str, tuple[str, int]] = {}
     for target, several in digests.items():
@@ -269,16 +283,16 @@ def read_begun(connection: Connection, plan: Plan, targets: Iterable[Target]) ->
     return {target: (read[digest], count) for target, (digest, count) in found.items()}
 
 
-def _judge(connection: Connection, plan: Plan) -> Callable[[Target], bool]:
-    """Return a function that tells whether the digest of a chip at its boundary determines its record: no formula that
-    it does not name was changed since the record was stored.
+def _judge(connection: Connection, planned: Iterable[tuple[Plan, object]]) -> Callable[[Plan, Target], bool]:
+    """Return a function that tells whether the digest of a chip of a plan at its boundary determines its record: no
+    formula that it does not name was changed since the record was stored.
     """
     fitted = find_calibrations(connection)
-    own = {hardware.digest for hardware in plan.selection.own.values()}
+    own = {id(plan): {one.digest for one in plan.selection.own.values()} for plan in _list_plans(planned)}
 
-    def is_certain(target: Target) -> bool:
+    def is_certain(plan: Plan, target: Target) -> bool:
         described, (used, mode, at, *_) = target.described, (*target.modifiers, None, None, None)
-        if described.digest in own or not isinstance(mode, AtMode) or not isinstance(at, AtBoundary):
+        if described.digest in own[id(plan)] or not isinstance(mode, AtMode) or not isinstance(at, AtBoundary):
             return False
         calibration = plan.calibration.find(described)
         if calibration is None:

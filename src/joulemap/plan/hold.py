@@ -12,7 +12,7 @@ import contextlib
 import importlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import (
     ensure_known,
     ensure_workload,
-    find_workload_id,
+    find_stored,
     name_model,
     stored_key,
     trace,
@@ -37,15 +37,15 @@ from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import find_hardware
 from joulemap.store.run import find_runs, find_runs_of
-from joulemap.store.workload import find_workloads, read_columns
-from joulemap.system.errors import ModelError
+from joulemap.store.workload import count_operators, find_workloads, read_all_columns
+from joulemap.system.errors import DatabaseError, ModelError
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.physics.pipeline import Gathering
     from joulemap.physics.record.workload import Workload
-    from joulemap.plan.evaluate import Job, Queue, Targets
+    from joulemap.plan.evaluate import Queue, Targets
 
 BUFFER: Final = "1GB"
 """Memory limit of the database engine while many runs are written; more memory does not speed up appends."""
@@ -53,8 +53,8 @@ BUFFER: Final = "1GB"
 MANY_RUNS: Final = 64
 """Number of runs from which the memory limit applies, regardless of the file's size."""
 
-TOGETHER: Final = 32
-"""Models per batch when shipped or name-derived workloads are stored."""
+TOGETHER: Final = 128
+"""Models looked up at once; their workloads are stored first if they ship or follow from a name."""
 
 JOINT_OPERATORS: Final = 2048
 """Operators of models from which no further model is evaluated with them."""
@@ -165,12 +165,12 @@ def find_targets(source: Source, plan: Plan) -> Targets:
     runs = (*plan.runs(""), *plan.list_runs())
     with reading_if_there(source) as connection:
         if connection is not None and has_catalogue(connection, catalogue_digest()):
-            stored = read_targets(connection, plan, runs)
+            stored = read_targets(connection, [(plan, run) for run in runs])
             if all(run.target.digest in stored for run in runs):
                 return stored
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
-        return ensure_hardware(connection, plan, runs)
+        return ensure_hardware(connection, [(plan, run) for run in runs])
 
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
@@ -233,6 +233,19 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bo
     return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
+@frozen(kw_only=True)
+class _Missing:
+    """Runs of a model that are not stored, and the workload that they need."""
+
+    key: str
+    """Key of the workload."""
+    workload_id: int
+    operator_count: int
+    run_count: int
+    """Number of planned runs, stored ones included."""
+    runs: tuple[PlannedRun, ...]
+
+
 @define
 class _Work:
     """Evaluation of plans at one boundary, model by model, in sessions of a few seconds."""
@@ -252,6 +265,10 @@ class _Work:
     _traced: Workload | None = None
     _gathering: Gathering | None = None
     _met: set[str] = attrs.field(factory=set)
+    _ahead: dict[int, _Missing | None] = attrs.field(factory=dict)
+    """Number of a model -> its missing runs; None if its workload is not stored."""
+    _points: Mapping[str, int] = attrs.field(factory=dict)
+    """Run key -> id of stored runs of the models in `_ahead`."""
     _stored_count: int = 0
     _evaluated_count: int = 0
     _refused_count: int = 0
@@ -304,11 +321,10 @@ class _Work:
             ensure_catalogue(connection)
             there = find_hardware(connection, self._targets)
             targets = {digest: one for digest, one in self._targets.items() if digest in there}
-            for plan in self.plans:
-                needed = [run for run in plan.list_runs() if run.target.digest not in targets]
-                if needed:
-                    targets |= ensure_hardware(connection, plan, needed)
+            needed = [(plan, run) for plan in self.plans for run in plan.list_runs()]
+            targets |= ensure_hardware(connection, [one for one in needed if one[1].target.digest not in targets])
         self._targets = targets
+        self._ahead.clear()  # another process may have written or deleted since the last session
         began = time.monotonic()
         with contextlib.closing(Queue(RunWriter(connection.cursor()), targets, self.has_ledger)) as queue:
             while not self.is_done and not self.needs_trace and not self._should_pause(time.monotonic() - began):
@@ -335,55 +351,87 @@ class _Work:
 
         Totals of several models are evaluated together unless another process waits for the database.
         """
-        jobs: list[Job] = []
+        from joulemap.physics.pipeline import Evaluator, Gathering
+        from joulemap.plan.evaluate import Job
+
+        chosen: list[_Missing] = []
         while not self.is_done:
-            model, plans = self._models[self._number]
-            if self._traced is None and model.is_traced and stored_key(connection, model) is None:
-                self.needs_trace = not jobs
+            model, _ = self._models[self._number]
+            if self._traced is None and model.is_traced and self._find_missing(connection) is None:
+                self.needs_trace = not chosen
                 break
-            job = self._prepare(connection, model, plans)
+            one = self._prepare(connection, model)
             self._number += 1
-            if job is None:
+            if not one.runs:
                 break
-            jobs.append(job)
-            operators = sum(one.evaluator.work.operator_count for one in jobs)
-            is_large = operators >= JOINT_OPERATORS or sum(map(len, jobs)) >= JOINT_RUNS
+            chosen.append(one)
+            is_large = (
+                sum(each.operator_count for each in chosen) >= JOINT_OPERATORS
+                or sum(len(each.runs) for each in chosen) >= JOINT_RUNS
+            )
             if self.has_ledger or is_large or is_wanted(self.source.path):
                 break
-        if not jobs:
+        if not chosen:
             return
-        queue.writer.points = {
-            key: run for job in jobs for key, run in find_runs_of(connection, job.workload_id, has_ledger=False).items()
-        }
+        self._gathering = self._gathering or Gathering()
+        works = read_all_columns(connection, [one.workload_id for one in chosen])
+        queue.writer.points = self._points
+        jobs = [
+            Job(Evaluator(works[one.workload_id], gathering=self._gathering), one.workload_id, one.runs)
+            for one in chosen
+        ]
         for is_refused in queue.add(jobs):
             self._refused_count += is_refused
             self._evaluated_count += not is_refused
             self._report_progress()
 
-    def _prepare(self, connection: Connection, model: Model, plans: tuple[Plan, ...]) -> Job | None:
-        """Store the workload of a model, and return its missing runs; None if all are stored."""
-        from joulemap.physics.pipeline import Evaluator, Gathering
-        from joulemap.plan.evaluate import Job
-
+    def _prepare(self, connection: Connection, model: Model) -> _Missing:
+        """Store the workload of the next model if it is missing, and return its missing runs."""
         request = model.request
         batch = "" if request.batch is None else f" at batch {request.batch}"  # None: the model's input states it
         self.source.talk(f"evaluating {request.model}{batch} ({self._number + 1} of {len(self._models)}) …")
-        with transaction(connection):
-            if self._number % TOGETHER == 0:
-                ensure_known(connection, [one for one, _ in self._models[self._number : self._number + TOGETHER]])
-            key = ensure_workload(connection, model, self._traced)
-        self._traced = None
-        workload_id = find_workload_id(connection, key)
-        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key, model)}.values())
-        stored = find_runs_of(connection, workload_id, has_ledger=self.has_ledger)
-        missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
-        self._met.add(key)
-        self._stored_count += len(runs) - len(missing)
+        if self._traced is not None:
+            with transaction(connection):
+                ensure_workload(connection, model, self._traced)
+            self._traced = None
+            self._ahead.clear()
+        found = self._find_missing(connection)
+        if found is None:
+            raise DatabaseError(f"the workload of {request.model} was deleted meanwhile; run again")
+        missing = found if found.key not in self._met else attrs.evolve(found, runs=())
+        self._met.add(found.key)
+        self._stored_count += found.run_count - len(missing.runs)
         self._report_progress()
-        if not missing:
-            return None
-        self._gathering = self._gathering or Gathering()
-        return Job(Evaluator(read_columns(connection, workload_id), gathering=self._gathering), workload_id, missing)
+        return missing
+
+    def _find_missing(self, connection: Connection) -> _Missing | None:
+        """Return the missing runs of the next model; None if its workload is not stored and must be traced.
+
+        Workloads that ship or follow from a name are stored first. Several models are looked up at once.
+        """
+        if self._number not in self._ahead:
+            some = self._models[self._number : self._number + TOGETHER]
+            models = [model for model, _ in some]
+            with transaction(connection):
+                ensure_known(connection, models)
+            stored = find_stored(connection, models)
+            ids = [workload_id for _, workload_id in stored.values()]
+            counts = count_operators(connection, ids)
+            self._points = find_runs_of(connection, ids, has_ledger=False)
+            done = find_runs_of(connection, ids) if self.has_ledger else self._points
+            for place, (model, plans) in enumerate(some):
+                self._ahead[self._number + place] = None
+                if place in stored:
+                    key, workload_id = stored[place]
+                    runs = {run.run_key: run for plan in plans for run in plan.runs(key, model)}
+                    self._ahead[self._number + place] = _Missing(
+                        key=key,
+                        workload_id=workload_id,
+                        operator_count=counts.get(workload_id, 0),
+                        run_count=len(runs),
+                        runs=tuple(run for run_key, run in runs.items() if run_key not in done),
+                    )
+        return self._ahead[self._number]
 
     def _report_progress(self) -> None:
         if self.source.progress is not None:

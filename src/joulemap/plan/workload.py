@@ -156,7 +156,15 @@ def _is_file(name: str) -> bool:
 
 def stored_key(connection: Connection, model: Model) -> str | None:
     """Return the key of a model's stored workload; None if it is not stored."""
-    return next((key for key in model.workload_keys if find_workload(connection, key) is not None), None)
+    stored = find_stored(connection, [model])
+    return next(iter(stored.values()))[0] if stored else None
+
+
+def find_stored(connection: Connection, models: Sequence[Model]) -> dict[int, tuple[str, int]]:
+    """Return index in `models` -> (key, id) of the stored workload, for models that have one."""
+    ids = find_workloads(connection, [key for model in models for key in model.workload_keys])
+    firsts = (next((key for key in model.workload_keys if key in ids), None) for model in models)
+    return {place: (key, ids[key]) for place, key in enumerate(firsts) if key is not None}
 
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:

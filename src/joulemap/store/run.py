@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from joulemap.domain.dimension import spell_labels
@@ -24,10 +24,12 @@ def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bo
     return {str(key): int(run_id) for key, run_id in rows}
 
 
-def find_runs_of(connection: Connection, workload_id: int, *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id of the stored runs of a workload; `has_ledger` excludes runs with totals only."""
-    statement = f"SELECT run_key, run_id FROM internal.run WHERE workload_id = $workload AND {DETAILED}"
-    rows = execute(connection, statement, {"workload": workload_id, "has_ledger": has_ledger}).fetchall()
+def find_runs_of(connection: Connection, workload_ids: Collection[int], *, has_ledger: bool = True) -> dict[str, int]:
+    """Return run_key -> run_id of the stored runs of workloads; `has_ledger` excludes runs with totals only."""
+    statement = (
+        f"SELECT run_key, run_id FROM internal.run WHERE workload_id IN (SELECT unnest($workloads)) AND {DETAILED}"
+    )
+    rows = execute(connection, statement, {"workloads": list(workload_ids), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -41,6 +41,17 @@ def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict
         [list(workload_keys)],
     ).fetchall()
     return {str(key): int(workload_id) for key, workload_id in rows}
+
+
+def count_operators(connection: Connection, workload_ids: Collection[int]) -> dict[int, int]:
+    """Return id -> number of operators of stored workloads that have any."""
+    rows = execute(
+        connection,
+        "SELECT workload_id, count(*) FROM internal.workload_operator "
+        "WHERE workload_id IN (SELECT unnest(?)) GROUP BY workload_id",
+        [list(workload_ids)],
+    ).fetchall()
+    return {int(workload_id): int(count) for workload_id, count in rows}
 
 
 def read_work(connection: Connection, workload_id: int) -> str:
@@ -217,24 +228,32 @@ def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
 
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as arrays, one per column."""
+    return read_all_columns(connection, [workload_id])[workload_id]
+
+
+def read_all_columns(connection: Connection, workload_ids: Collection[int]) -> dict[int, WorkloadColumns]:
+    """Return id -> stored workload as arrays, one per column. A table is read once for all workloads."""
     import numpy as np
 
-    from joulemap.physics.record.compiler import is_single_output, read_window
     from joulemap.physics.record.kind import KINDS, ROLES
-    from joulemap.physics.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
+    from joulemap.physics.workload import OPERATOR_COUNTS, WorkloadColumns
 
-    def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:
-        statement = (
-            f"SELECT {', '.join(columns)} "
-            f"FROM internal.workload_{part}{joined} WHERE workload_id = ? ORDER BY {part}_index"
-        )
-        return execute(connection, statement, [workload_id]).fetchnumpy()
+    ids = sorted(set(workload_ids))
+    own = f"workload_id IN ({', '.join(map(str, ids))})"
 
-    batch, inner_batch, weight_bytes = execute(
-        connection,
-        "SELECT batch, inner_batch, weight_bytes FROM internal.workload WHERE workload_id = ?",
-        [workload_id],
-    ).fetchall()[0]
+    def fetch(part: str, *columns: str, joined: str = "") -> list[dict[str, Any]]:
+        """Return the columns of a part of each workload, in the order of `ids`."""
+        found = connection.execute(
+            f"SELECT workload_id, {', '.join(columns)} "
+            f"FROM internal.workload_{part}{joined} WHERE {own} ORDER BY workload_id, {part}_index"
+        ).fetchnumpy()
+        owner = found.pop("workload_id")
+        ends = zip(np.searchsorted(owner, ids, "left"), np.searchsorted(owner, ids, "right"), strict=True)
+        return [{name: _plain(column[start:end]) for name, column in found.items()} for start, end in ends]
+
+    totals = connection.execute(
+        f"SELECT workload_id, batch, inner_batch, weight_bytes FROM internal.workload WHERE {own} ORDER BY workload_id"
+    ).fetchall()
     operators = fetch(
         "operator",
         f"CAST(list_position({list(KINDS)}, kind) - 1 AS BIGINT) AS kind",
@@ -249,8 +268,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(subgraph_index AS BIGINT) AS subgraph_index",
         *(f"CAST({name} AS DOUBLE) AS {name}" for name in OPERATOR_COUNTS),
     )
-    steps = fetch("subgraph", "CAST(step_count AS DOUBLE) AS step_count")["step_count"]
-    operators["kernel_step_count"] = steps[operators["subgraph_index"]]
+    subgraphs = fetch("subgraph", "CAST(step_count AS DOUBLE) AS step_count")
     accesses = fetch(
         "access",
         "CAST(operator_index AS BIGINT) AS access_operator",
@@ -264,7 +282,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(item_bytes AS DOUBLE) AS access_item_bytes",
         "is_boundary AS access_is_boundary",
         joined=" LEFT JOIN (SELECT workload_id, tensor_index, buffer_index, byte_count AS tensor_bytes, "
-        "contains(shape, 'x') AS is_matrix FROM internal.workload_tensor) AS t USING (workload_id, tensor_index)",
+        f"contains(shape, 'x') AS is_matrix FROM internal.workload_tensor WHERE {own}) AS t "
+        "USING (workload_id, tensor_index)",
     )
     buffers = fetch(
         "buffer",
@@ -273,23 +292,42 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(item_bytes AS DOUBLE) AS buffer_item_bytes",
         "is_hidden AS buffer_is_hidden",
     )
-    call_index = number_calls(operators.pop("aten").tolist())
-    for name in ("operation", "variant"):
-        operators[name] = operators[name].astype(np.str_)
-    shaped = zip(operators.pop("scalars").tolist(), operators.pop("output_shape").tolist(), strict=True)
-    found = [read_window(one, is_single=is_single_output(_sizes(shape))) for one, shape in shaped]
-    windows = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return WorkloadColumns(
-        batch=int(batch),
-        inner_batch=int(inner_batch),
-        weight_bytes=int(weight_bytes),
-        call_index=call_index,
-        kernel=windows[:, 0],
-        stride=windows[:, 1],
-        **operators,
-        **accesses,
-        **buffers,
-    )
+    windows: dict[tuple[str, str], tuple[int, int]] = {}
+    found: dict[int, WorkloadColumns] = {}
+    for total, operator, subgraph, access, buffer in zip(totals, operators, subgraphs, accesses, buffers, strict=True):
+        workload_id, batch, inner_batch, weight_bytes = total
+        found[workload_id] = WorkloadColumns(
+            batch=int(batch),
+            inner_batch=int(inner_batch),
+            weight_bytes=int(weight_bytes),
+            kernel_step_count=subgraph["step_count"][operator["subgraph_index"]],
+            **_convert_operators(operator, windows),
+            **access,
+            **buffer,
+        )
+    return found
+
+
+def _plain(column: Any) -> Any:
+    """Return a part of a column without the mask for NULL, if no value of the part is NULL."""
+    import numpy as np
+
+    return column.data if isinstance(column, np.ma.MaskedArray) and not np.any(column.mask) else column
+
+
+def _convert_operators(columns: dict[str, Any], windows: dict[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+    """Return the columns of operators as formulas read them; `windows` caches (kernel, stride) by (scalars, shape)."""
+    import numpy as np
+
+    from joulemap.physics.record.compiler import is_single_output, read_window
+    from joulemap.physics.workload import number_calls
+
+    calls, scalars, shapes = (columns.pop(name).tolist() for name in ("aten", "scalars", "output_shape"))
+    for key in set(zip(scalars, shapes, strict=True)) - windows.keys():
+        windows[key] = read_window(key[0], is_single=is_single_output(_sizes(key[1])))
+    found = np.array([windows[key] for key in zip(scalars, shapes, strict=True)], dtype=np.int64).reshape(-1, 2)
+    texts = {name: columns[name].astype(np.str_) for name in ("operation", "variant")}
+    return {**columns, **texts, "call_index": number_calls(calls), "kernel": found[:, 0], "stride": found[:, 1]}
 
 
 def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:
