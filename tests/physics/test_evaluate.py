@@ -17,8 +17,9 @@ from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator, evaluate
 from joulemap.physics.record.configuration import OPERAND_ONLY, Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import EnergyReference, host_key
 from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, RunTotals, SubgraphColumns
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
@@ -222,6 +223,35 @@ def test_stored_times_explain_the_latency_under_a_cap() -> None:
     explained = rows.launch_s + rows.pass_s + np.maximum(rows.compute_s, rows.memory_s)
     for latency_fs, seconds in zip(rows.latency_fs, explained, strict=True):
         assert_close(float(latency_fs), float(seconds) * FS_PER_S, rel=1e-6)
+
+
+def test_rows_of_a_table_that_no_formula_counts_do_not_part_chips() -> None:
+    plain = load_catalogue().find("l4")
+    row = next(iter(plain.reference))
+    helper = attrs.evolve(row, component=host_key(row.key)[0])
+    wider = attrs.evolve(plain, reference=EnergyReference((helper, *plain.reference.actions)))
+    slower = attrs.evolve(wider, clock_die=None, clock_boost=attrs.evolve(plain.full_clock, value=1e9))
+    evaluator = Evaluator(works()["self attention"])
+    asked = [(chip, Configuration(hardware="l4", precision="fp16", runtime="fused")) for chip in (plain, wider, slower)]
+    assert len({evaluator.find_kind(*one) for one in asked}) == 1
+    for together in (evaluator.evaluate_all(asked), evaluator.evaluate_totals(asked)):
+        for one, found in zip(asked, together, strict=True):
+            (alone,) = evaluator.evaluate_all([one])
+            assert isinstance(alone, RunColumns) and isinstance(found, RunColumns | RunTotals)
+            assert _sum_actions(found) == _sum_actions(alone)
+            assert attrs.astuple(found, recurse=False)[:2] == attrs.astuple(alone, recurse=False)[:2]
+        same, shifted, _ = map(_sum_actions, together)
+        assert shifted == {place + 1: energy for place, energy in same.items()}
+
+
+def _sum_actions(run: RunColumns | RunTotals | Exception) -> dict[int, int]:
+    """Return row of the reference table -> energy of a run in femtojoules."""
+    assert not isinstance(run, Exception)
+    if isinstance(run, RunTotals):
+        rows, energies = run.action_index, run.action_fj
+    else:
+        rows, energies = run.ledger.action_index, run.ledger.energy_fj
+    return {row: int(energies[rows == row].sum()) for row in np.unique(rows).tolist()}
 
 
 def test_a_run_is_the_same_beside_others_as_alone() -> None:

@@ -20,13 +20,23 @@ from joulemap.physics.record.configuration import NO_HOST
 from joulemap.physics.record.constant import INPUTS
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import FP32
-from joulemap.physics.record.reference import STATIC_ACTION
-from joulemap.physics.workload import Floats
+from joulemap.physics.record.reference import (
+    LINK_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    EnergyReference,
+    cycle_action,
+    is_of_host,
+)
+from joulemap.physics.workload import Floats, Integers
 
 QUANTITIES: Final = (
     "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
 )  # fmt: skip
 """Datasheet quantities that formulas use."""
+
+STAND_INS: Final = {"clock_die": "full_clock"}
+"""Quantity that a chip may lack -> the property that formulas take in its place."""
 
 PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")
 """Precisions whose peaks formulas use in addition to the run's precision."""
@@ -91,34 +101,53 @@ def _address(
     )
 
 
-def skeleton(hardware: Hardware, precision: str) -> Hashable:
+def skeleton(hardware: Hardware, precision: str, actions: Sequence[ActionKey] | None = None) -> Hashable:
     """Return the properties of a chip on which formulas of any class branch: the parts that it has, without their
     numbers.
+
+    `actions` are the actions of its reference table that formulas may count; by default all.
     """
     reference = hardware.reference
+    rows = range(len(reference)) if actions is None else [reference.place(key) for key in actions]
     return (
         hardware.architecture,
         hardware.boundary,
         hardware.host == NO_HOST,
-        tuple(getattr(hardware, name) is None for name in QUANTITIES),
+        tuple(getattr(hardware, name) is None for name in QUANTITIES if name not in STAND_INS),
         frozenset(hardware.geometry),
         frozenset(hardware.coefficients) - INPUTS,
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         precision in hardware.peaks,
         (hardware.matmul_precision, hardware.product_precision(precision)) if precision == FP32 else "",
         hardware.kernels,
-        reference.keys,
-        reference.on_chip,
-        reference.on_board,
-        reference.around,
+        reference.keys if actions is None else tuple(actions),
+        tuple(reference.on_chip[row] for row in rows),
+        tuple(reference.on_board[row] for row in rows),
     )
 
 
+def list_actions(hardware: Hardware, precision: str, *, exchanges: bool) -> tuple[ActionKey, ...]:
+    """Return the actions that formulas may count on a chip which runs a whole workload at a precision, in order.
+
+    Others are those of a host that computes operators, clock cycles at other precisions, and, unless the workload
+    `exchanges` data with other devices, transfers between devices.
+    """
+    never = {cycle_action(one) for one in hardware.peaks if one != precision} | (set() if exchanges else {LINK_ACTION})
+    return tuple(key for key in hardware.reference.keys if key not in never and not is_of_host(key))
+
+
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return chips that differ only in numbers as one chip, whose differing numbers are arrays."""
+    """Return chips that differ only in numbers as one chip, whose differing numbers are arrays.
+
+    Its reference table is that of one of the chips; rows that others lack keep their numbers, and no formula may count
+    them.
+    """
     if len(hardware) == 1:
         return hardware[0]
+    base = next((one for one in hardware if one.clock_die is not None), hardware[0])
     listed = [list_numbers(one, precision) for one in hardware]
+    if base.clock_die is not None:
+        listed = [_complete(one, *numbers) for one, numbers in zip(hardware, listed, strict=True)]
     addresses, _ = listed[0]
     if any(others is not addresses for others, _ in listed):  # only numbers that all have can differ
         places = [{address: place for place, address in enumerate(others)} for others, _ in listed]
@@ -131,9 +160,30 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
     varied: dict[Address, Floats] = {addresses[place]: numbers[:, [place]] for place in differing}
     if STATIC_POWER in varied:
         varied[Address("price", ".".join(STATIC_ACTION))] = np.array(
-            [[one.reference.prices_fj[one.reference.keys.index(STATIC_ACTION)]] for one in hardware]
+            [[one.reference.prices_fj[one.reference.place(STATIC_ACTION)]] for one in hardware]
         )
-    return set_numbers(hardware[0], varied)
+    return set_numbers(base, varied)
+
+
+def _complete(
+    hardware: Hardware, addresses: tuple[Address, ...], numbers: list[float]
+) -> tuple[tuple[Address, ...], list[float]]:
+    """Return a chip's numbers with those of `STAND_INS`, whose place formulas fill if the chip lacks them."""
+    lacking = [name for name in STAND_INS if getattr(hardware, name) is None]
+    if not lacking:
+        return addresses, numbers
+    stand_ins = [getattr(hardware, STAND_INS[name]).value for name in lacking]
+    return (*addresses, *(Address("quantity", name) for name in lacking)), [*numbers, *stand_ins]
+
+
+def find_rows(rows: Integers, table: EnergyReference, own: EnergyReference) -> Integers:
+    """Return the rows of a chip's own reference table for rows of the table with which it was evaluated."""
+    if table.keys == own.keys:
+        return rows
+    keys = table.keys
+    distinct, place = np.unique(rows, return_inverse=True)
+    found: Integers = np.array([own.place(keys[row]) for row in distinct.tolist()], dtype=np.int64)[place]
+    return found
 
 
 def before_points(values: Floats) -> Floats:

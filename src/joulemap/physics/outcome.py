@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import attrs
 import numpy as np
 
+from joulemap.physics.column import find_rows
 from joulemap.physics.kernel import KernelColumns, share_exactly
 from joulemap.physics.kind import Kinds
 from joulemap.physics.ledger import MAX_LINE_FJ, Counts, close_counts, operator_fj, price
@@ -159,7 +160,7 @@ def cut_runs(
     clocks_apart = alone.timing.clock_fraction.ravel()
     facts = list_facts(own, points, [(place, 0) for place in places], asked, [kernels])
     found = []
-    for place, other, given in zip(places, beside, facts, strict=True):
+    for place, other, (hardware, _), given in zip(places, beside, asked, facts, strict=True):
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
         found.append(
@@ -177,7 +178,7 @@ def cut_runs(
                 ),
                 ledger=LedgerColumns(
                     operator_index=ledger.operator_index[some],
-                    action_index=ledger.action_index[some],
+                    action_index=find_rows(ledger.action_index[some], own.hardware.reference, hardware.reference),
                     action_count=ledger.action_count[some],
                     energy_fj=ledger.energy_fj[some],
                 ),

@@ -12,14 +12,14 @@ Kernels are formed here, once for all hardware. `timing` places, counts and time
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import numpy as np
 
 from joulemap.physics.architecture import find_architecture
-from joulemap.physics.column import gather, skeleton
+from joulemap.physics.column import gather, list_actions, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
 from joulemap.physics.outcome import Asked, Timed, cut_runs, find_activations
@@ -59,14 +59,18 @@ class Gathering:
     Keys are hardware identities; values hold the hardware, so that no other object can get its identity.
     """
 
-    _skeletons: dict[tuple[int, str], tuple[Hardware, Hashable]] = attrs.field(factory=dict, init=False)
+    _skeletons: dict[tuple[int, str, bool], tuple[Hardware, Hashable]] = attrs.field(factory=dict, init=False)
     _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
 
-    def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
-        """Return the properties of a chip on which formulas branch (`column.skeleton`), cached."""
-        key = id(hardware), precision
+    def find_skeleton(self, hardware: Hardware, precision: str, *, exchanges: bool) -> Hashable:
+        """Return the properties of a chip on which formulas branch (`column.skeleton`), cached.
+
+        `exchanges` is True for a workload that sends data to other devices.
+        """
+        key = id(hardware), precision, exchanges
         if key not in self._skeletons:
-            self._skeletons[key] = hardware, skeleton(hardware, precision)
+            actions = list_actions(hardware, precision, exchanges=exchanges)
+            self._skeletons[key] = hardware, skeleton(hardware, precision, actions)
         return self._skeletons[key][1]
 
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
@@ -185,12 +189,12 @@ class Evaluator:
     def find_kind(self, hardware: Hardware, configuration: Configuration) -> Hashable:
         """Return what chips have in common that run the workload by the same branches of formulas, at one precision."""
         precision = configuration.precision
-        shape = self.gathering.find_skeleton(hardware, precision)
+        shape = self.gathering.find_skeleton(hardware, precision, exchanges=self._exchanges)
         links = tuple(hardware.links) if self._exchanges else ()
         decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
         return shape, links, decided, configuration.weight_precision, precision
 
-    @property
+    @cached_property
     def _exchanges(self) -> bool:
         return bool(self.work.of_kind("communication").any())
 

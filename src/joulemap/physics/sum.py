@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from joulemap.physics.column import find_rows
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.ledger import Counts, check_range, close_counts, energies_fj
@@ -337,7 +338,7 @@ def add_up_runs(
         counts[row], spent[row] = sums.counts[place], energy
     facts = list_facts(own, points, places, asked, forms)
     found = []
-    for (place, number), given in zip(places, facts, strict=True):
+    for (place, number), (hardware, _), given in zip(places, asked, facts, strict=True):
         mine = {name: column[place][number] for name, column in columns.items()}
         happens = np.flatnonzero(counts[:, place, number])
         found.append(
@@ -352,7 +353,7 @@ def add_up_runs(
                 bottleneck_fs=tuple(mine["bottleneck_fs"]),
                 bound_fs=tuple(mine["bound_fs"]),
                 unit_fs=(high[place][number] << HALF) + low[place][number],
-                action_index=actions[happens],
+                action_index=find_rows(actions[happens], own.hardware.reference, hardware.reference),
                 action_count=counts[happens, place, number],
                 action_fj=spent[happens, place, number],
             )

@@ -71,6 +71,11 @@ def host_key(key: ActionKey) -> ActionKey:
     return f"{HOST}_{key[0]}", key[1]
 
 
+def is_of_host(key: ActionKey) -> bool:
+    """Return whether a key is one of `host_key`."""
+    return key[0].startswith(f"{HOST}_")
+
+
 BOARD: Final = "board"
 """Name of the component for all parts of the board except the chip and its memory."""
 
@@ -204,6 +209,8 @@ class EnergyReference:
     """Indices of the rows for the actions of `AROUND`; empty unless the boundary is `system`."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
     """Joules lost in regulators per joule of an action; 0 if the loss has no entry."""
+    keys: tuple[ActionKey, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Keys of the actions, in order."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -213,6 +220,7 @@ class EnergyReference:
                 raise ValueError(f"the action {'.'.join(action.key)} is listed twice in the reference table")
             position[action.key] = index
         object.__setattr__(self, "_position", position)
+        object.__setattr__(self, "keys", tuple(position))
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
         object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
         object.__setattr__(self, "on_board", tuple(action.is_on_board for action in self.actions))
@@ -267,10 +275,9 @@ class EnergyReference:
         kept = [changed.pop(action.key, action) for action in self.actions]
         return EnergyReference((*kept, *changed.values()))
 
-    @property
-    def keys(self) -> tuple[ActionKey, ...]:
-        """Keys of the actions, in order."""
-        return tuple(self._position)
+    def place(self, key: ActionKey) -> int:
+        """Return the index of the row of an action, which the table must have."""
+        return self._position[key]
 
     def position(self, key: ActionKey) -> int | None:
         """Return the index of the row of an action, or None if the table has no such row."""
