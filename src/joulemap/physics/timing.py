@@ -185,7 +185,7 @@ def _find_batch(kernels: KernelColumns) -> Floats:
     is_shared = kernels.work.has_word(CAUSAL, IN_PLACE)
     if not is_shared.any():
         return batch
-    shared = np.bincount(kernels.workload_index[is_shared], minlength=kernels.workload_count) > 0
+    shared = np.bincount(kernels.workload_index[is_shared].astype(np.intp), minlength=kernels.workload_count) > 0
     return np.where(shared, 1.0, batch)
 
 

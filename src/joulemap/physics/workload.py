@@ -531,7 +531,9 @@ class WorkloadColumns(Work):
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
     if values.ndim == 1:
-        return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+        if not group.size:
+            return np.zeros(count)
+        return np.bincount(group.astype(np.intp, copy=False), weights=values, minlength=count)
     columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
     length = len(group) // max(count, 1)
     if count == 1 or (length > 1 and np.array_equal(group, np.repeat(np.arange(count), length))):
