@@ -1488,3 +1488,9 @@ COMMENT ON COLUMN internal.basis_spread.own_price_half_width IS 'Part of the hal
 COMMENT ON COLUMN internal.basis_spread.own_number_half_width IS 'The same part for a peak, a bandwidth or a clock';
 COMMENT ON COLUMN internal.basis_spread.basis IS 'Kind of origin of the half-widths';
 COMMENT ON COLUMN internal.basis_spread.source IS 'Measurements or assumption';
+
+CREATE TABLE internal.interval_version (
+    version VARCHAR PRIMARY KEY CHECK (version <> '')
+);
+COMMENT ON TABLE internal.interval_version IS 'Version of the intervals of all stored runs';
+COMMENT ON COLUMN internal.interval_version.version IS 'Digest of their formulas and error scales';

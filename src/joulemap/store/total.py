@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
+from joulemap.physics.interval.scale import CALIBRATED, CLASS_LEVEL
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns
-from joulemap.uncertainty.scale import CALIBRATED, CLASS_LEVEL
 
 if TYPE_CHECKING:
     from joulemap.physics.run import LedgerColumns
@@ -343,6 +343,23 @@ def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: 
     """Store energy by action and totals of runs in a range of ids, from their stored parts."""
     write_ledger_actions(connection, first_run, last_run)
     write_totals(connection, first_run, last_run)
+
+
+def has_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> bool:
+    """Return whether the recorded version of the intervals of stored runs is this one."""
+    return connection.execute("SELECT version FROM internal.interval_version").fetchall() == [(version,)]
+
+
+def has_other_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> bool:
+    """Return whether the database has runs, and their intervals are of another version."""
+    is_same = has_intervals(connection, version)
+    return not is_same and bool(connection.execute("SELECT 1 FROM internal.run_total LIMIT 1").fetchall())
+
+
+def record_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> None:
+    """Store the version of the intervals of all stored runs. The caller holds the transaction."""
+    connection.execute("DELETE FROM internal.interval_version")
+    execute(connection, "INSERT INTO internal.interval_version VALUES ($version)", {"version": version})
 
 
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:

@@ -10,8 +10,9 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Share
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
-from joulemap.uncertainty.probability import probability_better
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.physics.interval.probability import probability_better
 from joulemap.wing.llm.ask.served import (
     BELOW,
     COST,

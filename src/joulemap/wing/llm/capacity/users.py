@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.domain.error_scale import NEW_LOAD
+from joulemap.physics.interval.error_scale import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -568,7 +568,7 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
 
 def _find_chance(found: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
-    from joulemap.uncertainty.probability import probability_better
+    from joulemap.physics.interval.probability import probability_better
 
     target, chances = found.target, list[float]()
     if target.first_token_s is not None:

@@ -26,7 +26,7 @@ from joulemap.catalog.calibration import calibration_text, own_folder, parse_cal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace, name_pace
 from joulemap.plan.calibration import use_calibration
-from joulemap.plan.source import reading_if_there
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import NoMeasurementError, UsageError
