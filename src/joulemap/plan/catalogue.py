@@ -21,7 +21,7 @@ from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, transaction, using
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
-from joulemap.store.total import has_intervals, record_intervals
+from joulemap.store.version import has_intervals, record_intervals
 from joulemap.system.background import begin
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.name import fold_name, split_names

@@ -10,7 +10,7 @@ from joulemap.plan.version import interval_version
 from joulemap.store import connection as store
 from joulemap.store.connection import READING, Connection
 from joulemap.store.sharing import Kind
-from joulemap.store.total import has_other_intervals
+from joulemap.store.version import has_other_intervals
 from joulemap.system.errors import OlderDatabaseError
 
 if TYPE_CHECKING:

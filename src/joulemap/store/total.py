@@ -345,23 +345,6 @@ def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: 
     write_totals(connection, first_run, last_run)
 
 
-def has_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> bool:
-    """Return whether the recorded version of the intervals of stored runs is this one."""
-    return connection.execute("SELECT version FROM internal.interval_version").fetchall() == [(version,)]
-
-
-def has_other_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> bool:
-    """Return whether the database has runs, and their intervals are of another version."""
-    is_same = has_intervals(connection, version)
-    return not is_same and bool(connection.execute("SELECT 1 FROM internal.run_total LIMIT 1").fetchall())
-
-
-def record_intervals(connection: duckdb.DuckDBPyConnection, version: str) -> None:
-    """Store the version of the intervals of all stored runs. The caller holds the transaction."""
-    connection.execute("DELETE FROM internal.interval_version")
-    execute(connection, "INSERT INTO internal.interval_version VALUES ($version)", {"version": version})
-
-
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
     """Recompute the totals of all runs after the inputs of half-widths changed; energy by action stays unchanged."""
     ((count,),) = connection.execute("SELECT count(*) FROM internal.run_total").fetchall()

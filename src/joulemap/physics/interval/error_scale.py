@@ -12,6 +12,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
 from joulemap.physics.record.runtime import RUNTIME
@@ -390,7 +391,7 @@ class Doubt:
         name computes the same.
         """
         like = {"vendor": vendor, "engine": engine}
-        is_prompt = quantity == "time_to_first_token_s" or scope == "prefill_step"
+        is_prompt = quantity == "time_to_first_token_s" or (scope in SCOPE and SCOPE[scope].is_prompt)
         backend = find_unnamed_backend(architecture, vendor, engine) if is_prompt else 0.0
         if quantity in SERVED_ENERGIES:
             time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
@@ -400,7 +401,7 @@ class Doubt:
         scale = self.find_serving_scale(name_served_scale(quantity), **like)
         if scale is None:
             return None
-        is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+        is_loaded = quantity == "time_to_first_token_s" and scope in SCOPE and SCOPE[scope].is_loaded
         if scale.quantity == SERVED_POWER:
             return scale.widen(hardware)
         return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)

@@ -36,6 +36,7 @@ from joulemap.wing.llm.ask.served import (
 )
 from joulemap.wing.llm.capacity.load import LoadRow
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.pool import PoolRow
@@ -80,7 +81,7 @@ def find_facts(
     The half-widths are those of the smallest batch of each deployment. Errors of two deployments count as independent.
     """
     smallest = {_key(row): row for row in reversed(served)}
-    steps = {row.hardware: row for row in phases if row.phase == "decode"}
+    steps = {row.hardware: row for row in phases if row.phase == ANSWER.name}
 
     def find_width(row: LoadRow, field: str) -> float:
         found = smallest.get(_key(row))

@@ -27,6 +27,7 @@ from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_div
 from joulemap.wing.llm.capacity.load import find_cached
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
@@ -512,7 +513,7 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
     if known is None:
         return Paid()
     rows = {row.phase: row for row, _ in known.phases}
-    answer, prompt = rows.get("decode"), rows.get("prefill")
+    answer, prompt = rows.get(ANSWER.name), rows.get(PROMPT.name)
     first = prompt.latency_half_width if prompt else None
     carbon = None
     if answer is not None and answer.gco2_per_million is not None:
