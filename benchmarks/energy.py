@@ -10,8 +10,8 @@ import attrs
 from joulemap.calibrate.error_fit import Residual, fit_scales
 from joulemap.calibrate.serving import fit_served
 from joulemap.catalog.error_scale import load_doubt
-from joulemap.domain.error_scale import DOUBTED, Doubt
 from joulemap.domain.settings import Bounds
+from joulemap.physics.interval.error_scale import DOUBTED, Doubt
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.connection import writing
 from joulemap.tools.interval import read_foreign, read_residuals, read_served

@@ -12,7 +12,8 @@ from typing import Final
 
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.serving import ServingRow
-from joulemap.plan.source import Source, reading_if_there
+from joulemap.plan.reader import reading_if_there
+from joulemap.plan.source import Source
 from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen

@@ -31,8 +31,8 @@ from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.error_scale import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.domain.settings import Bounds
+from joulemap.physics.interval.error_scale import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.tools.interval import read_residuals, read_training

@@ -15,13 +15,12 @@ import numpy as np
 
 from joulemap.calibrate.error_fit import ALIKE, Key, Residual, fit_scales
 from joulemap.catalog.error_scale import load_compilers
-from joulemap.domain.error_scale import MODEL, ErrorScale
-from joulemap.domain.metric import METRIC
+from joulemap.physics.interval.covariance import compare_pairs, split_errors
+from joulemap.physics.interval.error_scale import MODEL, ErrorScale
+from joulemap.physics.interval.probability import Powers, probability_above
+from joulemap.physics.interval.scale import Subject, find_scale
 from joulemap.system.record import frozen
 from joulemap.tools.interval import read_residuals
-from joulemap.uncertainty.covariance import compare_pairs, split_errors
-from joulemap.uncertainty.probability import Powers, probability_above
-from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace
 
 TEXT: Final = """\
@@ -169,7 +168,7 @@ def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[flo
     predicted, measured = (
         np.array([getattr(one, name) for one, _ in judged], dtype=float) for name in ("predicted", "measured")
     )
-    widths = compare_pairs(errors, first, second).half_width([Powers.of(METRIC["latency"])])
+    widths = compare_pairs(errors, first, second).half_width([Powers(1.0, 0.0)])
     called = probability_above(np.log(predicted[second] / predicted[first]), widths)
     is_less = measured[first] < measured[second]
     return [

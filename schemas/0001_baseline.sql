@@ -790,7 +790,7 @@ CREATE TABLE internal.serving_measurement (
     source VARCHAR NOT NULL CHECK (source <> ''),
     hardware VARCHAR NOT NULL,
     model VARCHAR NOT NULL,
-    scope VARCHAR NOT NULL CHECK (scope IN ('prefill_step', 'decode_step', 'request', 'offline', 'steady_serving')),
+    scope VARCHAR NOT NULL CHECK (scope IN ({scope})),
     engine VARCHAR NOT NULL,
     engine_version VARCHAR NOT NULL,
     date VARCHAR NOT NULL,
@@ -833,7 +833,7 @@ COMMENT ON COLUMN internal.serving_measurement.serving_measurement_id IS 'Number
 COMMENT ON COLUMN internal.serving_measurement.source IS 'Origin of the row';
 COMMENT ON COLUMN internal.serving_measurement.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
 COMMENT ON COLUMN internal.serving_measurement.model IS 'Model name in the source';
-COMMENT ON COLUMN internal.serving_measurement.scope IS 'prefill_step (a pass over prompts), decode_step (one token of each sequence), request (a call of equal sequences), offline (a whole batch, first prompt token to last output token) or steady_serving (requests always in flight)';
+COMMENT ON COLUMN internal.serving_measurement.scope IS '{each scope}';
 COMMENT ON COLUMN internal.serving_measurement.engine IS 'Serving engine; empty if not stated';
 COMMENT ON COLUMN internal.serving_measurement.engine_version IS 'Stated version; empty if not stated';
 COMMENT ON COLUMN internal.serving_measurement.date IS 'Date of the measurement, because engines change from month to month';
@@ -1488,3 +1488,9 @@ COMMENT ON COLUMN internal.basis_spread.own_price_half_width IS 'Part of the hal
 COMMENT ON COLUMN internal.basis_spread.own_number_half_width IS 'The same part for a peak, a bandwidth or a clock';
 COMMENT ON COLUMN internal.basis_spread.basis IS 'Kind of origin of the half-widths';
 COMMENT ON COLUMN internal.basis_spread.source IS 'Measurements or assumption';
+
+CREATE TABLE internal.interval_version (
+    version VARCHAR PRIMARY KEY CHECK (version <> '')
+);
+COMMENT ON TABLE internal.interval_version IS 'Version of the intervals of all stored runs';
+COMMENT ON COLUMN internal.interval_version.version IS 'Digest of their formulas and error scales';

@@ -108,15 +108,15 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Name of an engine without its backend and release: llamacpp of 'llamacpp@vulkan 2026', as name_bare_engine of domain/error_scale.py.
+-- Name of an engine without its backend and release: llamacpp of 'llamacpp@vulkan 2026', as name_bare_engine of physics/interval/error_scale.py.
 CREATE MACRO bare_engine(of_engine) AS split_part(split_part(of_engine, ' ', 1), '@', 1);
 
--- Additional half-width of prompts of an engine without a named backend: find_unnamed_backend of domain/error_scale.py.
+-- Additional half-width of prompts of an engine without a named backend: find_unnamed_backend of physics/interval/error_scale.py.
 CREATE MACRO unnamed_backend_width(of_architecture, of_vendor, of_engine) AS
     CASE WHEN of_architecture = 'gpu' AND of_vendor IN ('AMD', 'Intel') AND split_part(of_engine, ' ', 1) = 'llamacpp' THEN 0.9e0 ELSE 0e0 END;
 
 -- Half-width of a time or power of a served model: that of the finest group of measurements that contains it, widened for
--- a server that nobody measured, as ServingScale.widen of domain/error_scale.py. An engine is a name with or without a release.
+-- a server that nobody measured, as ServingScale.widen of physics/interval/error_scale.py. An engine is a name with or without a release.
 CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS (
     SELECT max_by(
         sqrt(pow(s.half_width, 2) + pow(CASE
@@ -138,7 +138,7 @@ CREATE MACRO boundary_of(stated) AS CASE
     ELSE 'board'
 END;
 
--- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of domain/error_scale.py.
+-- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of physics/interval/error_scale.py.
 CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt(
     pow(time_half_width, 2) + pow(power_half_width, 2) - 2e0 * 0.4e0 * time_half_width * power_half_width
 );
@@ -151,16 +151,16 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_hardware, 
         WHEN of_quantity IN ('energy_per_output_token_j', 'energy_per_request_j') THEN served_energy_half_width(
             sqrt(
                 pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(thin, 2)
-                + CASE WHEN of_scope = 'prefill_step' THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
+                + CASE WHEN of_scope IN ({prompt scope}) THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
             ),
             power_part * serving_scale_of('power', of_vendor, of_engine, of_hardware)
         )
         WHEN of_quantity = 'power_w' THEN serving_scale_of('power', of_vendor, of_engine, of_hardware)
         ELSE sqrt(
             pow(serving_scale_of('time', of_vendor, of_engine, of_hardware), 2) + pow(thin, 2)
-            + CASE WHEN of_quantity = 'time_to_first_token_s' OR of_scope = 'prefill_step'
+            + CASE WHEN of_quantity = 'time_to_first_token_s' OR of_scope IN ({prompt scope})
                 THEN pow(unnamed_backend_width(of_architecture, of_vendor, of_engine), 2) ELSE 0e0 END
-            + CASE WHEN of_quantity = 'time_to_first_token_s' AND of_scope = 'steady_serving' THEN pow(0.3e0, 2) ELSE 0e0 END
+            + CASE WHEN of_quantity = 'time_to_first_token_s' AND of_scope IN ({loaded scope}) THEN pow(0.3e0, 2) ELSE 0e0 END
         )
     END;
 

@@ -1606,7 +1606,7 @@ COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Sources statement on a pr
 COMMENT ON COLUMN serving_measurements.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
 COMMENT ON COLUMN serving_measurements.model IS 'Name of the model in the source';
 COMMENT ON COLUMN serving_measurements.batch IS 'Sequences per call, or the mean number of requests in flight';
-COMMENT ON COLUMN serving_measurements.scope IS 'prefill_step (pass over prompts), decode_step (one token per sequence), request (call of equal sequences), offline (whole batch to its last token) or steady_serving (requests always in flight)';
+COMMENT ON COLUMN serving_measurements.scope IS '{each scope}';
 COMMENT ON COLUMN serving_measurements.device_count IS 'Devices in use; null where not stated';
 COMMENT ON COLUMN serving_measurements.weight_precision IS 'Precision of the weights as stated';
 COMMENT ON COLUMN serving_measurements.activation_precision IS 'Precision of activations as stated; empty where not stated or that of the weights';

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Run
 from joulemap.answer.constant.evidence import KNOWN, EvidenceAnswer
-from joulemap.domain.error_scale import MOVING, SCALED
+from joulemap.physics.interval.error_scale import MOVING, SCALED
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 

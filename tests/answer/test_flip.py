@@ -14,9 +14,9 @@ from joulemap.answer.constant.flip import FlipAnswer
 from joulemap.answer.constant.pair import Flip
 from joulemap.ask.fact import Share, Turn
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.error_scale import LOGISTIC
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
+from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.physics.root import solve
 from joulemap.present.format import TABLE, write
 from joulemap.system.errors import UnsupportedError, UsageError

@@ -30,9 +30,10 @@ from joulemap.physics.record.constant import Change, Constant, check_value, list
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import BASES
 from joulemap.physics.record.reference import EnergyReference
-from joulemap.physics.record.runtime import RuntimeName
+from joulemap.physics.record.runtime import RUNTIMES, RuntimeName
 from joulemap.physics.record.spread import BASIS_SPREAD, find_spread
 from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.timing import ENGINE_PART
 from joulemap.physics.variation import FAILURES, Varied
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
@@ -125,6 +126,15 @@ def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) ->
         changes = {"peak.bf16": f"x{factor}"}
         (row,) = workspace.compare(product, hardware="tpu_v4", precision="bf16", changes=changes).rows
         assert_close(known(row.latency_s), flops / (factor * 275e12), rel=0.01)
+
+
+def test_the_smallest_part_of_a_batch_counts_where_an_engine_cuts_batches(workspace: Workspace) -> None:
+    """Other runtimes run a batch whole, so it is no constant of their runs."""
+    for runtime in RUNTIMES:
+        found = workspace.sensitivity("resnet18", hardware="l4", precision="int8", batch=64, runtime=runtime.name)
+        rows = [row for row in found.rows if row.constant == f"coefficient.{ENGINE_PART}"]
+        assert len(rows) == runtime.is_built, runtime.name
+        assert all((row.span_fraction or 0.0) > 0.01 for row in rows)
 
 
 @pytest.mark.slow

@@ -17,10 +17,10 @@ from joulemap.catalog.measurement import check_served, check_single, find_bounda
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.error_scale import OWN_LEVEL
+from joulemap.physics.interval.error_scale import OWN_LEVEL
+from joulemap.physics.interval.scale import CLASS_LEVEL, Subject, find_least
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import ExitCode
-from joulemap.uncertainty.scale import CLASS_LEVEL, Subject, find_least
 from joulemap.workspace import Workspace
 
 SINGLE: Final = {

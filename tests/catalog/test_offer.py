@@ -16,7 +16,6 @@ from conftest import Run
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_offers
-from joulemap.domain.error_scale import NORMAL
 from joulemap.domain.offer import (
     ASSUMED_SPREAD,
     Offer,
@@ -25,8 +24,9 @@ from joulemap.domain.offer import (
     summarize_offers,
 )
 from joulemap.domain.settings import WAY_OF, Limits, Price, Settings, Usage
+from joulemap.physics.interval.error_scale import NORMAL
+from joulemap.physics.interval.standing import SELLER_SHARE
 from joulemap.system.errors import ExitCode, UsageError
-from joulemap.uncertainty.standing import SELLER_SHARE
 from joulemap.workspace import Workspace
 
 

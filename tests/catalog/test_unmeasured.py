@@ -12,7 +12,7 @@ from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN, find_entry
-from joulemap.domain.error_scale import SAME_SIZE, UNMEASURED
+from joulemap.physics.interval.error_scale import SAME_SIZE, UNMEASURED
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace

@@ -21,7 +21,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.settings import Settings
 from joulemap.domain.value import read_values
-from joulemap.physics.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, find_datapath
+from joulemap.physics.architecture.gpu.area import DIES, UNIT_AREA
+from joulemap.physics.area import DENSITY, Area, at_node, find_datapath
 from joulemap.physics.change import change_hardware, follow, point_hardware
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.power import PowerLaw
@@ -146,8 +147,9 @@ def test_the_area_of_a_gpu_is_fitted_to_dies_and_scored_leaving_one_out() -> Non
         rows.append([each, each * find_datapath(chip)])
     law = np.array(rows)
     beside, slope = np.linalg.lstsq(law, np.ones(len(law)), rcond=None)[0]
-    assert_close(BESIDE["gpu"].value, beside, rel=0.01)
-    assert_close(DATAPATH["gpu"].value, 1.0 / slope, rel=0.01)
+    assert UNIT_AREA.beside is not None
+    assert_close(UNIT_AREA.beside.value, beside, rel=0.01)
+    assert_close(UNIT_AREA.datapath.value, 1.0 / slope, rel=0.01)
     others = [np.delete(law, place, axis=0) for place in range(len(law))]
     off = [
         row @ np.linalg.lstsq(left, np.ones(len(left)), rcond=None)[0] for row, left in zip(law, others, strict=True)

@@ -17,7 +17,7 @@ from joulemap.physics.kernel import form_kernels
 from joulemap.physics.merge import build
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.workload import NO_KEY, Workload
-from joulemap.physics.timing import list_parts
+from joulemap.physics.timing import ENGINE_PART, list_parts
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
@@ -293,14 +293,14 @@ def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
 
 def test_an_engine_runs_all_sequences_of_a_pass_at_once() -> None:
     """An engine may cut a batch of images into parts; 64 sequences share each pass, and their weights are read once."""
-    model, chip = decoder("llama-3.2-1b"), find("h100_sxm5")
+    model, smallest = decoder("llama-3.2-1b"), find("h100_sxm5").coefficient(ENGINE_PART)
     works = pass_columns(model, [(Step(cached=2000), 64), (Step(tokens=9), 64)], is_folded=True).values()
     for work in works:
         kernels = form_joined(join([work]), "bf16", "engine")
-        assert not list_parts(kernels, chip)
+        assert not list_parts(kernels, smallest)
     images = shipped("resnet18", 64)
     both = form_joined(join([*works, images]), "bf16", "engine")
-    counts = list_parts(both, chip)
+    counts = list_parts(both, smallest)
     assert counts and all((cut[:2] == 1.0).all() and cut[2] > 1.0 for cut in counts)
 
 

@@ -19,10 +19,10 @@ from conftest import Run
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.error_scale import FULL_GROUPS, Doubt, ServingScale, join_served_energy
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.generated.validate import PredictionScore
+from joulemap.physics.interval.error_scale import FULL_GROUPS, Doubt, ServingScale, join_served_energy
 from joulemap.physics.record.hardware import Hardware
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason

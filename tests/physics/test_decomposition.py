@@ -12,13 +12,13 @@ import torch
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.error_scale import DOUBTED, UNMEASURED
 from joulemap.physics.bulk import Total, evaluate_all
+from joulemap.physics.interval.error_scale import DOUBTED, UNMEASURED
+from joulemap.physics.interval.scale import Subject, find_scale
 from joulemap.physics.record.compiler import HOST_OPERATIONS
 from joulemap.physics.record.workload import BATCHED, SPREAD, Operator
 from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
-from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace
 from models import Function, trace
 

@@ -19,6 +19,7 @@ from joulemap.physics.change import point_hardware
 from joulemap.physics.column import list_numbers
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
+from joulemap.physics.ledger import MAX_LINE_FJ
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.address import STATIC_POWER, UNIT_COUNT, Address, read_number
 from joulemap.physics.record.configuration import Configuration
@@ -230,6 +231,21 @@ def test_a_point_is_refused_in_the_words_of_its_record() -> None:
         refusals(chip, {Address.read("geometry.nothing"): [1.0, 2.0]})
     with pytest.raises(ValueError, match="numbers of 2 and 3 points"):
         refusals(chip, {TDP: [200.0, 300.0], Address.read("memory_capacity"): [1e9, 2e9, 3e9]})
+
+
+def test_a_point_alone_is_refused_like_one_of_many_for_more_energy_than_a_point_holds() -> None:
+    """Each line of its ledger fits; their sum does not."""
+    evaluator, chip, price = EVALUATORS["convolutions"], find("tpu_v4"), Address.read("dram.read")
+    configuration = Configuration(hardware=chip.id, precision="bf16", runtime="graph")
+    run = evaluator.evaluate(chip, configuration)
+    place = next(number for number, one in enumerate(chip.reference) if Address.of(one) == price)
+    longest = float(run.ledger.action_count[run.ledger.action_index == place].max())
+    dear_fj = 0.5 * MAX_LINE_FJ / longest
+    alone, many = (
+        evaluate_points(evaluator, chip, configuration, {price: np.array(prices)}).refusal[0]
+        for prices in ([dear_fj], [dear_fj, 1.0])
+    )
+    assert alone == many == "tpu_v4: its energy exceeds 9223 J, more than a point can hold; use a smaller batch"
 
 
 def test_a_record_of_a_point_has_its_numbers() -> None:

@@ -25,6 +25,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.settings import Settings
+from joulemap.physics.interval.probability import probability_better
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Link
@@ -35,7 +36,6 @@ from joulemap.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.place import PlaceAnswer
 from joulemap.wing.place.answer.row import list_devices, sum_assumed
 from joulemap.wing.place.ask import find_facts

@@ -98,7 +98,8 @@ NO_FORMULA = (
     ("domain/metric.py", "METRICS", "\nMETRICS = (*METRICS, METRICS[0])\n"),
     ("domain/settings.py", "class Settings", "\nclass MoreSettings(Settings):\n    carbon: bool = False\n"),
     ("domain/offer.py", "def ", "\nPRICE_PER_HOUR = 2.5\n"),
-    ("domain/error_scale.py", "def ", "\nSERVED_HALF_WIDTH = 0.4\n"),
+    ("physics/interval/error_scale.py", "FULL_GROUPS", "\nFULL_GROUPS = 3.0\n"),
+    ("physics/interval/half_width.py", "def combine_errors", "\nMOVING = 0.2\n"),
     ("domain/dimension.py", "Dimension", "\nDIMENSIONS = ()\n"),
     ("wing/llm/prediction.py", "def ", "\nTOKENS_PER_STEP = 3\n"),
 )

@@ -33,7 +33,7 @@ EVERYWHERE: set[str] = {"system"}
 
 PUBLIC: set[str] = {
     "answer", "ask", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub",
-    "physics", "plan", "present", "generated", "show", "store", "trace", "uncertainty", "webpage",
+    "physics", "plan", "present", "generated", "show", "store", "trace", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 
@@ -53,7 +53,7 @@ OWNERS: dict[str, set[str]] = {
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"wing.explore"},
-    "numpy": {"calibrate", "physics", "store", "uncertainty", *(f"wing.{name}" for name in BUILT_IN)},
+    "numpy": {"calibrate", "physics", "store", *(f"wing.{name}" for name in BUILT_IN)},
 }
 """library -> rooms that may import it."""
 

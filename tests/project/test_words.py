@@ -66,7 +66,7 @@ SPELLINGS: Final = {
 
 ROOMS: Final = (
     "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub", "physics", "plan",
-    "present", "store", "system", "tools", "trace", "uncertainty", "webpage",
+    "present", "store", "system", "tools", "trace", "webpage",
 )  # fmt: skip
 """Packages whose docstrings are held to these rules: all but `generated`, which is made from headers of queries."""
 

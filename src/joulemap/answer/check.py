@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from joulemap.answer.engine import count_in, find_checkpoint
+from joulemap.answer.engine import find_checkpoint, find_phase
 from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks, list_lacking
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
@@ -31,9 +31,6 @@ MORE: Final = Template("{count} more; json has all")
 
 SHOWN: Final = 12
 """Maximum commands that people see."""
-
-INFERENCES: Final = "inferences"
-"""Plural noun for evaluations of a model that is not a pass of a language model."""
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
@@ -150,7 +147,7 @@ def check_runs(
     entry = models.get(find_model_name(model, models))
     name, _, arguments = model.rpartition("(") if model.endswith(")") else (model, "", "")
     given = dict(ARGUMENT.findall(arguments))
-    is_language = count_in(model) != INFERENCES
+    phase = find_phase(model)
     tokens = int(given.get("tokens", 1))
     runs = []
     for row in rows:
@@ -158,13 +155,13 @@ def check_runs(
         run = CheckedRun(
             model=name,
             checkpoint=find_checkpoint(model),
-            kind=LANGUAGE if is_language else NETWORK,
+            kind=LANGUAGE if phase else NETWORK,
             precision=precision,
             weights=weights,
             batch=row.batch,
             runtime=row.runtime,
             engine=given.get("engine", ""),
-            phase=("prefill" if tokens > 1 else "decode") if is_language else "",
+            phase=phase,
             prompt=tokens,
             cached=int(given.get("cached", 0)),
             devices=int(given.get("devices", 1)),

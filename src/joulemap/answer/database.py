@@ -16,7 +16,8 @@ from joulemap.domain.table import Table
 from joulemap.generated.audit import Finding
 from joulemap.generated.database import StoredTable, StoredView
 from joulemap.plan.catalogue import ensure_catalogue, writing
-from joulemap.plan.source import Source, reading
+from joulemap.plan.reader import reading
+from joulemap.plan.source import Source
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.store.connection import (

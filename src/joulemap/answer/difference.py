@@ -14,7 +14,8 @@ from joulemap.answer.run import prove
 from joulemap.ask.scope import Scope
 from joulemap.domain.table import Table
 from joulemap.generated.run import Constant, Setting
-from joulemap.plan.source import Source, reading
+from joulemap.plan.reader import reading
+from joulemap.plan.source import Source
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template

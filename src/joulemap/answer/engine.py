@@ -21,6 +21,11 @@ def find_checkpoint(model: str) -> str:
     return next(filter(None, (names.find_checkpoint(model) for names in list_names())), "")
 
 
+def find_phase(model: str) -> str:
+    """Return the part of a request that a model is, as the commands of tools call it; empty for any other model."""
+    return next(filter(None, (names.find_phase(model) for names in list_names())), "")
+
+
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
     """Return a model whose evaluation needs an explanation, as (model, noun), and a suggestion of another question.
 

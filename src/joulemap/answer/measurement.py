@@ -23,8 +23,9 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.model import Model
 from joulemap.plan.model_name import is_name
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.selection import name_configuration
-from joulemap.plan.source import Source, reading_if_there
+from joulemap.plan.source import Source
 from joulemap.plan.workload import (
     ensure_known,
     ensure_workload,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
-from joulemap.plan.source import Source, reading as reading_database
+from joulemap.plan.reader import reading as reading_database
+from joulemap.plan.source import Source
 from joulemap.store.connection import READING, Connection, limit
 from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION

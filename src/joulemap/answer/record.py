@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from joulemap.generated.analyze import RunTotal
-from joulemap.plan.source import Source, reading
+from joulemap.plan.reader import reading
+from joulemap.plan.source import Source
 from joulemap.store.library import find_query
 from joulemap.store.query import check_runs, fetch, run_query
 from joulemap.store.run import find_outlines, find_workload_of

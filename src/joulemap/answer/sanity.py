@@ -17,9 +17,10 @@ from joulemap.generated.hardware import Probe
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.runtime import SEPARATE_RUNTIME
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.reader import reading
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
-from joulemap.plan.source import Source, reading
+from joulemap.plan.source import Source
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.store.query import fetch

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from joulemap.ask.fact import Caveat, Choice
-from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.physics.interval.error_scale import TOLD_APART
 
 MOST_ENTRIES: Final = 10
 """Maximum chips that entries and rules cover."""

@@ -9,8 +9,7 @@ from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
 from joulemap.ask.standing import find_ahead
-from joulemap.domain.error_scale import TIE_RATIO
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName, PartMetricName
 from joulemap.generated.compare import Comparison, Insight, Recommendation
 
 VALUES: Final[tuple[MetricName, ...]] = (

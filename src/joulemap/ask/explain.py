@@ -10,8 +10,7 @@ import attrs
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
-from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.generated.explain import (
     CategoryDifference,
@@ -21,6 +20,7 @@ from joulemap.generated.explain import (
     SubgraphDifference,
     Traffic,
 )
+from joulemap.physics.interval.error_scale import TOLD_APART
 
 PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "energy": ("energy_a_j", "energy_b_j", "difference_fj"),

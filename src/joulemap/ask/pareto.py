@@ -9,10 +9,10 @@ from typing import Final
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.pareto import ParetoPoint
+from joulemap.physics.interval.error_scale import TOLD_APART
 
 EVEN: Final = 0.5
 """Probability of being on the front from which a dominated configuration counts as a likely member."""

@@ -24,9 +24,8 @@ from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quanti
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import VARYING, Scope, vary
-from joulemap.domain.error_scale import TIE_RATIO
 from joulemap.domain.host import name_whole
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.domain.settings import Limits
 from joulemap.generated.compare import Insight
 from joulemap.generated.recommend import RankedConfiguration, Violation

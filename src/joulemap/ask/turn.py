@@ -9,8 +9,8 @@ from typing import Any, Final
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Share, Subject, Swing, Turn
 from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.physics.interval.error_scale import TOLD_APART
 
 MOST_TURNS: Final = 10
 """Maximum constants among the facts; tables have all."""

@@ -48,7 +48,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.error_scale import (
+from joulemap.physics.interval.error_scale import (
     COMPILER_LEVEL,
     FULL_GROUPS,
     MODEL,

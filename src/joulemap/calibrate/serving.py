@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.calibrate.error_fit import Key, find_quantile
-from joulemap.domain.error_scale import (
+from joulemap.physics.interval.error_scale import (
     FULL_GROUPS,
     SERVED_POWER,
     SERVED_TIME,

@@ -45,12 +45,6 @@ TFLITE: Final = ".tflite"
 TO_ONNX: Final = "python -m tf2onnx.convert --tflite {file} --output {onnx}"
 """Command that converts a TFLite file for tools that read ONNX alone. Source: README of onnx/tensorflow-onnx."""
 
-DEVICES: Final[Mapping[str, str]] = {"cpu": "CPU", "gpu": "GPU"}
-"""Class -> OpenVINO device; any other is an NPU."""
-
-CORE_ML: Final[Mapping[str, str]] = {"gpu": "CPUAndGPU", "npu": "CPUAndNeuralEngine"}
-"""Class -> compute units of Core ML."""
-
 
 @frozen(kw_only=True)
 class CheckedRun:
@@ -71,7 +65,9 @@ class CheckedRun:
     engine: str = ""
     """Serving engine of a language model; empty for other models."""
     phase: str = ""
-    """`prefill` or `decode`; empty for a whole request, or for a model without passes."""
+    """Part of a request that is measured alone, as a tool's commands call it; empty for a whole request, or for a model
+    without parts.
+    """
     prompt: int = 0
     output: int = 0
     cached: int = 0
@@ -164,6 +160,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
         own = f"{run.precision}_{run.matmul_precision}"
         words = {
             **values,
+            "device": tool.get("device", {}).get(entry.architecture, ""),
             "precision": options.get(own, options.get(run.precision, "")),
             "options": " ".join(tool["option"][name] for name in run.settings).format_map(values),
         }
@@ -297,8 +294,6 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "layers": layers,
         "flash": int(is_gpu),
         "dtype": DTYPES.get(run.precision, "auto"),
-        "device": DEVICES.get(entry.architecture, "NPU"),
-        "core_ml": CORE_ML.get(entry.architecture, ""),
         "torch_device": ("mps" if entry.vendor == APPLE else "cuda") if is_gpu else "cpu",
         "compile": _prepare_module(RUNTIME[run.runtime]),
         "shape": ", ".join(map(str, run.shape)),

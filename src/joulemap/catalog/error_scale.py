@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.sheet import read_records
-from joulemap.domain.error_scale import (
+from joulemap.physics.interval.error_scale import (
     COMPILER_LEVEL,
     OWN_LEVEL,
     BasisSpread,

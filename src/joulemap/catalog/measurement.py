@@ -30,6 +30,7 @@ from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
+from joulemap.physics.interval.scope import SCOPES
 from joulemap.physics.record.configuration import (
     BOUNDARY,
     BOUNDARY_NAMES,
@@ -83,7 +84,7 @@ outside means noise or a unit other than the column's, and could overflow a doub
 """
 
 SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
-SERVED_SCOPES: Final = ("steady_serving", "offline", "request")
+SERVED_SCOPES: Final = tuple(one.name for one in SCOPES if not one.is_pass)
 """Scopes of whole requests, which have a prompt and an answer."""
 TEXTS: Final = ("hardware", "model", "precision", "source")
 

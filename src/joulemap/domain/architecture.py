@@ -23,10 +23,6 @@ class HardwareClass:
     It runs int8; it also runs fp32 if any chip of its class does. Its key numbers are published, unless no chip of its
     class has published ones.
     """
-    is_measured: bool
-    """True if predictions for measured boards were scored; unmeasured boards use the uncertainty of their class."""
-    has_peak: bool
-    """True if compute times follow a peak; otherwise they depend on units and clock alone."""
     is_design: bool
     """True if its chips are designs, described without a host and its system."""
     is_embedded: bool
@@ -34,23 +30,15 @@ class HardwareClass:
 
 
 CLASSES: Final = (
-    HardwareClass(name="cpu", chip="xeon_8490h",
-                  is_measured=True, has_peak=True, is_design=False, is_embedded=False),
-    HardwareClass(name="gpu", chip="h100_sxm5",
-                  is_measured=True, has_peak=True, is_design=False, is_embedded=False),
-    HardwareClass(name="tpu", chip="tpu_v4",
-                  is_measured=False, has_peak=True, is_design=False, is_embedded=False),
-    HardwareClass(name="kpu", chip="kpu_t256",
-                  is_measured=False, has_peak=True, is_design=True, is_embedded=False),
-    HardwareClass(name="dsp", chip="tda4vm_c7x_mma",
-                  is_measured=False, has_peak=True, is_design=False, is_embedded=True),
-    HardwareClass(name="npu", chip="cloud_ai_100_pro",
-                  is_measured=False, has_peak=True, is_design=False, is_embedded=False),
-    HardwareClass(name="dpu", chip="dpu_b4096_kv260",
-                  is_measured=False, has_peak=False, is_design=False, is_embedded=True),
-    HardwareClass(name="cgra", chip="plasticine",
-                  is_measured=False, has_peak=False, is_design=True, is_embedded=False),
-)  # fmt: skip
+    HardwareClass(name="cpu", chip="xeon_8490h", is_design=False, is_embedded=False),
+    HardwareClass(name="gpu", chip="h100_sxm5", is_design=False, is_embedded=False),
+    HardwareClass(name="tpu", chip="tpu_v4", is_design=False, is_embedded=False),
+    HardwareClass(name="kpu", chip="kpu_t256", is_design=True, is_embedded=False),
+    HardwareClass(name="dsp", chip="tda4vm_c7x_mma", is_design=False, is_embedded=True),
+    HardwareClass(name="npu", chip="cloud_ai_100_pro", is_design=False, is_embedded=False),
+    HardwareClass(name="dpu", chip="dpu_b4096_kv260", is_design=False, is_embedded=True),
+    HardwareClass(name="cgra", chip="plasticine", is_design=True, is_embedded=False),
+)
 """Architecture classes."""
 
 CLASS_HARDWARE: Final[Mapping[str, str]] = {one.name: one.chip for one in CLASSES}

@@ -9,6 +9,9 @@ from typing import Final, Literal, get_args
 
 from joulemap.system.record import frozen
 
+TIE_RATIO: Final = 1.005
+"""Ratio below which two values look equal at the digits shown."""
+
 MetricName = Literal[
     "energy",
     "energy_per_inference",

@@ -10,8 +10,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.error_scale import FULL_GROUPS, NORMAL
 from joulemap.domain.settings import WAY_OF
+from joulemap.physics.interval.error_scale import FULL_GROUPS, NORMAL
 from joulemap.physics.record.quantity import BASES, Quantity, least_sure
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen

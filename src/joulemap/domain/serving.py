@@ -6,21 +6,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, get_args
+from typing import Final
 
 import attrs
 
+from joulemap.physics.interval.scope import SCOPE_NAMES
 from joulemap.physics.record.configuration import BOARD, MEASURED_AT, BoundaryName
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-ServingScope = Literal["prefill_step", "decode_step", "request", "offline", "steady_serving"]
-
-SCOPES: Final[tuple[ServingScope, ...]] = get_args(ServingScope)
-"""Scopes of a measurement, in order: one pass over prompts; one decode step, with a token per sequence; one call of
-equal sequences, timed alone; a whole batch, from first prompt token to last output token; and steady serving, in which
-a new request replaces each finished one.
-"""
 
 QUANTITIES: Final = (
     "time_to_first_token_s",
@@ -84,7 +77,7 @@ class ServingRow:
     source: str
     hardware: str
     model: str
-    scope: str = attrs.field(validator=attrs.validators.in_(SCOPES))
+    scope: str = attrs.field(validator=attrs.validators.in_(SCOPE_NAMES))
     engine: str = ""
     engine_version: str = ""
     date: str = ""
@@ -101,7 +94,7 @@ class ServingRow:
     activation_precision: str = ""
     cache_precision: str = ""
     prompt_tokens: float | None = attrs.field(default=None, validator=_any)
-    """Prompt tokens per sequence; for the scope `decode_step`, tokens in the cache before the step."""
+    """Prompt tokens per sequence; for a single pass that reads no prompt, tokens in the cache before it."""
     output_tokens: float | None = attrs.field(default=None, validator=_any)
     """Output tokens per sequence."""
     batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))

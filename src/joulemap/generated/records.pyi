@@ -72,7 +72,6 @@ from joulemap.ask.fact import (
     Win as Win,
 )
 from joulemap.ask.scope import Scope as Scope
-from joulemap.domain.error_scale import Standing as Standing
 from joulemap.domain.measurement import Timing as Timing
 from joulemap.domain.metric import (
     PartMetricName as PartMetricName,
@@ -214,6 +213,7 @@ from joulemap.generated.validate import (
     PredictionScore as PredictionScore,
     ServingRefusal as ServingRefusal,
 )
+from joulemap.physics.interval.error_scale import Standing as Standing
 from joulemap.physics.record.workload import (
     Access as Access,
     Buffer as Buffer,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from joulemap.domain.table import Row
 
 if TYPE_CHECKING:
-    from joulemap.domain.error_scale import Standing
+    from joulemap.physics.interval.error_scale import Standing
 
 
 class PredictionStanding(Row, query="report.accuracy"):

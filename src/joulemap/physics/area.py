@@ -7,8 +7,9 @@
     dies   = area / RETICLE, rounded up
     cost   = area x price of the wafer / (area of the wafer x yield)        yield = (1 + D area / (3 dies))^-3
 
-Pads, interfaces and other parts of a die are excluded, so areas compare designs at one node and are not die sizes.
-Source of the yield: negative binomial model of defects, with three clusters.
+Pads, interfaces and other parts of a die are excluded, so areas compare designs at one node and are not die sizes. The
+share of the datapath and the other area of a unit are those of the chip's class (`architecture/`). Source of the yield:
+negative binomial model of defects, with three clusters.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from joulemap.physics.architecture import find_architecture
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import RETICLE, SRAM_CELL_UM2
@@ -37,7 +39,7 @@ def _number(basis: str, value: float, unit: str, source: str) -> Quantity:
     return Quantity(value=value, unit=unit, basis=basis, source=source)
 
 
-_recalled, _derived, _assumed = (partial(_number, basis) for basis in ("recalled", "derived", "assumed"))
+_recalled, _assumed = (partial(_number, basis) for basis in ("recalled", "assumed"))
 
 
 MAC_AREA: Final[Mapping[float, Quantity]] = {
@@ -65,35 +67,6 @@ MEMORY_AREA: Final[Mapping[float, float]] = {
 }  # fmt: skip
 """Node in nm -> mm2 per megabyte of SRAM. Basis: recalled. Source: high-density bit cells of TSMC: SRAM_CELL_UM2 up to
 7 nm, 0.074 um2 at 16 nm, 0.127 um2 at 28 nm. Bit cells fill about ARRAY_SHARE of the area."""
-
-DIES: Final[Mapping[str, tuple[float, int]]] = {
-    "l4": (294.0, 60), "t4": (545.0, 48), "a100_sxm4_80gb": (826.0, 128), "h100_sxm5": (814.0, 144),
-}  # fmt: skip
-"""Chip -> (die area in mm2, units on the die, including disabled ones). Basis: recalled. Source: NVIDIA white papers on
-AD104, TU104, GA100 and GH100.
-"""
-
-FITTED: Final = (
-    "least squares over the ratios of the dies of DIES; areas of held-out dies are off by 1.3x in the geometric mean, "
-    "1.6x at most (with a share of the datapath alone: 1.7x, 2.6x)"
-)
-
-DATAPATH: Final[Mapping[str, Quantity]] = {
-    "gpu": _derived(0.097, "1", FITTED),
-    "tpu": _assumed(0.13, "1", "TPU v1: 65,536 MACs of 8 bits take 24 % of a die of at most 331 mm2 at 28 nm"),
-    "kpu": _assumed(0.13, "1", "same as a systolic array"),
-    "npu": _assumed(0.10, "1", "between a systolic array and a GPU"),
-    "dsp": _assumed(0.05, "1", "between a GPU and an NPU"),
-    "cgra": _derived(
-        0.26, "1", "Plasticine: 64 units take what memories leave of 113 mm2 at 28 nm (Prabhakar et al., ISCA 2017)"
-    ),
-    "dpu": _assumed(0.03, "1", "FPGA: logic takes tens of times the area of standard cells"),
-    "cpu": _assumed(0.01, "1", "most of a core is control around its arithmetic units"),
-}
-"""Class -> share of multipliers and adders in the area of a unit, excluding memories and the area in `BESIDE`."""
-
-BESIDE: Final[Mapping[str, Quantity]] = {"gpu": _derived(102.0, "mm2", FITTED)}
-"""Class -> area per unit at 45 nm outside its datapath, including its part of the rest of the die."""
 
 WAFER_PRICE: Final[Mapping[float, float]] = {
     3.0: 19500.0, 4.0: 17000.0, 5.0: 16988.0, 7.0: 9346.0, 10.0: 5992.0, 12.0: 3984.0, 16.0: 3984.0, 20.0: 3677.0,
@@ -130,8 +103,8 @@ class Area:
     def of(cls, hardware: Hardware) -> Area:
         """Return the area components of a chip."""
         node = hardware.process_node.value
-        beside = BESIDE.get(hardware.architecture)
-        unit = find_datapath(hardware) / DATAPATH[hardware.architecture].value + (beside.value if beside else 0.0)
+        own = find_architecture(hardware.architecture).unit_area
+        unit = find_datapath(hardware) / own.datapath.value + (own.beside.value if own.beside else 0.0)
         stated = {name: hardware.geometry.get(name.partition(".")[2]) for name in ARRAY}
         return cls(
             unit_mm2=unit / at_node(DENSITY, node),

@@ -75,7 +75,7 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
         behind: Booleans = around | (np.arange(work.operator_count) >= int(np.argmax(inside)))
         return behind
     stretch = np.cumsum(inside)
-    macs = np.bincount(stretch, weights=np.where(odd, 0.0, work.mac_count))
+    macs = np.bincount(stretch.astype(np.intp), weights=np.where(odd, 0.0, work.mac_count))
     outside: Booleans = odd | (stretch != int(np.argmax(macs)))
     return outside
 

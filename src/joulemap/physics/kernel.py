@@ -146,7 +146,7 @@ class KernelColumns:
         if not self.loops.any():
             return self.loops
         order = np.argsort(self.kernel_index, kind="stable")
-        members = np.bincount(self.kernel_index, minlength=self.kernel_count)
+        members = np.bincount(self.kernel_index.astype(np.intp), minlength=self.kernel_count)
         first = np.cumsum(members) - members
         rank = np.zeros(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order)) - first[self.kernel_index[order]]
@@ -520,7 +520,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
 def _is_inner(workload: WorkloadColumns) -> Booleans:
     """Return a mask of the accesses inside a call of several operators: all except the writes of its last operator."""
     is_last = np.append(workload.call_index[1:] != workload.call_index[:-1], True)
-    is_shared = np.bincount(workload.call_index)[workload.call_index] > 1
+    is_shared = np.bincount(workload.call_index.astype(np.intp))[workload.call_index] > 1
     writes_out = (workload.access_role == ROLE_CODE["output"]) & is_last[workload.access_operator]
     mask: Booleans = is_shared[workload.access_operator] & ~writes_out
     return mask
@@ -550,14 +550,14 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     owner = group[order]
     ordered = weights[..., order]
     sums = sum_by(owner, ordered, count)
-    members = np.bincount(owner, minlength=count)
+    members = np.bincount(owner.astype(np.intp), minlength=count)
     ordered = np.where(sums[..., owner] > 0, ordered, 1.0)
     sums = np.where(sums > 0, sums, members)
     if len(starts) == 1:
         running = np.cumsum(ordered, axis=-1)
     else:
         running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
-    first = np.searchsorted(owner, np.arange(count))
+    first = members.cumsum() - members
     begins = first == 0 if len(starts) == 1 else np.isin(first, starts)
     before = np.where(begins, 0.0, running[..., np.maximum(first - 1, 0)])
     fraction = np.clip((running - before[..., owner]) / np.maximum(sums[..., owner], 1e-300), 0.0, 1.0)

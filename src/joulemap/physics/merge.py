@@ -78,7 +78,7 @@ def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
     kernel = flow.join(flow.join_experts(work), _same_input(work, flow), flow.multiplying)
     kernel = flow.join(kernel, flow.last_needed(kernel), flow.computing)
     group = kernel[work.subgraph_index]
-    is_joined = np.bincount(kernel[flow.computing], minlength=flow.count)[group] > 1
+    is_joined = np.bincount(kernel[flow.computing].astype(np.intp), minlength=flow.count)[group] > 1
     if not is_joined.any():
         return attrs.evolve(work, kernel_group=group)
     fused = np.where(is_joined[work.access_operator], _shared_bytes(work, group), work.access_fused_bytes)
@@ -117,12 +117,12 @@ class _Flow:
         found = written[np.maximum(place, 0)] if len(written) else np.zeros(len(tensor), dtype=np.int64)
         computing = np.unique(work.subgraph_index[rows])
         is_made = ~is_output & (place >= 0) & (found // count == tensor) & np.isin(found % count, computing)
-        times = np.bincount(written // count, minlength=int(tensor.max(initial=-1)) + 1)
+        times = np.bincount((written // count).astype(np.intp), minlength=int(tensor.max(initial=-1)) + 1)
         may_move = np.ones(count, dtype=bool)
         may_move[owner[is_output & (times[tensor] > 1)]] = False
         may_move[work.subgraph_index[work.kernel_step_count > 1.0]] = False
         heavy, multiplies = (
-            np.bincount(work.subgraph_index[rows], weights=mask[rows], minlength=count) > 0.0
+            np.bincount(work.subgraph_index[rows].astype(np.intp), weights=mask[rows], minlength=count) > 0.0
             for mask in (~work.of_kind(*LIGHT_KINDS), work.has_macs)
         )
         return cls(
@@ -170,11 +170,11 @@ class _Flow:
         if not len(up):
             return every
         sorts, norms = (
-            np.bincount(work.subgraph_index, weights=mask, minlength=self.count) > 0.0
+            np.bincount(work.subgraph_index.astype(np.intp), weights=mask, minlength=self.count) > 0.0
             for mask in (work.of_operation("sort"), work.of_kind("normalization"))
         )
         pairs = np.unique(np.stack([reader, writer]), axis=1)
-        often = np.bincount(pairs[1], minlength=self.count)
+        often = np.bincount(pairs[1].astype(np.intp), minlength=self.count)
         owner = np.full(self.count, -1)
         owner[up] = owner[down] = up
         is_last = np.isin(pairs[1], down) & (often[pairs[1]] == 1) & (self.is_light & ~norms)[pairs[0]]
@@ -201,7 +201,7 @@ class _Flow:
         rows = np.flatnonzero(work.of_operation("grouped_mm"))
         product = np.full(self.count, -1)
         product[work.subgraph_index[rows]] = rows
-        lone = (np.bincount(work.subgraph_index[rows], minlength=self.count) == 1) & self.may_move
+        lone = (np.bincount(work.subgraph_index[rows].astype(np.intp), minlength=self.count) == 1) & self.may_move
         reach = self._spread(np.where(lone, np.arange(self.count), -1), reader, writer)
         places = np.flatnonzero(lone)
         n, k, groups = (column[product[places]] for column in (work.gemm_n, work.gemm_k, work.gemm_groups))
@@ -233,11 +233,11 @@ def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
     GEMM.
     """
     found = np.full(flow.count, -1)
-    counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
+    counted = np.bincount(work.subgraph_index.astype(np.intp), weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move
     is_lone = work.of_kind("linear", "matmul") & work.has_macs & (work.gemm_groups == 1.0) & ~work.is_foldable
     is_lone &= is_one[work.subgraph_index] & (
-        np.bincount(work.access_operator, weights=work.multiplies, minlength=work.operator_count) > 0.0
+        np.bincount(work.access_operator.astype(np.intp), weights=work.multiplies, minlength=work.operator_count) > 0.0
     )
     is_whole = (work.access_bytes >= work.access_tensor_bytes) & (work.access_tensor_bytes > 0.0)
     reads = np.flatnonzero((work.access_role == ROLE_CODE["input"]) & is_whole & is_lone[work.access_operator])
@@ -261,7 +261,7 @@ def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:
     np.minimum.at(other, tensor[is_output], owner[is_output])
     inside = (writer[tensor] == owner) & (other[tensor] == owner) & ~work.access_is_boundary
     np.add.at(readers, tensor[~is_output & ~inside], 1.0)
-    is_read = np.bincount(tensor, weights=~is_output, minlength=count)[tensor] > 0.0
+    is_read = np.bincount(tensor.astype(np.intp), weights=~is_output, minlength=count)[tensor] > 0.0
     stays = inside & (~is_output | (is_read & (readers[tensor] == 0.0)))
     moved = np.where(stays, 0.0, work.access_fused_bytes)
     order = np.lexsort((is_output, tensor, owner))

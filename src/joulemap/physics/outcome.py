@@ -251,7 +251,7 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     np.maximum.at(used, owner, own.expand(placement.units_used, points).reshape(points, -1).T)
     latency_fs = np.zeros((count, points), dtype=np.int64)
     np.add.at(latency_fs, owner, own.expand(own.operator_fs, points).reshape(points, -1).T)
-    kernel_count = np.bincount(owner[kernels.leader], minlength=count)
+    kernel_count = np.bincount(owner[kernels.leader].astype(np.intp), minlength=count)
     launch, passes = split_launch(placement, kinds)
     compute_s, memory_s, launch_s, pass_s = map(summed, (placement.compute_s, placement.memory_s, launch, passes))
     bounds = compute_s, memory_s + pass_s, launch_s

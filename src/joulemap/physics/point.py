@@ -219,7 +219,7 @@ def _group(decided: Sequence[NDArray[Any]], axis: int, count: int) -> list[Integ
             lines = np.moveaxis(one, axis, 0).reshape(count, -1)
             lines = lines[:, 0] if lines.shape[1] == 1 else lines
             values, place = np.unique(lines, axis=0, return_inverse=True)
-            group = np.unique(group * len(values) + place.ravel(), return_inverse=True)[1]
+            group = np.unique(group * len(values) + place.ravel(), return_inverse=True)[1].astype(np.int64)
     return [np.flatnonzero(group == one) for one in range(int(group.max(initial=0)) + 1)]
 
 
@@ -264,18 +264,23 @@ def add_spent(sums: Sums, varied: frozenset[Address]) -> dict[Spent, Integers]:
     Raises UnsupportedError for more than 9.2 kJ.
     """
     hardware = sums.timed.hardware
-    if sums.most_fj >= float(MAX_LINE_FJ):
-        raise UnsupportedError(
-            f"{hardware.id}: its energy exceeds {MAX_LINE_FJ / FJ_PER_J:.0f} J, more than a point can hold; "
-            "use a smaller batch",
-            code="range",
-            hardware=hardware.id,
-        )
+    check_energy(hardware.id, sums.most_fj)
     found: dict[Spent, Integers] = {}
     for place, energy in sums.energies.items():
         key = name_spent(hardware.reference.actions[place], varied)
         found[key] = found.get(key, np.zeros(1, dtype=np.int64)) + energy[..., 0]
     return found
+
+
+def check_energy(name: str, energy_fj: float) -> None:
+    """Raise UnsupportedError for an energy of more than 9.2 kJ on the chip of this name."""
+    if energy_fj >= MAX_LINE_FJ:
+        raise UnsupportedError(
+            f"{name}: its energy exceeds {MAX_LINE_FJ / FJ_PER_J:.0f} J, more than a point can hold; "
+            "use a smaller batch",
+            code="range",
+            hardware=name,
+        )
 
 
 def name_spent(action: EnergyAction, varied: frozenset[Address]) -> Spent:

@@ -186,7 +186,7 @@ class Sums:
     def pattern_fs(self) -> Integers:
         """Latency of one subgraph of each pattern."""
         each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
-        starts = self.patterns.starts
+        starts = self.patterns.starts.astype(np.intp)
         found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
         return found
 
@@ -240,7 +240,8 @@ class Sums:
     def unit_parts(self) -> tuple[Integers, Integers]:
         """Sum of units used x latency over subgraphs, as (multiples of 2^`HALF` fs, remaining fs)."""
         used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
-        units = np.maximum.reduceat(used, self.patterns.starts, axis=-1) if len(self.patterns.starts) else used
+        starts = self.patterns.starts.astype(np.intp)
+        units = np.maximum.reduceat(used, starts, axis=-1) if len(starts) else used
         units = units.astype(np.int64)
         return self._over(units * (self.pattern_fs >> HALF)), self._over(units * (self.pattern_fs & (2**HALF - 1)))
 

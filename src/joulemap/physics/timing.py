@@ -115,8 +115,11 @@ def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the number of parts in which each chip's engine runs the batch of each workload. Workloads are the last
-    axis.
+    axis. Other runtimes run a batch whole, whatever its smallest part.
     """
+    whole = np.ones(kernels.workload_count)
+    if not kernels.runtime.is_built:
+        return whole
     least = hardware.coefficients.get(ENGINE_PART)
     if least is not None and isinstance(least.value, np.ndarray) and least.value.size > 1:
         sizes, found = np.reshape(least.value, (-1, 1)), np.ones((np.size(least.value), kernels.workload_count))
@@ -125,8 +128,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
             alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
             found = np.where(sizes == size, alike, found)
         return found
-    whole = np.ones(kernels.workload_count)
-    counts = list_parts(kernels, hardware) if least is not None else []
+    counts = [] if least is None else list_parts(kernels, float(np.ravel(least.value)[0]))
     if not counts:
         return whole
     kernels = leave_out_transfers(kernels, hardware)
@@ -162,18 +164,19 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
     return each
 
 
-def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats]:
-    """Return the numbers of parts that an engine tries besides 1, per workload; 1 where a batch stays whole."""
-    least = hardware.coefficients.get(ENGINE_PART)
+def list_parts(kernels: KernelColumns, smallest: float) -> list[Floats]:
+    """Return the numbers of parts that an engine tries besides 1, per workload; 1 where a batch stays whole.
+
+    `smallest` is the minimum number of samples of a part.
+    """
+    batch = _find_batch(kernels)
     counts: list[Floats] = []
-    if kernels.runtime.is_built and least is not None:
-        batch, smallest = _find_batch(kernels), float(np.ravel(least.value)[0])
-        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / smallest))))):
-            for factor in (1.0, 3.0):
-                count = batch / (factor * smallest * 2.0**step)
-                is_tried = (count > 1.0) & ((factor == 1.0) | (count % 1.0 == 0.0))
-                if is_tried.any():
-                    counts.append(np.where(is_tried, count, 1.0))
+    for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / smallest))))):
+        for factor in (1.0, 3.0):
+            count = batch / (factor * smallest * 2.0**step)
+            is_tried = (count > 1.0) & ((factor == 1.0) | (count % 1.0 == 0.0))
+            if is_tried.any():
+                counts.append(np.where(is_tried, count, 1.0))
     return counts
 
 
@@ -185,7 +188,7 @@ def _find_batch(kernels: KernelColumns) -> Floats:
     is_shared = kernels.work.has_word(CAUSAL, IN_PLACE)
     if not is_shared.any():
         return batch
-    shared = np.bincount(kernels.workload_index[is_shared], minlength=kernels.workload_count) > 0
+    shared = np.bincount(kernels.workload_index[is_shared].astype(np.intp), minlength=kernels.workload_count) > 0
     return np.where(shared, 1.0, batch)
 
 

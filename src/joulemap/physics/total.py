@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from joulemap.physics.change import point_hardware
 from joulemap.physics.outcome import Asked
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.point import WIDE, Points, Spent, name_spent, of_points
+from joulemap.physics.point import WIDE, Points, Spent, check_energy, name_spent, of_points
 from joulemap.physics.reason import refuse_precision
 from joulemap.physics.record.address import Address
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
@@ -31,6 +31,9 @@ from joulemap.physics.workload import Floats, Integers, Texts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+TYPES: Final[Mapping[str, type[np.generic]]] = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}
+"""Type of a column's field -> type of its values, on every platform."""
 
 
 @define(kw_only=True, eq=False)
@@ -155,7 +158,7 @@ def evaluate_points(
             points.whole.product_rate(configuration.precision, configuration.weight_precision), shape
         ),
         "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
-        "weight_bytes": round(float(kernels.total_weight_bytes)),
+        "weight_bytes": np.int64(round(float(kernels.total_weight_bytes))),
         "activation_bytes": points.activation_bytes,
         "mac_count": float(kernels.work.mac_count.sum()),
     }
@@ -172,8 +175,7 @@ def evaluate_points(
 
 def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
     """Return a column of zeros or empty texts for `count` points."""
-    kind = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}[str(field.type)]
-    return np.zeros((count, len(BOTTLENECKS)) if field.name in WIDE else count, dtype=kind)
+    return np.zeros((count, len(BOTTLENECKS)) if field.name in WIDE else count, dtype=TYPES[str(field.type)])
 
 
 def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumns:
@@ -198,17 +200,26 @@ def _evaluate_one(
 
 
 def _stack(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
-    rows = [
-        ({"refusal": str(run)}, {}) if isinstance(run, Exception) else (_list_columns(run), _list_spent(run))
-        for run in runs
-    ]
+    rows = [_list_row(run) for run in runs]
     columns: dict[str, Any] = {}
     for field in attrs.fields(PointColumns):
         if field.name != "spent_fj":
             none = empty(field, 1)[0]
-            columns[field.name] = np.array([row.get(field.name, none) for row, _ in rows])
+            columns[field.name] = np.array([row.get(field.name, none) for row, _ in rows], dtype=TYPES[str(field.type)])
     keys = dict.fromkeys(key for _, spent in rows for key in spent)
-    return PointColumns(**columns, spent_fj={key: np.array([spent.get(key, 0) for _, spent in rows]) for key in keys})
+    spent_fj = {key: np.array([spent.get(key, 0) for _, spent in rows], dtype=np.int64) for key in keys}
+    return PointColumns(**columns, spent_fj=spent_fj)
+
+
+def _list_row(run: RunColumns | RunTotals | Exception) -> tuple[dict[str, Any], dict[Spent, int]]:
+    """Return the columns of a run and its energy by `Spent` key; the reason alone if it is refused."""
+    if isinstance(run, Exception):
+        return {"refusal": str(run)}, {}
+    try:
+        check_energy(run.hardware.id, run.energy_fj)
+    except UnsupportedError as error:
+        return {"refusal": str(error)}, {}
+    return _list_columns(run), _list_spent(run)
 
 
 def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:

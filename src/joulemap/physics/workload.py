@@ -531,12 +531,15 @@ class WorkloadColumns(Work):
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
     if values.ndim == 1:
-        return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+        if not group.size:
+            return np.zeros(count)
+        total: NDArray[Any] = np.bincount(group.astype(np.intp, copy=False), weights=values, minlength=count)
+        return total
     columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
     length = len(group) // max(count, 1)
     if count == 1 or (length > 1 and np.array_equal(group, np.repeat(np.arange(count), length))):
-        total: Floats = np.add.reduce(columns.reshape(count, length, -1), axis=1)
-        return np.ascontiguousarray(total.T).reshape(*values.shape[:-1], count)
+        reduced: Floats = np.add.reduce(columns.reshape(count, length, -1), axis=1)
+        return np.ascontiguousarray(reduced.T).reshape(*values.shape[:-1], count)
     order = np.argsort(group, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
     sums = np.zeros((count, columns.shape[1]))

@@ -15,11 +15,13 @@ from joulemap.domain.architecture import find_class, find_whole_class
 from joulemap.domain.catalogue import HardwareEntry, find_alike
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.model_name import list_names
+from joulemap.plan.version import interval_version
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
+from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, transaction, using
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
+from joulemap.store.version import has_intervals, record_intervals
 from joulemap.system.background import begin
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.name import fold_name, split_names
@@ -155,7 +157,7 @@ def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) 
 
 @contextlib.contextmanager
 def writing(source: Source) -> Iterator[Connection]:
-    """Yield the only writing connection to a database, created with the catalogue if missing.
+    """Yield the only writing connection to a database, created with the catalogue if missing, with current intervals.
 
     Modules for the evaluation can be imported while the engine opens the file.
     """
@@ -165,7 +167,31 @@ def writing(source: Source) -> Iterator[Connection]:
                 store.writing(source.path, None if source.path.exists() else find_catalogue(), source.patience)
             )
         )
-        yield opened()
+        connection = opened()
+        if not has_intervals(connection, interval_version()):
+            with transaction(connection):
+                _renew_intervals(connection)
+        yield connection
+
+
+def _renew_intervals(connection: Connection) -> None:
+    """Compute the intervals of stored runs with the current formulas and error scales, those of the catalogue."""
+    from joulemap.store.digest import Digester
+
+    if has_catalogue(connection, catalogue_digest()):
+        _store_doubt(connection)
+        Digester(connection).seal_tables()
+    else:
+        _store_catalogue(connection)
+
+
+def _store_doubt(connection: Connection) -> None:
+    """Store the current error scales, and the intervals of stored runs that follow from them."""
+    from joulemap.catalog.error_scale import load_doubt
+    from joulemap.store.catalogue import write_doubt
+
+    write_doubt(connection, load_doubt())
+    record_intervals(connection, interval_version())
 
 
 def find_catalogue() -> Path | None:
@@ -230,13 +256,12 @@ def _store_defaults(connection: Connection) -> None:
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the current catalogue in the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
-    from joulemap.catalog.error_scale import load_doubt
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.plan.anchor import default_target
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
+    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
@@ -252,7 +277,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())
     write_events(connection, load_events())
-    write_doubt(connection, load_doubt())
+    _store_doubt(connection)
     update_measurements(connection, load_measurements())
     clear_operator_measurements(connection)
     for profile in load_profiles():

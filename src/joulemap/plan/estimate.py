@@ -10,8 +10,8 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.run import plan_runs
-from joulemap.plan.source import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import transaction
 from joulemap.store.estimate import Estimate, find_estimates, write_estimates

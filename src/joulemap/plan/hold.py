@@ -23,8 +23,9 @@ from joulemap.domain.default import SETTINGS
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.kind import find_kind
 from joulemap.plan.model import Model
+from joulemap.plan.reader import reading, reading_if_there
 from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
-from joulemap.plan.source import Source, reading, reading_if_there
+from joulemap.plan.source import Source
 from joulemap.plan.workload import (
     ensure_known,
     ensure_workload,

@@ -104,6 +104,11 @@ class ModelNames:
         del model
         return ""
 
+    def find_phase(self, model: str) -> str:
+        """Return the part of a request that a model is, as the commands of tools call it; empty for any other model."""
+        del model
+        return ""
+
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return ((model, meaning of one evaluation), suggested question) for the first model whose evaluation needs
         explaining.

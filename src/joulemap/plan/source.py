@@ -1,17 +1,14 @@
-"""Results database: its path, its progress callbacks, and how it is opened."""
+"""Results database: its path, its progress callbacks, and how long it is waited for."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
-from joulemap.store import connection as store
-from joulemap.store.connection import PATIENT, READING, Connection, Patience, log
-from joulemap.store.sharing import Kind
-from joulemap.system.errors import OlderDatabaseError
+from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.system.record import frozen
 
 Talk = Callable[[str], None]
@@ -34,21 +31,3 @@ class Source:
         with contextlib.suppress(OSError):  # the working directory may no longer exist
             return attrs.evolve(self, path=self.path.absolute())
         return self
-
-
-@contextlib.contextmanager
-def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
-    """Yield a read-only connection to an existing database."""
-    with store.reading(source.path, source.patience, kind) as connection:
-        yield connection
-
-
-@contextlib.contextmanager
-def reading_if_there(source: Source) -> Iterator[Connection | None]:
-    """Yield a read-only connection; None if there is no database yet or a writer must migrate it first."""
-    with contextlib.ExitStack() as stack:
-        connection = None
-        if store.check_place(source.path):
-            with contextlib.suppress(OlderDatabaseError):
-                connection = stack.enter_context(reading(source))
-        yield connection

@@ -1,9 +1,13 @@
-"""Version of the formulas of an architecture class: a digest of the folder `physics` without the other classes.
+"""Versions of formulas: of the runs of an architecture class, and of intervals.
 
-Nothing outside that folder but the units can change a result, so options, metrics, prices and words change without
-touching a stored run. If a wing adds a kind of hardware, its formulas are those of all classes and of the places that
-the kind names. Comments, docstrings, layout and the wording of errors are not formulas and do not count
-(`system/code.py`).
+The version of a class is a digest of the folder `physics` without the other classes and without `interval`. Nothing
+outside that folder but the units can change a run, so options, metrics, prices and words change without touching a
+stored one. If a wing adds a kind of hardware, its formulas are those of all classes and of the places that the kind
+names.
+
+Intervals follow from stored runs, so they have a version of their own: a change of their formulas or error scales
+renews the intervals of stored runs and evaluates none. Comments, docstrings, layout and the wording of errors are not
+formulas and do not count (`system/code.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +28,21 @@ CLASSES: Final = "physics/architecture"
 SHARED: Final = "__init__"
 """File of that folder which all classes share."""
 
+INTERVALS: Final = "physics/interval"
+"""Folder with the formulas of intervals, which no run depends on."""
+
+INTERVAL_INPUTS: Final = (
+    "physics/record/spread.py", "store/interval.py", "store/total.py",
+    *(f"catalog/data/doubt/{name}.csv" for name in ("left_out", "power", "scale", "serving", "share", "spread")),
+)  # fmt: skip
+"""Other files that the stored intervals of runs depend on: what reads their inputs, and the error scales."""
+
+
+@cache
+def interval_version() -> str:
+    """Return a hash of the code and data that compute intervals of runs, as sixteen hexadecimal digits."""
+    return digest_code(INTERVALS, *INTERVAL_INPUTS)
+
 
 @cache
 def formula_version(architecture: str) -> str:
@@ -35,10 +54,11 @@ def formula_version(architecture: str) -> str:
 def find_formulas(architecture: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the places of the code that computes a run of a class, and the files in them that do not."""
     classes = {name: _find_class(name) for name in list_code(CLASSES)}
+    intervals = frozenset(list_code(INTERVALS))
     if architecture in classes.values():
-        return LAWS, frozenset(name for name, one in classes.items() if one not in (architecture, SHARED))
+        return LAWS, intervals | {name for name, one in classes.items() if one not in (architecture, SHARED)}
     (kind,) = (one for one in find_parts("hardware") if one.architecture == architecture)
-    return (*LAWS, *kind.formulas), frozenset()
+    return (*LAWS, *kind.formulas), intervals
 
 
 def _find_class(name: str) -> str:

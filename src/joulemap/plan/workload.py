@@ -16,7 +16,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.model import Model
 from joulemap.plan.model_name import list_known, list_names
-from joulemap.plan.source import reading_if_there
+from joulemap.plan.reader import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError

@@ -10,9 +10,9 @@ from decimal import Decimal
 from functools import wraps
 from typing import Any, Final, ParamSpec
 
-from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.table import Column
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.system.name import PROJECTED
 from joulemap.system.units import format_si
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Refusal, Subject
-from joulemap.domain.error_scale import TIE_RATIO
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.present.category import name_category
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.present.template import Template

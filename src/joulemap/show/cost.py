@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Turn
-from joulemap.domain.error_scale import TIE_RATIO
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.present.cell import show_chance, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat

@@ -17,10 +17,10 @@ from joulemap.store.total import renew_totals
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
-    from joulemap.domain.error_scale import Doubt
     from joulemap.domain.event import Event
     from joulemap.domain.offer import Offer
     from joulemap.domain.role import ActionRole
+    from joulemap.physics.interval.error_scale import Doubt
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:

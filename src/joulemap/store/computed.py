@@ -1,6 +1,6 @@
 """Parts of a query that numpy computes: standings, differences, probabilities.
 
-The formulas of uncertainty are implemented once, in `joulemap.uncertainty`. A query calls them with a common table
+The formulas of uncertainty are implemented once, in `joulemap.physics.interval`. A query calls them with a common table
 expression as the argument. Its columns are those that the function requires:
 
     candidate AS (SELECT ...),
@@ -32,8 +32,8 @@ from joulemap.system.resource import digest_code
 if TYPE_CHECKING:
     import duckdb
 
-    from joulemap.uncertainty.covariance import ErrorColumns
-    from joulemap.uncertainty.probability import Powers
+    from joulemap.physics.interval.covariance import ErrorColumns
+    from joulemap.physics.interval.probability import Powers
 
 Records = Sequence[Mapping[str, Any]]
 """Input rows of a function, as column -> value."""
@@ -176,13 +176,13 @@ class Facts:
     @property
     def errors(self) -> ErrorColumns:
         """Errors of the runs, split into factors."""
-        from joulemap.uncertainty.covariance import split_errors
+        from joulemap.physics.interval.covariance import split_errors
 
         return split_errors(self.runs, {(quantity, factor): share for quantity, factor, share in self.shares})
 
     def list_powers(self, *, as_costs: bool) -> dict[str, Powers]:
         """Return metric -> its exponents of latency and energy; with `as_costs`, lower is better for every metric."""
-        from joulemap.uncertainty.probability import Powers
+        from joulemap.physics.interval.probability import Powers
 
         return {
             name: Powers(latency, energy).as_cost(is_higher_better=is_higher_better and as_costs)
@@ -222,7 +222,7 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
         facts = load_facts(connection, rows, names)
         if len(rows) > REMEMBERED_ROWS:
             return compute(rows, facts)
-        code = digest_code("uncertainty", "domain/error_scale.py", "store/computed.py")
+        code = digest_code("physics/interval", "store/computed.py")
         text = json.dumps([code, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = cache_folder() / "computed.json"
@@ -244,7 +244,7 @@ def _seal(rows: Rows) -> str:
 
 
 def _compute_standings(rows: Records, facts: Facts) -> Rows:
-    from joulemap.uncertainty.standing import Candidate, rank_candidates
+    from joulemap.physics.interval.standing import Candidate, rank_candidates
 
     powers = facts.list_powers(as_costs=True)
     questions: dict[str, list[Candidate]] = {}
@@ -270,8 +270,8 @@ def _compute_standings(rows: Records, facts: Facts) -> Rows:
 def _compute_differences(rows: Records, facts: Facts) -> Rows:
     import numpy as np
 
-    from joulemap.uncertainty.covariance import compare_pairs
-    from joulemap.uncertainty.probability import is_told_apart, probability_above
+    from joulemap.physics.interval.covariance import compare_pairs
+    from joulemap.physics.interval.probability import is_told_apart, probability_above
 
     errors = facts.errors
     known = [row for row in rows if row["run_id"] in errors.places and row["other_run_id"] in errors.places]
@@ -294,7 +294,7 @@ def _compute_differences(rows: Records, facts: Facts) -> Rows:
 def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
     import numpy as np
 
-    from joulemap.uncertainty.probability import is_told_apart, probability_above
+    from joulemap.physics.interval.probability import is_told_apart, probability_above
 
     ahead, widths = (np.array([row[name] for row in rows], dtype=float) for name in ("ahead", "half_width"))
     found = probability_above(ahead, widths)
@@ -307,7 +307,7 @@ def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
 def _compute_front(rows: Records, facts: Facts) -> Rows:
     import numpy as np
 
-    from joulemap.uncertainty.standing import Axis, estimate_front
+    from joulemap.physics.interval.standing import Axis, estimate_front
 
     errors = facts.errors
     known = [row for row in rows if row["run_id"] in errors.places]
@@ -343,9 +343,9 @@ def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
 
 
 def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
-    from joulemap.domain.error_scale import DOUBTED
+    from joulemap.physics.interval.error_scale import DOUBTED
+    from joulemap.physics.interval.scale import Subject, find_scale
     from joulemap.store.interval import load_record
-    from joulemap.uncertainty.scale import Subject, find_scale
 
     record = load_record(connection)
     found = []

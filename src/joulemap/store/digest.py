@@ -52,7 +52,7 @@ NAMED: Final = "named"
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "offer", "seller_price",
     "operator_measurement", "action_role", "event", "event_term", "error_scale", "error_share", "basis_spread",
-    "serving_scale", "power_floor",
+    "serving_scale", "power_floor", "interval_version",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 

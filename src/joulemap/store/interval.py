@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
-from joulemap.domain.error_scale import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak, find_thin_bounds
+from joulemap.physics.interval.error_scale import (
+    DOUBTED,
+    MODEL,
+    OWN_LEVEL,
+    ErrorScale,
+    PowerFloor,
+    find_peak,
+    find_thin_bounds,
+)
+from joulemap.physics.interval.scale import BASES, CALIBRATED, Subject, find_least, find_scale
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
-from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_least, find_scale
 
 if TYPE_CHECKING:
-    from joulemap.uncertainty.interval import Errors, HalfWidths
-    from joulemap.uncertainty.probability import Floats
+    from joulemap.physics.interval.half_width import Errors, HalfWidths
+    from joulemap.physics.interval.probability import Floats
 
 MEAN_TO_WIDTH: Final = math.log(5.0)
 """Ratio of the half-width of an 80 % interval to the mean absolute error, if errors are distributed exponentially."""
@@ -106,7 +114,7 @@ def compute_half_widths(
     """
     import numpy as np
 
-    from joulemap.uncertainty.interval import Errors, Spent, combine_errors
+    from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
 
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}

@@ -103,7 +103,7 @@ class Outline:
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> configuration of the stored runs among these, in the given order."""
-    from joulemap.uncertainty.scale import OTHER_WORK
+    from joulemap.physics.interval.scale import OTHER_WORK
 
     statement = (
         f"SELECT r.run_id, w.model, r.batch, r.refusal, r.refusal_code, r.refusal_values, v.hardware, "

@@ -18,6 +18,7 @@ import duckdb
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
+from joulemap.physics.interval.scope import SCOPE_NAMES, SCOPES
 from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD
@@ -98,12 +99,22 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "fitted boundary": [one.name for one in BOUNDARIES if not one.is_at_wall],
     "load boundary": [one.name for one in BOUNDARIES if one.includes_board],
     "class": tuple(CLASS_HARDWARE),
+    "scope": SCOPE_NAMES,
+    "prompt scope": [one.name for one in SCOPES if one.is_prompt],
+    "loaded scope": [one.name for one in SCOPES if one.is_loaded],
 }
 """Name of a closed set in SQL and in the meaning of a column -> its members."""
 
+MEANINGS: Final[Mapping[str, Sequence[str]]] = {"scope": [f"{one.name} ({one.meaning})" for one in SCOPES]}
+"""Name of a closed set -> its members with their meanings."""
+
 
 def fill_choices(text: str) -> str:
-    """Return text with closed sets filled in: `{NAME}` lists the members as SQL, `{any NAME}` in words."""
+    """Return text with closed sets filled in: `{NAME}` lists the members as SQL, `{any NAME}` in words, and
+    `{each NAME}` with their meanings.
+    """
+    for name, meanings in MEANINGS.items():
+        text = text.replace(f"{{each {name}}}", join_choices(meanings))
     for name, choices in CHOICES.items():
         text = text.replace(f"{{{name}}}", ", ".join(map(quote_text, choices)))
         text = text.replace(f"{{any {name}}}", join_choices(choices))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
 
 WRITERS: Final = (
-    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row")),
+    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "interval", "measurement", "row", "total")),
     "store/template.py",
     "domain/operator",
     "trace/formula",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import duckdb
 
+from joulemap.physics.interval.scale import CALIBRATED, CLASS_LEVEL
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns
-from joulemap.uncertainty.scale import CALIBRATED, CLASS_LEVEL
 
 if TYPE_CHECKING:
     from joulemap.physics.run import LedgerColumns

@@ -24,9 +24,9 @@ from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.error_scale import load_compilers, write_doubt, write_served_doubt
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.error_scale import MODEL, TRAINING, ErrorScale, ErrorShare
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Bounds
+from joulemap.physics.interval.error_scale import MODEL, TRAINING, ErrorScale, ErrorShare
 from joulemap.physics.record.quantity import Quantity
 from joulemap.workspace import Workspace
 

@@ -24,7 +24,7 @@ TYPES: Final = {
 }  # fmt: skip
 """Type of the database -> Python type."""
 
-HOMES: Final = {"MetricName": "joulemap.domain.metric", "Standing": "joulemap.domain.error_scale"}
+HOMES: Final = {"MetricName": "joulemap.domain.metric", "Standing": "joulemap.physics.interval.error_scale"}
 """Type of an enumerated text -> the module that defines it."""
 
 WIDTH: Final = 112

@@ -19,10 +19,10 @@ from joulemap.answer.constant.variation import (
 from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.error_scale import MOVING, SCALED, find_thinness
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.physics.interval.error_scale import MOVING, SCALED, find_thinness
 from joulemap.physics.record.constant import Constant
 from joulemap.physics.record.quantity import Evidence
 from joulemap.plan.run import plan_selected

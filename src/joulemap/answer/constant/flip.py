@@ -350,7 +350,7 @@ def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float |
     """Return the probability that the true ratio is at most half of a large one; None for a small ratio."""
     if half_width is None or ratio is None or ratio <= DOUBLE:
         return None
-    from joulemap.uncertainty.probability import probability_better
+    from joulemap.physics.interval.probability import probability_better
 
     return probability_better(HALF, half_width)
 

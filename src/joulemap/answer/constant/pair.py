@@ -20,8 +20,8 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.answer.constant.variation import Varied, describe_constant
-from joulemap.domain.error_scale import NORMAL
 from joulemap.domain.metric import VariedMetricName
+from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
@@ -104,7 +104,7 @@ class Pair:
 
         `total` is the variance of ln(A / B) due to all constants. The result is at most the probability of a reversal.
         """
-        from joulemap.uncertainty.probability import probability_better
+        from joulemap.physics.interval.probability import probability_better
 
         factor = math.exp(-min(count, MOST_EXPONENT))
         if self.half_width is None or total == 0.0:

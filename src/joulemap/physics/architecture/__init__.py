@@ -1,7 +1,7 @@
 """Models of the architecture classes: each places kernels on hardware, times them and counts their actions.
 
 One module per class, named like the class in the catalogue, defines an `ARCHITECTURE`. A new class is one new module
-here and one data file in the catalogue; `docs/design.md` has an example.
+here, one data file in the catalogue and a line in `domain/architecture.py`; `docs/design.md` has an example.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Placed, Placement
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.workload import Work
 from joulemap.system.errors import UnknownNameError
 
 
 class Architecture(Protocol[Placed]):
     """Model of one architecture class: it places kernels, times them and counts their actions."""
+
+    unit_area: UnitArea
+    """Parts of the area of a unit."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values on which the formulas of this class branch, besides those of `column.skeleton`.

@@ -32,6 +32,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, memory_time
 from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
@@ -59,6 +61,15 @@ def _products_at_once(hardware: Hardware) -> Floats | float:
 
 class Cgra(Indifferent):
     """Model of coarse-grained reconfigurable arrays."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.26,
+            unit="1",
+            basis="derived",
+            source="Plasticine: 64 units take what memories leave of 113 mm2 at 28 nm (Prabhakar et al., ISCA 2017)",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CgraPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""

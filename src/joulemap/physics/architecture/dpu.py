@@ -50,6 +50,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, overlap_engines
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.run import CORES
 from joulemap.physics.stream import SHARED
 from joulemap.physics.traffic import ceil_divide
@@ -83,6 +85,15 @@ class DpuPlacement(Placement):
 
 class Dpu:
     """Model of deep-learning processor overlays on an FPGA."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.03,
+            unit="1",
+            basis="assumed",
+            source="FPGA: logic takes tens of times the area of standard cells",
+        )
+    )
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return whether the hardware has several cores, and whether they share the weights."""

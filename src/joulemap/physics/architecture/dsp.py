@@ -36,6 +36,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement, overlap_engines
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, memory_time
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -63,6 +65,15 @@ class DspPlacement(Placement):
 
 class Dsp(Indifferent):
     """Model of digital signal processors with a wide vector unit."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.05,
+            unit="1",
+            basis="assumed",
+            source="between a GPU and an NPU",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DspPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""

@@ -31,6 +31,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
@@ -46,6 +48,15 @@ class KpuPlacement(Placement):
 
 class Kpu(Indifferent):
     """Model of domain-flow architectures."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.13,
+            unit="1",
+            basis="assumed",
+            source="same as a systolic array",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> KpuPlacement:
         """Return the kernels placed in blocks and waves, with their times. The module docstring has the formulas."""

@@ -43,6 +43,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware, MemoryLevel
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.stream import find_shares
 from joulemap.physics.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.physics.workload import Booleans, Floats
@@ -92,6 +94,15 @@ class TpuPlacement(Placement):
 
 class Tpu(Indifferent):
     """Model of systolic-array machines."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.13,
+            unit="1",
+            basis="assumed",
+            source="TPU v1: 65,536 MACs of 8 bits take 24 % of a die of at most 331 mm2 at 28 nm",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
-from joulemap.domain.error_scale import TIE_RATIO
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.present.cell import show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WORDS

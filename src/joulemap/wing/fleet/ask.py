@@ -10,7 +10,8 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Su
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import represent, weigh_findings
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, FleetWinner, first_of_each

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, weigh_findings
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
-from joulemap.uncertainty.probability import probability_better
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.physics.interval.probability import probability_better
 from joulemap.wing.here.serve import READING_RATE, choose_largest, choose_row
 
 if TYPE_CHECKING:

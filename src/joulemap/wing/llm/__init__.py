@@ -62,8 +62,11 @@ def register() -> Wing:
 def list_dimensions() -> tuple[Dimension, ...]:
     """Return the dimensions that distinguish passes of a language model, in addition to its name."""
     from joulemap.domain.dimension import Dimension
+    from joulemap.system.name import join_choices
+    from joulemap.wing.llm.phase import MIXED, PHASE_NAMES
 
-    meaning = "Phase of a language model's pass: prefill, decode, or mixed; empty for any other model"
+    choices = join_choices([*PHASE_NAMES, MIXED])
+    meaning = f"Phase of a language model's pass: {choices}; empty for any other model"
     count = "CAST(coalesce(w.dimensions['device_count'], '1') AS INTEGER)"
     return (
         Dimension(name="phase", table="dimensions", meaning=meaning),

@@ -108,6 +108,13 @@ class DecoderNames(ModelNames):
 
         return find_checkpoint(drop_arguments(model))
 
+    def find_phase(self, model: str) -> str:
+        """Return the phase of a pass, such as decode."""
+        from joulemap.wing.llm.phase import find_phase
+
+        asked = decoder.find_pass(model) if decoder.is_pass(model) else None
+        return "" if asked is None else find_phase(asked.step.tokens).name
+
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return the evaluation of a language model named without a pass, and a note with the `llm` command for
         requests.

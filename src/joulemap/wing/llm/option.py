@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
@@ -13,15 +13,15 @@ from joulemap.cli.option.run import GIVEN, WEIGHT_HELP, ManyRunOptions, WholeRun
 from joulemap.cli.output import OUTPUT_HELP, OutputOptions
 from joulemap.cli.value import read_as, read_counts, read_quantity
 from joulemap.system.errors import UsageError
+from joulemap.system.name import join_choices
 from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
+from joulemap.wing.llm.phase import ANSWER, PHASE, PHASE_NAMES, PHASES, PROMPT, PhaseName
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords
     from joulemap.wing.llm.capacity.users import LatencyTarget
     from joulemap.wing.llm.setting import Serving
-
-Phase = Literal["prefill", "decode"]
 
 SERVING: Final = "Serving"
 """Heading of these options in help texts."""
@@ -241,15 +241,17 @@ class ServingOptions(ServerOptions):
 class PassRunOptions(WholeRunOptions):
     """Options for running a model, or one pass of a served language model."""
 
-    phase: Phase | None = option(
+    phase: PhaseName | None = option(
         None,
-        "One pass of a language model: prefill (--prompt) or a decode step (--cached).",
-        metavar="prefill|decode",
+        f"One pass of a language model: {join_choices([f'{one.label} (--{one.option})' for one in PHASES])}.",
+        metavar="|".join(PHASE_NAMES),
         shown="whole model",
     )
-    prompt: int = option(2048, "Prompt length in tokens, for prefill.", metavar="TOKENS", min=1, is_advanced=True)
+    prompt: int = option(
+        2048, f"Prompt length in tokens, for {PROMPT.label}.", metavar="TOKENS", min=1, is_advanced=True
+    )
     cached: int = option(
-        2048, "Tokens in the KV cache before a decode step.", metavar="TOKENS", min=0, is_advanced=True
+        2048, f"Tokens in the KV cache before {ANSWER.label}.", metavar="TOKENS", min=0, is_advanced=True
     )
     devices: int = option(1, "Tensor-parallel devices of the pass.", min=1, is_advanced=True)
     expert_devices: int = option(1, "Expert-parallel devices, out of --devices.", min=1, is_advanced=True)
@@ -267,9 +269,12 @@ class PassRunOptions(WholeRunOptions):
         """Return the name of the pass, or of the model if no phase is given."""
         if self.phase is None:
             if given := repeat_options(self, PASS):
-                raise UsageError(f"{given[0]} needs a pass: add --phase prefill or --phase decode")
+                raise UsageError(
+                    f"{given[0]} needs a pass: add {join_choices([f'--phase {one}' for one in PHASE_NAMES])}"
+                )
             return model
-        sizes: dict[str, int | str] = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
+        phase = PHASE[self.phase]
+        sizes: dict[str, int | str] = {phase.size: getattr(self, phase.option)}
         sizes |= {name: getattr(self, name) for name in ("devices", "expert_devices") if getattr(self, name) > 1}
         sizes["engine"] = self.engine or ENGINE
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"

@@ -22,6 +22,7 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.ask.phase import find_facts
+from joulemap.wing.llm.phase import find_phase
 from joulemap.wing.llm.show.phase import describe_phases, list_reasons
 
 TITLE: Final = Template("{model}")
@@ -119,7 +120,7 @@ class PhasesAnswer(RunAnswer):
         return min(self.prompt, CHUNK) if row in [one for one, _ in self.pairs] else 1
 
     def _name_phase(self, row: ArchitectureSummary) -> str:
-        return "prefill" if self._count(row) > 1 else "decode"
+        return find_phase(self._count(row)).name
 
     def _each(self, row: ArchitectureSummary) -> float:
         """Return the energy per token of a row in joules."""

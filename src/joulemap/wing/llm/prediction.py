@@ -16,7 +16,7 @@ from joulemap.domain.serving import QUANTITIES
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import BOARD, BoundaryName
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
-from joulemap.plan.source import reading_if_there
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from joulemap.plan.target import Target
     from joulemap.wing.llm.serving.predict import Prediction
 
-CODE: Final = ("wing/llm/serving", "wing/llm/stack.py", "domain/serving.py", "physics/record/weight.py")
+CODE: Final = (
+    "wing/llm/serving", "wing/llm/stack.py", "domain/serving.py", "physics/record/weight.py", "physics/interval",
+)  # fmt: skip
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
 FILES: Final = ("model/decoder.json", "model/family/*.toml")

@@ -18,6 +18,7 @@ from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
 from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
+from joulemap.wing.llm.phase import MIXED, find_phase
 from joulemap.wing.place.record import BOX
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def can_trace_configurations() -> bool:
 
 def describe_pass(step: Step) -> Mapping[str, str]:
     """Return dimension -> value of a pass; defaults are omitted."""
-    phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
+    phase = MIXED if step.chunk else find_phase(step.tokens).name
     devices = step.world * step.pipeline_devices
     found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
     return {name: value for name, value in found.items() if value}

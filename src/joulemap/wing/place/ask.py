@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import weigh_findings
-from joulemap.domain.error_scale import TOLD_APART
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.wing.place.record import BUDGET
 
 if TYPE_CHECKING:

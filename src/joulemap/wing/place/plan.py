@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.plan.source import reading_if_there
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.digest import PLACEMENT, Digester
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
     from joulemap.wing.place.record import Box, Goal
+
+CODE: Final = ("wing/place/box", "wing/place/record.py", "physics/interval")
+"""Code that placements depend on, in addition to the formulas of the devices' classes."""
 
 
 @frozen(kw_only=True)
@@ -132,7 +135,9 @@ class PlacedQuestion:
         parts = "|".join(
             (
                 *map(formula_version, classes),
-                remember("code", "box", lambda: digest_code("wing/place/box", "wing/place/record.py")),
+                remember(
+                    "code", "box", lambda: digest_code("wing/place/box", "wing/place/record.py", "physics/interval")
+                ),
             )
         )
         return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -9,7 +9,8 @@ from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Su
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE
 
 if TYPE_CHECKING:

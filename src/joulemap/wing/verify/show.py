@@ -178,13 +178,6 @@ SERVED_RUN: Final = Template(
 )
 WIDE: Final = "16-bit"
 REQUEST, REQUESTS = "request", "requests"
-SCOPE: Final[Mapping[str, str]] = {
-    "steady_serving": "steady serving",
-    "prefill_step": "prefill step",
-    "decode_step": "decode step",
-}
-"""Scope of a served measurement -> its name; others are called as they are."""
-
 WATCHED: Final = Template("watched: {title}")
 PER_CALL: Final = Template(
     "a call takes {measured_latency_s:s}, measured here[, plus {backward_s:s} backward]; {prediction}."

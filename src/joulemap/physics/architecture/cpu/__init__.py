@@ -65,6 +65,8 @@ from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import ALL_UNITS, Hardware, MemoryLevel
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, is_resident, level_bytes, memory_time
 from joulemap.physics.workload import LEAST_SOLVER, Booleans, Floats
 from joulemap.system.errors import UnsupportedError
@@ -258,6 +260,15 @@ def _place_serially(kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
 
 class Cpu(Indifferent):
     """Model of CPUs: cores with vector and matrix units, and microcontrollers."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.01,
+            unit="1",
+            basis="assumed",
+            source="most of a core is control around its arithmetic units",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas.

@@ -34,6 +34,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
+from joulemap.physics.architecture.gpu.area import UNIT_AREA
 from joulemap.physics.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
@@ -128,6 +129,8 @@ class GpuPlacement(Placement):
 
 class Gpu:
     """Model of GPUs: SIMT data-parallel processors."""
+
+    unit_area = UNIT_AREA
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return which peaks and tensor cores exist, the inference engine, the memory type, and whether the board is

@@ -193,7 +193,7 @@ class ClassifiedTraits(Traits):
     @cached_property
     def members(self) -> tuple[tuple[KernelClass, Integers], ...]:
         """Kernel classes that occur, each with the indices of its operators."""
-        present = np.flatnonzero(np.bincount(self.index, minlength=len(KERNEL_CLASSES))).tolist()
+        present = np.flatnonzero(np.bincount(self.index.astype(np.intp), minlength=len(KERNEL_CLASSES))).tolist()
         return tuple((KERNEL_CLASSES[number], np.flatnonzero(self.index == number)) for number in present)
 
     @cached_property

@@ -61,6 +61,8 @@ from joulemap.physics.pace import SAME
 from joulemap.physics.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, LINK_LANES, PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.run import STAGE
 from joulemap.physics.stream import DIVIDED, SHARED, STREAM_UNITS, count_copies, find_shares, take_fullest
 from joulemap.physics.traffic import ceil_divide, dram_bytes
@@ -144,6 +146,15 @@ def _geometry(hardware: Hardware, name: str) -> float:
 
 class Npu(Indifferent):
     """Model of neural processing units with a static schedule."""
+
+    unit_area = UnitArea(
+        datapath=Quantity(
+            value=0.1,
+            unit="1",
+            basis="assumed",
+            source="between a systolic array and a GPU",
+        )
+    )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
         """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas.

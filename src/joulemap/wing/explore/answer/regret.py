@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.answer.base import Answer
 from joulemap.answer.computed import make_table
 from joulemap.domain.default import CANDIDATES, LIMITS
-from joulemap.domain.error_scale import TIE_RATIO
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source

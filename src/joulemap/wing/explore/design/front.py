@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.domain.error_scale import LOGISTIC, TOLD_APART
+from joulemap.physics.interval.error_scale import LOGISTIC, TOLD_APART
 
 if TYPE_CHECKING:
     from joulemap.physics.workload import Booleans, Floats, Integers

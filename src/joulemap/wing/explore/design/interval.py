@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 import numpy as np
 
-from joulemap.domain.error_scale import (
+from joulemap.physics.interval.error_scale import (
     DOUBTED,
     OWN_LEVEL,
     SAME_SIZE,
@@ -16,6 +16,8 @@ from joulemap.domain.error_scale import (
     ErrorScale,
     find_peak,
 )
+from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
+from joulemap.physics.interval.scale import Subject, find_least, find_scale
 from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
 from joulemap.physics.record.configuration import BOUNDARY, Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -23,8 +25,6 @@ from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.physics.total import PointColumns
 from joulemap.physics.workload import Floats
-from joulemap.uncertainty.interval import Errors, Spent, combine_errors
-from joulemap.uncertainty.scale import Subject, find_least, find_scale
 
 
 def half_widths(

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.error_scale import MODEL, Doubt
 from joulemap.domain.metric import METRIC
 from joulemap.physics.change import follow
+from joulemap.physics.interval.error_scale import MODEL, Doubt
 from joulemap.physics.pipeline import describe_precision
 from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, Address
 from joulemap.physics.record.calibration import UNCALIBRATED

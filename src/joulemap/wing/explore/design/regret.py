@@ -16,8 +16,8 @@ import attrs
 import numpy as np
 
 from joulemap.answer.computed import described
-from joulemap.domain.error_scale import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.total import evaluate_totals
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -216,9 +216,9 @@ def _find_rivals(
     """
     from joulemap.generated.compare import PairChance
     from joulemap.plan.hold import holding_runs
+    from joulemap.plan.reader import reading
     from joulemap.plan.run import plan_selected
     from joulemap.plan.selection import select_hardware
-    from joulemap.plan.source import reading
     from joulemap.store.query import fetch
 
     spelling = {one.id: str(path) for path, one in whole.selection.own.items()}

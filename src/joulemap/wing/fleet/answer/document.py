@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.run import find_conditions, repeat_boundary
 from joulemap.ask.fact import Choice, Facts
-from joulemap.domain.error_scale import TIE_RATIO
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Column, Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision

@@ -111,7 +111,7 @@ def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow
     `parts` are rows with their values by the objective. Parts of one hardware and precision share their error, so that
     only the difference of their shares counts. Other errors are independent.
     """
-    from joulemap.uncertainty.probability import probability_better
+    from joulemap.physics.interval.probability import probability_better
 
     objective, total = terms.demand.objective, math.fsum(value for _, value in parts)
     whole = None if best is None else terms.value(best)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from joulemap.domain.error_scale import LOGISTIC
+from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each
@@ -170,7 +170,7 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
     """
     import numpy as np
 
-    from joulemap.uncertainty.probability import probability_above, probability_better
+    from joulemap.physics.interval.probability import probability_above, probability_better
 
     width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
     if not width:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.domain.error_scale import TIE_RATIO
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.present.cell import show_chance, show_plain, show_quantity, show_share
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS

@@ -24,6 +24,7 @@ from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
+from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import batch, load, text
 from joulemap.wing.llm.show.serving import describe_served
@@ -276,7 +277,7 @@ class LlmAnswer(RunAnswer):
         if self.pay in OTHER_PAYMENT and has_several and not self.loads.rows:
             other = OTHER_PAYMENT[self.pay]
             column = f"{other}_usd_per_million"
-            priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]
+            priced = [row for row in self.phases if row.phase == ANSWER.name and getattr(row, column) is not None]
             if priced:
                 best = min(priced, key=lambda row: float(getattr(row, column)))
                 usd, label = getattr(best, column), self._mark(best.label)
@@ -291,7 +292,7 @@ class LlmAnswer(RunAnswer):
         """
         goals = {row.goal: row for row in self.winners}
         winner = goals.get("energy") or self.winners[0]
-        steps = [row for row in self.phases if row.phase == "decode"]
+        steps = [row for row in self.phases if row.phase == ANSWER.name]
         first = next(row for row in steps if row.place == winner.place)
         others = sorted(
             (row for row in steps if row.hardware != first.hardware and _is_alike(row, first)),

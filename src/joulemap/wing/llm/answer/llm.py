@@ -29,6 +29,7 @@ from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows,
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import choose_stored, holding_passes, read_stored
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _answer(
     with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
         scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
         found = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
-        if not any(row.phase == "decode" for row in found["phases"]):
+        if not any(row.phase == ANSWER.name for row in found["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
         rows = form_rows(question, kept, costs, found["phases"])

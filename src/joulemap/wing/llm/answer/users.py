@@ -49,6 +49,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import users as text
 from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
@@ -362,6 +363,6 @@ def _pay(
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
-    steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == "decode"}
+    steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == ANSWER.name}
     found_tables = {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}
     return found_tables, paid, (decoding, steps, findings)

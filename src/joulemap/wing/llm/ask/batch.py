@@ -23,6 +23,7 @@ from joulemap.wing.llm.ask.served import (
 )
 from joulemap.wing.llm.capacity.case import OK, TOO_LARGE
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.row import ServedRow
@@ -54,7 +55,7 @@ def find_facts(
     `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works. `is_divided` tells
     that the number of devices follows from the memory, not from the question.
     """
-    steps = {(row.label, row.batch): row for row in phases if row.phase == "decode"}
+    steps = {(row.label, row.batch): row for row in phases if row.phase == ANSWER.name}
     deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
     runs = name_runs(scope, deployed)
     served = {key: row for key, row in enumerate(rows, 1) if row.status == OK}
@@ -119,7 +120,7 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
 
 def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:
     """Yield what limits each phase of each configuration."""
-    for phase in ("prefill", "decode"):
+    for phase in PHASE_NAMES:
         for key, row in served.items():
             bound, share = getattr(row, f"{phase}_bound"), getattr(row, f"{phase}_bound_fraction")
             if bound and share is not None:

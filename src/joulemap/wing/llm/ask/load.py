@@ -10,8 +10,9 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Share
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.error_scale import TIE_RATIO, TOLD_APART
-from joulemap.uncertainty.probability import probability_better
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.physics.interval.probability import probability_better
 from joulemap.wing.llm.ask.served import (
     BELOW,
     COST,
@@ -35,6 +36,7 @@ from joulemap.wing.llm.ask.served import (
 )
 from joulemap.wing.llm.capacity.load import LoadRow
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.pool import PoolRow
@@ -79,7 +81,7 @@ def find_facts(
     The half-widths are those of the smallest batch of each deployment. Errors of two deployments count as independent.
     """
     smallest = {_key(row): row for row in reversed(served)}
-    steps = {row.hardware: row for row in phases if row.phase == "decode"}
+    steps = {row.hardware: row for row in phases if row.phase == ANSWER.name}
 
     def find_width(row: LoadRow, field: str) -> float:
         found = smallest.get(_key(row))

@@ -9,8 +9,7 @@ from joulemap.ask.fact import Change, Choice, Entry, Fact, Facts, Quantity, Shar
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
 from joulemap.generated.architectures import ArchitectureSummary
-
-PHASES: Final = ("prefill", "decode")
+from joulemap.wing.llm.phase import PHASE_NAMES
 
 SHARES: Final = {"compute": ("compute",), "memory": ("off_chip_memory", "static")}
 """Name of a share -> common categories that it joins."""
@@ -21,11 +20,11 @@ def find_facts(scope: Scope, pairs: Sequence[tuple[ArchitectureSummary, Architec
     runs = {
         row.run_id: Subject(hardware=row.architecture, settings=(phase,))
         for pair in pairs
-        for phase, row in zip(PHASES, pair, strict=True)
+        for phase, row in zip(PHASE_NAMES, pair, strict=True)
     }
     facts: list[Fact] = []
-    counts = dict(zip(PHASES, (tokens, 1), strict=True))
-    for phase, rows in zip(PHASES, zip(*pairs, strict=True), strict=True):
+    counts = dict(zip(PHASE_NAMES, (tokens, 1), strict=True))
+    for phase, rows in zip(PHASE_NAMES, zip(*pairs, strict=True), strict=True):
         count = counts[phase]
         least = sorted(rows, key=lambda row: row.energy_j or 0.0)
         each = [(row.energy_j or 0.0) / count for row in least[:2]]

@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
 from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
@@ -142,7 +143,7 @@ def form_rows(
     rows = []
     for case in cases:
         found, cost = of_case.get(case, {}), costs.get(case)
-        if cost is not None and "decode" not in found:
+        if cost is not None and ANSWER.name not in found:
             from joulemap.wing.llm.capacity.case import TOO_LARGE
 
             refused = attrs.evolve(case, status=TOO_LARGE, reason=PASS_TOO_LARGE)
@@ -166,7 +167,7 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
 
         host = SlowHost.of(case.server)
         found["between_half_width"] = host.widen(found["between_half_width"], cost.between_s)
-    is_available = "decode" in phases and phases["decode"].is_available
+    is_available = ANSWER.name in phases and phases[ANSWER.name].is_available
     return ServedRow(**found, device_count=case.world, is_available=is_available)
 
 
@@ -197,10 +198,10 @@ def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
 def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
     """Return the cost per token of each phase, its bottleneck, and its uncertainty."""
     found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
-    for place, phase in enumerate(("prefill", "decode")):
+    for place, phase in enumerate(PHASE_NAMES):
         if phase in phases:
             found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
-    if decode := phases.get("decode"):
+    if decode := phases.get(ANSWER.name):
         found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
         found |= {"price_told": decode.told or decode.unlike_told, "label": decode.label}
     return found

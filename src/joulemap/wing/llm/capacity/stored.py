@@ -16,6 +16,7 @@ from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan, PlannedRun
@@ -145,7 +146,7 @@ def share_assumed(
     energy. Return None if a run is not stored.
     """
     running = max(1.0, served.latency.mean * served.served_per_s)
-    prompt, answer = prompts.find("prefill", running), answers.find("decode", running)
+    prompt, answer = prompts.find(PROMPT.name, running), answers.find(ANSWER.name, running)
     if prompt is None or answer is None:
         return None
     window = served.window
@@ -172,7 +173,7 @@ def read_stored(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
         paid = (
             one.usd_per_million * one.tokens_per_s / 1e6
             for one in rows
-            if one.phase == "decode" and one.usd_per_million is not None
+            if one.phase == ANSWER.name and one.usd_per_million is not None
         )
         known[name] = StoredCase(
             usd_per_s=next(paid, None),

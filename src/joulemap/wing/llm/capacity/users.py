@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.domain.error_scale import NEW_LOAD
+from joulemap.physics.interval.error_scale import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -27,6 +27,7 @@ from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_div
 from joulemap.wing.llm.capacity.load import find_cached
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
@@ -512,7 +513,7 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
     if known is None:
         return Paid()
     rows = {row.phase: row for row, _ in known.phases}
-    answer, prompt = rows.get("decode"), rows.get("prefill")
+    answer, prompt = rows.get(ANSWER.name), rows.get(PROMPT.name)
     first = prompt.latency_half_width if prompt else None
     carbon = None
     if answer is not None and answer.gco2_per_million is not None:
@@ -568,7 +569,7 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
 
 def _find_chance(found: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
-    from joulemap.uncertainty.probability import probability_better
+    from joulemap.physics.interval.probability import probability_better
 
     target, chances = found.target, list[float]()
     if target.first_token_s is not None:

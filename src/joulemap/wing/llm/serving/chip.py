@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import attrs
 
-from joulemap.domain.error_scale import find_thinnest
+from joulemap.physics.interval.error_scale import find_thinnest
 from joulemap.physics.record.calibration import name_pace
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.quantity import Evidence, Quantity

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.serving import LOCALSCORE
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import frozen
@@ -128,7 +129,7 @@ def _find_thin_widths(row: ServingRow, deployment: Deployment) -> tuple[float, f
     prompt, output = _lengths(row)
     asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
     prompts = find_thin_width(deployment, asked)
-    if row.scope == "prefill_step":
+    if SCOPE[row.scope].is_prompt:
         return prompts, prompts
     return prompts, find_thin_width(deployment, Passes.of([row.batch], context=[prompt + output / 2.0]))
 

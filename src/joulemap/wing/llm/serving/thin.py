@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.domain.error_scale import find_peak, find_thin_bounds
+from joulemap.physics.interval.error_scale import find_peak, find_thin_bounds
+from joulemap.physics.interval.half_width import find_moving_width
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
-from joulemap.uncertainty.interval import find_moving_width
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes
 

@@ -14,6 +14,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
 from joulemap.show.run_name import name_all, name_run
+from joulemap.wing.llm.phase import PHASE_NAMES, PROMPT
 
 MOST_NAMED: Final = 2
 """Maximum hardware without enough memory that the line below the table names."""
@@ -103,7 +104,7 @@ def _describe_limits(facts: Facts) -> Iterator[str]:
     """Yield a sentence on the limit of each phase on most configurations, and on the exceptions."""
     runs = name_batches(facts)
     usual, exceptions = dict[str, str](), list[str]()
-    for phase in ("prefill", "decode"):
+    for phase in PHASE_NAMES:
         shares = [one for one in facts.of(Share) if one.metric == phase]
         if not shares:
             continue
@@ -119,7 +120,7 @@ def _describe_limits(facts: Facts) -> Iterator[str]:
         return
     is_alike = len(usual) > 1 and len(set(words.values())) == 1
     has_few = len(exceptions) <= MOST_EXCEPTIONS
-    template = LIMITED_ALIKE if is_alike else LIMITS if "prefill" in usual else LIMITED_DECODE
+    template = LIMITED_ALIKE if is_alike else LIMITS if PROMPT.name in usual else LIMITED_DECODE
     yield template(**words, exceptions=exceptions if has_few else None, others="" if has_few else OTHERS)
 
 

@@ -11,6 +11,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.show.serving import describe_hits
 
 ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")
@@ -29,7 +30,7 @@ USED: Final = Template(
 BEHIND: Final = Template("{name} cannot keep up with {bound}; it serves {value}")
 BEHIND_ALL: Final = Template("{names} cannot keep up with {bound}; the best of them, {name}, serves {value}")
 IDLED: Final = Template("idle time takes {share:%} of the energy[ of {name}]")
-POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
+POOL: Final[Mapping[str, str]] = {"prompts": PROMPT.name, "answers": ANSWER.name}
 
 
 def describe_answer(facts: Facts) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from joulemap.ask.fact import Change, Choice, Facts, Share
 from joulemap.present.cell import show_span
 from joulemap.present.template import Template
+from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 RATIOS: Final = Template("An output token uses {ratios:and} the energy of a prompt token")
 SPAN: Final = Template("An output token uses {least:x} to {most:x} the energy of a prompt token")
@@ -51,8 +52,8 @@ def _describe_shares(facts: Facts) -> Iterator[str]:
         (phase,) = facts.runs[one.runs[0]].settings
         found.setdefault((one.name, phase), []).append(100.0 * one.share)
     shown = {key: _show_span(values, "{:.0f}") for key, values in found.items()}
-    yield PARTS(prefill=shown["compute", "prefill"], decode=shown["compute", "decode"])
-    yield REST(decode=shown["memory", "decode"])
+    yield PARTS(**{name: shown["compute", name] for name in PHASE_NAMES})
+    yield REST(decode=shown["memory", ANSWER.name])
 
 
 def _describe_best(facts: Facts) -> Iterator[str]:

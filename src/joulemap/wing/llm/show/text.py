@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from joulemap.present.template import Template
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 
 TITLE: Final = Template("{model}[ (same sizes as {like})]")
 ABOUT: Final = Template(
@@ -15,7 +16,7 @@ LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
-POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
+POOL: Final[Mapping[str, str]] = {"prompts": PROMPT.name, "answers": ANSWER.name}
 
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")

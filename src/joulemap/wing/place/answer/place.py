@@ -19,7 +19,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.physics.record.weight import label_precision, spell_precision
-from joulemap.plan.source import Source, reading
+from joulemap.plan.reader import reading
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template, join_clauses

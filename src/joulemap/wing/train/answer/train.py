@@ -257,7 +257,7 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow], metric: 
 
     Return None for a single row, and for runs of different steps, whose errors are not compared.
     """
-    from joulemap.uncertainty.probability import probability_better
+    from joulemap.physics.interval.probability import probability_better
 
     if len(ranked) < 2:
         return None

@@ -21,6 +21,7 @@ from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -268,7 +269,7 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     for new in {max(1, count // 2), count * 2} - {count}:
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
         yield "devices", Supposition(kind="devices", values={"new": new, "old": count}), case
-    if row.scope == "prefill_step" and row.prompt_tokens:
+    if SCOPE[row.scope].is_prompt and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
         cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
         yield "cache", Supposition(kind="cached"), Case(row=cached)

@@ -24,12 +24,14 @@ from joulemap.answer.calibrate import find_target
 from joulemap.ask.finding import Finding
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace, name_pace
 from joulemap.plan.calibration import use_calibration
-from joulemap.plan.source import reading_if_there
+from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import NoMeasurementError, UsageError
+from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ PRIOR_MODELS: Final = 1.0
 FEWEST: Final[Mapping[bool, int]] = {True: 2, False: 1}
 """True for prompts, False for decoding -> minimum number of models for a factor."""
 
-PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
+PHASES: Final[Mapping[bool, str]] = {True: PROMPT.name, False: ANSWER.name}
+"""True for prompts, False for decoding -> name of the phase."""
 
 
 def calibrate_served(
@@ -132,9 +135,9 @@ def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int
 def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
     """Return the column of a row that measures the time of a phase; empty if there is none."""
     if is_prompt:
-        names = ["time_to_first_token_s", *(["total_tokens_per_s"] if row.scope == "prefill_step" else [])]
+        names = ["time_to_first_token_s", *(["total_tokens_per_s"] if SCOPE[row.scope].is_prompt else [])]
     else:
-        names = ["inter_token_latency_s", *(["output_tokens_per_s"] if row.scope == "decode_step" else [])]
+        names = ["inter_token_latency_s", *(["output_tokens_per_s"] if SCOPE[row.scope].is_step else [])]
     return next((name for name in names if getattr(row, name) is not None), "")
 
 

@@ -18,6 +18,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.source import Source
 from joulemap.present.cell import show
@@ -305,7 +306,7 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
         devices=row.device_count if (row.device_count or 1) > 1 else None,
         weights=row.weight_precision or words.WIDE,
         cache=row.cache_precision or None,
-        scope=words.SCOPE.get(row.scope, row.scope),
+        scope=SCOPE[row.scope].label,
         prompt=round(row.prompt_tokens or 0),
         output=round(row.output_tokens or 0),
         batch=f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}",

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.error_scale import (
+from joulemap.physics.interval.error_scale import (
     COMPILER_LEVEL,
     MEASURED_CLASSES,
     OWN_LEVEL,

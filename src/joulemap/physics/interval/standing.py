@@ -22,10 +22,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.error_scale import LOGISTIC, TOLD_APART
+from joulemap.physics.interval.covariance import SHARE_UNIT, ErrorColumns, Integers, compare_pairs
+from joulemap.physics.interval.error_scale import LOGISTIC, TOLD_APART
+from joulemap.physics.interval.probability import Floats, Powers, probability_above
 from joulemap.system.record import frozen
-from joulemap.uncertainty.covariance import SHARE_UNIT, ErrorColumns, Integers, compare_pairs
-from joulemap.uncertainty.probability import Floats, Powers, probability_above
 
 Hashes = NDArray[np.uint64]
 

@@ -12,15 +12,12 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.domain.architecture import CLASSES
+from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
-
-TIE_RATIO: Final = 1.005
-"""Ratio below which two values look equal at the digits shown."""
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """Hardware whose measurements give the error of a run."""
@@ -51,11 +48,13 @@ mean square 0.80; over all errors, weighted equally by compiler, it is 0.81. It 
 that data sheets omit. Decompositions get it on every class: none was measured, and times of different algorithms on
 one chip differ by as much."""
 
-MEASURED_CLASSES: Final = (*(one.name for one in CLASSES if one.is_measured), "box")
-"""Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class."""
+MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
+"""Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class. A class
+that is not listed has none.
+"""
 
-WITHOUT_PEAK: Final = tuple(one.name for one in CLASSES if not one.has_peak)
-"""Classes whose compute time depends only on units and clock."""
+WITHOUT_PEAK: Final = ("cgra", "dpu")
+"""Classes whose compute time depends only on units and clock; that of others follows a peak."""
 
 OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
 """(class, precision) -> precision of the peak used for compute time: an MXU computes fp32 in several bf16 passes."""
@@ -392,7 +391,7 @@ class Doubt:
         name computes the same.
         """
         like = {"vendor": vendor, "engine": engine}
-        is_prompt = quantity == "time_to_first_token_s" or scope == "prefill_step"
+        is_prompt = quantity == "time_to_first_token_s" or (scope in SCOPE and SCOPE[scope].is_prompt)
         backend = find_unnamed_backend(architecture, vendor, engine) if is_prompt else 0.0
         if quantity in SERVED_ENERGIES:
             time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
@@ -402,7 +401,7 @@ class Doubt:
         scale = self.find_serving_scale(name_served_scale(quantity), **like)
         if scale is None:
             return None
-        is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+        is_loaded = quantity == "time_to_first_token_s" and scope in SCOPE and SCOPE[scope].is_loaded
         if scale.quantity == SERVED_POWER:
             return scale.widen(hardware)
         return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)

@@ -15,15 +15,18 @@ from hypothesis import given, settings, strategies as st
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.metric import METRIC, METRICS as ALL_METRICS, MetricName
+from joulemap.domain.metric import METRICS as ALL_METRICS, MetricName
 from joulemap.generated.compare import Standing
+from joulemap.physics.interval.probability import Powers
+from joulemap.physics.interval.standing import Candidate, rank_candidates
 from joulemap.store.computed import keep, load_facts
 from joulemap.store.connection import reading
 from joulemap.store.query import fetch
 from joulemap.system.errors import SqlError
-from joulemap.uncertainty.probability import Powers
-from joulemap.uncertainty.standing import Candidate, rank_candidates
 from joulemap.workspace import Workspace
+
+POWERS: Final = {one.name: Powers(one.latency_power, one.energy_power) for one in ALL_METRICS}
+"""Metric -> its exponents of latency and energy."""
 
 HARDWARE: Final = ("h100_sxm5", "tpu_v4", "l4", "xeon_8490h", "raspberry_pi_5", "t4", "a100_sxm4_80gb")
 
@@ -49,9 +52,7 @@ def standing(
     workspace: Workspace, costs: dict[int, float], metric: MetricName
 ) -> dict[int, tuple[float, float | None]]:
     """Return run -> how probable it is that it is the best, and that it beats the first; costs are logarithms."""
-    candidates = [
-        Candidate(place=run, run_id=run, powers=Powers.of(METRIC[metric]), cost=cost) for run, cost in costs.items()
-    ]
+    candidates = [Candidate(place=run, run_id=run, powers=POWERS[metric], cost=cost) for run, cost in costs.items()]
     with reading(workspace.path) as connection:
         errors = load_facts(connection, [{"run_id": run} for run in costs], ["run_id"]).errors
     return {one.place: (one.probability_best, one.probability_ahead) for one in rank_candidates(candidates, errors)}

@@ -15,8 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.domain.error_scale import LOGISTIC, MOST_SURE, TOLD_APART
-from joulemap.domain.metric import Metric
+from joulemap.physics.interval.error_scale import LOGISTIC, MOST_SURE, TOLD_APART
 from joulemap.system.record import frozen
 
 Floats = NDArray[np.float64]
@@ -30,11 +29,6 @@ class Powers:
 
     latency: float
     energy: float
-
-    @classmethod
-    def of(cls, metric: Metric) -> Powers:
-        """Return the exponents of latency and energy in a metric."""
-        return cls(metric.latency_power, metric.energy_power)
 
     def as_cost(self, *, is_higher_better: bool) -> Powers:
         """Return the exponents in a cost, where lower is better: with opposite signs if a higher metric is better."""

@@ -11,7 +11,9 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
-from joulemap.domain.error_scale import (
+from joulemap.domain.metric import METRIC, METRICS, MetricName
+from joulemap.physics.interval.covariance import ErrorColumns, compare_pairs, split_errors
+from joulemap.physics.interval.error_scale import (
     FULL_GROUPS,
     LOGISTIC,
     MOST_SURE,
@@ -20,20 +22,14 @@ from joulemap.domain.error_scale import (
     THIN_SOURCE,
     find_thin_bounds,
 )
-from joulemap.domain.metric import METRIC, MetricName
-from joulemap.physics.record.quantity import Evidence
-from joulemap.store.computed import COMPUTED, compute, place, place_none
-from joulemap.store.engine import IN_MEMORY, connect
-from joulemap.system.errors import SqlError
-from joulemap.uncertainty.covariance import ErrorColumns, compare_pairs, split_errors
-from joulemap.uncertainty.interval import Errors, Spent, combine_errors
-from joulemap.uncertainty.probability import (
+from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
+from joulemap.physics.interval.probability import (
     Powers,
     is_told_apart,
     probability_above,
     probability_better,
 )
-from joulemap.uncertainty.standing import (
+from joulemap.physics.interval.standing import (
     SELLER_SHARE,
     Axis,
     Candidate,
@@ -45,6 +41,13 @@ from joulemap.uncertainty.standing import (
     price_square,
     rank_candidates,
 )
+from joulemap.physics.record.quantity import Evidence
+from joulemap.store.computed import COMPUTED, compute, place, place_none
+from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.system.errors import SqlError
+
+POWERS: Final = {one.name: Powers(one.latency_power, one.energy_power) for one in METRICS}
+"""Metric -> its exponents of latency and energy."""
 
 SHARES: Final[Mapping[tuple[str, str], float]] = {
     ("latency", "class"): 0.5,
@@ -117,8 +120,16 @@ def test_runs_of_one_class_share_its_part() -> None:
     found = compare_pairs(split(run(1), run(2)), FIRST, SECOND)
     assert_close(found.latency_square[0], 0.09, rel=1e-12)
     assert_close(found.energy_square[0], 0.09 + 0.256, rel=1e-12)
-    assert_close(found.half_width([Powers.of(METRIC["edp"])])[0], math.sqrt(4.0 * 0.09 + 0.256), rel=1e-12)
-    assert_close(found.half_width([Powers.of(METRIC["power"])])[0], math.sqrt(0.256), rel=1e-12)
+    assert_close(
+        found.half_width([POWERS["edp"]])[0],
+        math.sqrt(4.0 * 0.09 + 0.256),
+        rel=1e-12,
+    )
+    assert_close(
+        found.half_width([POWERS["power"]])[0],
+        math.sqrt(0.256),
+        rel=1e-12,
+    )
 
 
 def test_runs_of_two_classes_share_nothing() -> None:
@@ -156,7 +167,11 @@ def test_thin_numbers_are_common_to_the_runs_of_their_kernels() -> None:
     assert_close(unlike.latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
     assert alike.thin_square[0] == 0.0
     assert_close(unlike.thin_square[0], 0.32, rel=1e-12)
-    assert_close(unlike.thin_width([Powers.of(METRIC["edp"])])[0], 2.0 * math.sqrt(0.32), rel=1e-12)
+    assert_close(
+        unlike.thin_width([POWERS["edp"]])[0],
+        2.0 * math.sqrt(0.32),
+        rel=1e-12,
+    )
 
 
 def test_no_difference_that_hangs_on_one_source_is_surer_than_four_in_five() -> None:
@@ -276,7 +291,12 @@ def test_prices_of_one_seller_go_together() -> None:
 
 def candidates(*costs: float, metric: MetricName = "latency") -> list[Candidate]:
     return [
-        Candidate(place=place, run_id=place, powers=Powers.of(METRIC[metric]), cost=cost)
+        Candidate(
+            place=place,
+            run_id=place,
+            powers=POWERS[metric],
+            cost=cost,
+        )
         for place, cost in enumerate(costs, 1)
     ]
 

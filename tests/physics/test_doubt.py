@@ -28,7 +28,9 @@ from joulemap.calibrate.error_fit import (
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.error_scale import (
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import Settings
+from joulemap.physics.interval.error_scale import (
     COMPILER_LEVEL,
     FULL_GROUPS,
     LOGISTIC,
@@ -37,16 +39,14 @@ from joulemap.domain.error_scale import (
     ErrorShare,
     find_peak,
 )
-from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.settings import Settings
+from joulemap.physics.interval.scale import Subject, find_scale as find_subject_scale
+from joulemap.physics.interval.standing import draw_errors
 from joulemap.physics.record.quantity import BASES, Quantity
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing
-from joulemap.uncertainty.scale import Subject, find_scale as find_subject_scale
-from joulemap.uncertainty.standing import draw_errors
 from joulemap.workspace import Workspace
 
 SURENESS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "sureness.py"))

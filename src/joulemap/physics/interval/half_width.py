@@ -21,10 +21,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.error_scale import FULL_GROUPS, MOVING, OWN_LEVEL
+from joulemap.physics.interval.error_scale import FULL_GROUPS, MOVING, OWN_LEVEL
+from joulemap.physics.interval.probability import Floats
+from joulemap.physics.interval.scale import CLASS_LEVEL
 from joulemap.system.record import frozen
-from joulemap.uncertainty.probability import Floats
-from joulemap.uncertainty.scale import CLASS_LEVEL
 
 
 @frozen(kw_only=True)

@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.error_scale import OWN, THIN_SOURCE
+from joulemap.physics.interval.error_scale import OWN, THIN_SOURCE
+from joulemap.physics.interval.probability import Floats, Powers
 from joulemap.system.record import frozen
-from joulemap.uncertainty.probability import Floats, Powers
 
 Integers = NDArray[np.int64]
 
