@@ -55,7 +55,7 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
-        uses=("place",),
+        uses=("hub", "place"),
     )
 
 

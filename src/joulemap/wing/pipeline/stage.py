@@ -249,8 +249,8 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the model of one frame of a pipeline; raise UsageError if its name cannot be parsed, and otherwise the
     errors of `find_model`.
     """
+    from joulemap.construct.source import ModelRequest
     from joulemap.plan.workload import find_model
-    from joulemap.trace.source import ModelRequest
 
     if settings.inputs or settings.arguments or settings.config:
         raise UsageError("a pipeline takes no --input, --model-arg or --config: each stage has its own inputs")

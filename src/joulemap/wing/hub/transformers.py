@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import math
 import re
@@ -11,20 +10,19 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.hub.guess import Guesses, guess_inputs
-from joulemap.hub.modality import find_setting, is_configuration
+from joulemap.construct.builder import Guesses
+from joulemap.construct.source import InputSpec, ModelRequest, read_setting
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
-from joulemap.trace.configuration import check_sizes, read_checkpoint_files
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.offline import find_request
 from joulemap.trace.packed.convert import SETTING, store_weights
-from joulemap.trace.source import InputSpec, ModelRequest
+from joulemap.wing.hub.configuration import check_sizes, read_checkpoint_files
+from joulemap.wing.hub.guess import guess_inputs
+from joulemap.wing.hub.modality import find_setting, is_configuration
+from joulemap.wing.hub.offline import find_request
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 """Suffixes of class names that are models, in addition to names with `For`."""
-
-_WORDS: Final = {"true": True, "false": False, "null": None}
 
 TEXT_WIDTH: Final = "text_hidden_size"
 """Setting with the width of the text embeddings with which a part's features are merged."""
@@ -243,16 +241,6 @@ def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
                 raise UsageError(f"--model-arg {name}={text}: {part} is also set as a whole")
         place[last] = read_setting(text)
     return tree
-
-
-def read_setting(text: str) -> Any:
-    """Return a setting parsed as a Python or JSON literal, or the text itself if it is neither."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
 
 
 def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str, Any], name: str) -> Any:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import torch
 
+from joulemap.construct import block, file, library
+from joulemap.construct.builder import Guesses, MadeModule, find_builder, surrounding
+from joulemap.construct.source import Inputs, InputSpec, ModelRequest, find_uncommon, is_text, read_arguments
 from joulemap.domain.operator.name import find_operator
-from joulemap.hub import detector, file, published, speech, tiny, transformers
-from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
-from joulemap.hub.past import build_past
 from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.name import FROZEN
-from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import run_module, trace_module
 from joulemap.trace.operator import build_operator
-from joulemap.trace.source import InputSpec, ModelRequest, find_uncommon, is_text
 from joulemap.trace.tensor import DTYPES
 from joulemap.trace.way import NOTES, Way, construct
 
@@ -37,8 +35,6 @@ KEPT: Final = ("exported", "module")
 """Kinds of models that are copied before a trace: an exported module refuses eval(), and an in-memory module belongs to
 the caller.
 """
-
-Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +51,8 @@ class BuiltModel:
     """Way in which the module was built: without weights (`meta`) or with them (`real`)."""
     others: Guesses | None = None
     """Further guesses of keyword arguments, to try if the forward pass fails with these inputs."""
+    describe: Callable[[Mapping[str, Any]], str] | None = None
+    """Function that describes given inputs and those that the module takes; None if they are not guessed."""
     own: str = ""
     """Description of the model's own inputs, if given inputs replaced them; else empty."""
 
@@ -77,10 +75,13 @@ def build_request(request: ModelRequest) -> BuiltModel:
             may_change = request.kind not in KEPT and way == "meta"
             return run_module(made.module, positional, named, model=request.model, may_change=may_change)
 
-        (positional, named), remarks = build_past(made.module, made.own, request, run, is_sized=made.is_sized)
+        (positional, named), remarks = request.sizes.build_inputs(
+            made.module, made.own, request, run, is_sized=made.is_sized
+        )
         notes += remarks
     else:
-        own = made.own if made.guesses is None else next(made.guesses)
+        own, remarks = (made.own, ()) if made.guesses is None else next(made.guesses)
+        notes += remarks
         is_given = bool(request.inputs) and made.guesses is None  # guesses already contain the given inputs
         merged = _merge(made.module, own, request) if is_given and own is not None else None
         if merged is not None:
@@ -103,62 +104,37 @@ def build_request(request: ModelRequest) -> BuiltModel:
         notes=(*notes, *remarks),
         way=way,
         others=None if request.sizes else made.guesses,
+        describe=None if request.sizes else made.describe,
         own=replaced,
     )
 
 
-@attrs.frozen(kw_only=True)
-class _BuiltModule:
-    module: torch.nn.Module
-    own: Any = None
-    """Example inputs that come with the module; None without any."""
-    guesses: Guesses | None = None
-    notes: tuple[str, ...] = ()
-    is_sized: bool = False
-    """True if the module's own inputs already have the requested sizes."""
-    sizes: Mapping[str, tuple[int | None, ...]] = {}
-    """Input name -> sizes accepted by an exported program; None for a dynamic dimension."""
-
-
-def _make(request: ModelRequest) -> _BuiltModule:
+def _make(request: ModelRequest) -> MadeModule:
     """Build the module of a request, with its own inputs if there are any."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
-        return _BuiltModule(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
-    if request.kind == "hf":
-        module, guesses, notes = transformers.build_transformers(request)
-        return _BuiltModule(module=module, guesses=guesses, notes=notes)
-    if request.kind == "block":
-        if request.model in tiny.NETWORKS:
-            module, own = tiny.build_tiny(request.model, _values(request))
-        elif request.model in detector.NETWORKS:
-            module, own = detector.build_detector(request.model, _values(request))
-        elif request.model in speech.NETWORKS:
-            module, own = speech.build_whisper(request.model, _values(request))
-        elif request.model in published.load_published():
-            module, guesses, notes = published.build_published(request)
-            return _BuiltModule(module=module, guesses=guesses, notes=notes, is_sized=True)
-        else:
-            module, own = block.build(request.model, _values(request))
-    elif request.kind == "exported":
-        from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
+        return MadeModule(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
+    if request.kind == "exported":
+        from joulemap.construct.saved import load_exported  # torch.export takes as long to import as the rest of torch
 
         module, own, sizes = load_exported(request)
-        return _BuiltModule(module=module, own=own, sizes=sizes)
-    elif request.kind == "file":
-        module, own, is_sized = file.build_from_factory(request, _values(request))
-        return _BuiltModule(module=module, own=own, is_sized=is_sized)
-    elif request.kind == "module":
+        return MadeModule(module=module, own=own, sizes=sizes)
+    if request.kind == "file":
+        module, own, is_sized = file.build_from_factory(request, read_arguments(request))
+        return MadeModule(module=module, own=own, is_sized=is_sized)
+    if request.kind == "module":
         module, own = request.held  # type: ignore[misc]
-    else:
-        module, own = library.build_timm(request, _values(request))
-    return _BuiltModule(module=module, own=own)
+        return MadeModule(module=module, own=own)
+    if request.kind == "block" and request.model in block.BLOCKS:
+        module, own = block.build(request.model, read_arguments(request))
+        return MadeModule(module=module, own=own)
+    return find_builder(request).make(request)
 
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, before fusion. Raise ModelError if the module cannot be built or traced."""
-    with hosting(request.model), limited_time(request.model), own_formulas():
+    with hosting(request.model), surrounding(request), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
     return workload
@@ -171,11 +147,11 @@ def _trace(request: ModelRequest) -> Workload:
     except ModelError as error:
         if built.own:
             raise ModelError(f"{error}; its default inputs are {built.own}") from error
-        if request.kind != "hf" or request.sizes is not None:
+        if built.describe is None:
             raise
         found = _trace_with_others(built, request, error)
         if found is None:
-            raise ModelError(f"{error}; {describe_inputs(built.module, built.named)}") from error
+            raise ModelError(f"{error}; {built.describe(built.named)}") from error
         workload = found
     notes = (NOTES[built.way],) if NOTES[built.way] else ()
     return attrs.evolve(workload, notes=(*built.notes, *notes, *workload.notes))
@@ -215,7 +191,7 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
     """Return the workload with the first guess of further inputs that the model accepts; None if it accepts none."""
     while built.others is not None:
         try:
-            named = built.others.send(error)
+            named, notes = built.others.send(error)
         except (StopIteration, ModelError):
             break
         try:
@@ -223,7 +199,6 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
         except ModelError as failed:
             error = failed
         else:
-            notes = () if named.get(USE_CACHE, True) else (NO_CACHE_NOTE,)
             return attrs.evolve(workload, notes=(*notes, *workload.notes))
     return None
 
@@ -245,11 +220,6 @@ def _check_storable(workload: Workload) -> None:
     for name in (*(operator.name for operator in workload.operators), *(tensor.name for tensor in workload.tensors)):
         if not is_text(name):
             raise ModelError(f"{workload.model}: the module name {name!r} is not text: it cannot be stored as UTF-8")
-
-
-def _values(request: ModelRequest) -> dict[str, Any]:
-    """Return a factory's arguments, parsed as Python or JSON literals where possible, else as text."""
-    return {name: transformers.read_setting(value) for name, value in request.arguments}
 
 
 def _given(request: ModelRequest) -> Inputs:
@@ -333,7 +303,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False, is_open: bool 
         if leaf.dim() and leaf.shape[0] == 0:
             raise ModelError(f"{request.model} has an input of {_shape(leaf)}: its leading size is 0, expected a batch")
     sized = own
-    if not is_sized and request.batch is not None and request.kind != "hf":
+    if not is_sized and request.batch is not None:
         sized = _with_batch(own, request.batch, request, can_resize=is_open or request.kind != "exported")
     if request.kind == "exported":
         positional, named = sized

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.hub.build import build_request
+from joulemap.construct.model import build_request
+from joulemap.construct.source import ModelRequest
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module
-from joulemap.trace.source import ModelRequest
 
 PREFIX: Final = "joulemap_node_"
 """Prefix of the names of modules made from nodes; no module of a program has it."""

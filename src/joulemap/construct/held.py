@@ -10,12 +10,12 @@ import attrs
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import ModelRequest
 from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.name import name_module
 from joulemap.trace.argument import tensors_in
-from joulemap.trace.source import ModelRequest
 
 EXAMPLE: Final = "compare(module, torch.zeros(1, 3, 224, 224))"
 

@@ -1,6 +1,6 @@
 """Model configurations from users: regular files of bounded size, with finite numbers and plausible sizes.
 
-This module reads every `config.json`, of hub models that are traced and of decoders that are derived from their sizes.
+This module reads every `config.json`, of models that are traced and of decoders that are derived from their sizes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import Any, Final
 
 from joulemap.system.errors import ModelError
 from joulemap.system.file import FileError, read_text
-from joulemap.trace.source import QUANTIZATION_FILES, find_quantization_files
+
+CONFIGURATION_FILE: Final = "config.json"
+"""Name of the configuration file in a checkpoint's folder."""
+
+QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
+"""File name next to a configuration that states the checkpoint's quantization -> its method. Model Optimizer and
+AutoGPTQ write such files.
+"""
 
 QUANTIZATION: Final = "quantization_config"
 
@@ -72,6 +79,12 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
         raise ModelError(f"{shown} is not a configuration: expected an object with a model_type")
     _check_finite(values, shown)
     return values
+
+
+def find_quantization_files(path: Path) -> list[Path]:
+    """Return the files next to a configuration that may state the quantization of its checkpoint."""
+    names = QUANTIZATION_FILES if path.name == CONFIGURATION_FILE else ()
+    return [file for name in names if (file := path.with_name(name)).is_file()]
 
 
 def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:

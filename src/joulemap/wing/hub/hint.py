@@ -19,9 +19,9 @@ from typing import Final
 
 import torch
 
-from joulemap.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 from joulemap.system.errors import ModelError
 from joulemap.trace.cause import functions_of
+from joulemap.wing.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 
 _SIZES: Final = re.compile(r"doesn't match model \((\d+)")
 _FEATURES_FOUND: Final = re.compile(

@@ -10,10 +10,10 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from joulemap.construct.source import quote
 from joulemap.system.errors import UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import quote
 
 
 class Mlp(nn.Module):

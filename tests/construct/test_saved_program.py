@@ -10,11 +10,11 @@ import torch
 
 from bad_model import damage_program, poison_program, read_members, save_program, write_members
 from conftest import Run
-from joulemap.hub.build import trace_request
-from joulemap.hub.saved import name_return_types
+from joulemap.construct.model import trace_request
+from joulemap.construct.saved import name_return_types
+from joulemap.construct.source import resolve_model
 from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError
-from joulemap.trace.source import resolve_model
 
 TRAPS = tuple(poison_program(Path("marker")))
 

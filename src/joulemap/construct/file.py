@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.hub.package import find_package, list_code
+from joulemap.construct.package import find_package, list_code
+from joulemap.construct.source import ModelRequest, local_files
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import ModelRequest, local_files
 
 _imported: Final[set[str]] = set()
 """Paths of files that models may have imported in this process."""
@@ -60,13 +60,10 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
 
 
 def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
-    """Return argument name -> size of the pass; empty unless the factory takes both `tokens` and `cached`."""
-    asked = request.sizes
-    taken = inspect.signature(factory).parameters if asked is not None else {}
-    if asked is None or "tokens" not in taken or "cached" not in taken:
+    """Return argument name -> size of the pass; empty unless the factory takes its sizes."""
+    if request.sizes is None:
         return {}
-    sizes = {"batch": request.sequences, "tokens": asked.tokens, "cached": asked.cached}
-    return {name: size for name, size in sizes.items() if name in taken}
+    return request.sizes.choose_arguments(inspect.signature(factory).parameters, request.batch or 1)
 
 
 def _check_switches(factory: Any, arguments: Mapping[str, Any]) -> None:

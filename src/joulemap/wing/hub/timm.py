@@ -1,4 +1,4 @@
-"""Models of torchvision and timm, built without weights: nothing is downloaded."""
+"""Models of timm, built without weights: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -9,41 +9,10 @@ from typing import Any, Final
 
 import torch
 
+from joulemap.construct.source import ModelRequest
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import ModelRequest
-
-QUANTIZED: Final = "quantized_"
-QUANTIZED_NOTE: Final = "int8 modules cannot be built without data: operators and counts are those of the float model"
-
-
-def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
-    """Return a torchvision model without weights on the meta device; ModelError if it cannot be built."""
-    from torchvision import models
-
-    arguments: dict[str, Any] = {"weights": None}
-    builder = models.get_model_builder(name)
-    family = builder.__module__.rsplit(".", 1)[-1]
-    if family in ("googlenet", "inception"):
-        arguments["init_weights"] = False
-    if family == "googlenet":
-        arguments["aux_logits"] = False
-    if family == "vision_transformer":
-        arguments["image_size"] = image_size
-    if "weights_backbone" in inspect.signature(builder).parameters:
-        arguments["weights_backbone"] = None
-    try:
-        with build_on_meta():
-            module: torch.nn.Module = builder(**arguments)
-    except Exception:
-        try:
-            with torch.device("meta"):
-                module = builder(**arguments)
-        except Exception as error:
-            raise ModelError(f"{name} could not be built: {type(error).__name__}: {error}") from error
-    return module
-
 
 _LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments of `timm.create_model` that affect only weights."""

@@ -29,9 +29,9 @@ from torch.export.pt2_archive import PT2ArchiveReader
 from torch.export.pt2_archive._package import load_pt2
 from torch.utils import _pytree
 
+from joulemap.construct.source import ModelRequest
 from joulemap.system.errors import Interrupted, ModelError
 from joulemap.trace.guest import first_line
-from joulemap.trace.source import ModelRequest
 
 _INERT: Final = re.compile(
     r"archive_format|archive_version|byteorder|version|\.(data|format)[/_].*|\.storage_alignment|extra/.*"

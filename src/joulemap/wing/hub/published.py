@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,21 +19,20 @@ import attrs
 import torch
 from torch import nn
 
-from joulemap.hub import transformers
-from joulemap.hub.guess import Guesses
+from joulemap.construct.builder import Guesses
+from joulemap.construct.source import InputSpec, ModelRequest, parse_input, read_setting
+from joulemap.domain.catalogue import ModelEntry
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.guest import first_line
-from joulemap.trace.library import build_timm
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import InputSpec, ModelRequest, parse_input
 from joulemap.trace.tensor import DTYPES
+from joulemap.wing.hub import transformers
+from joulemap.wing.hub.name import hub_version
+from joulemap.wing.hub.timm import build_timm
 
-TABLE: Final = Path(__file__).parents[1] / "catalog" / "data" / "model" / "published.toml"
+TABLE: Final = Path(__file__).with_name("published.toml")
 """Data file that lists the models."""
-
-ALIASES: Final = "aliases"
-"""Table of the data file with alternative names of torchvision models and detectors."""
 
 
 @frozen(kw_only=True)
@@ -70,23 +69,11 @@ class Published:
     """Note on what one inference computes; empty if the model's name is clear."""
 
 
-def _read_table() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
-
-
-def load_aliases() -> Mapping[str, Sequence[str]]:
-    """Return name -> alternative names of the models that ship elsewhere (torchvision models and detectors)."""
-    aliases: Mapping[str, Sequence[str]] = _read_table()[ALIASES]
-    return aliases
-
-
 @cache
 def load_published() -> Mapping[str, Published]:
     """Return name -> published model; each further number of tokens is a model of its own."""
     found = {}
-    for name, entry in _read_table().items():
-        if name == ALIASES:
-            continue
+    for name, entry in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
         library, kind = entry.pop("class").split(".")
         lengths = entry.pop("lengths", ())
         for field in ("inputs", "shared"):
@@ -105,6 +92,14 @@ def load_published() -> Mapping[str, Published]:
             )
             found[longer.name] = longer
     return found
+
+
+def list_published() -> Iterator[ModelEntry]:
+    """Yield the row of each published model; its parameters are counted when its workload is traced."""
+    for model in load_published().values():
+        yield ModelEntry(
+            name=model.name, family=model.family, task=model.task, package=model.library, aliases=model.aliases
+        )
 
 
 def _parse(text: str) -> InputSpec:
@@ -138,13 +133,19 @@ def build_published(request: ModelRequest) -> tuple[nn.Module, Guesses, tuple[st
         shared = tuple(spec for spec in model.shared if not given)
         settings = (*_flatten(model.settings), *request.arguments)
         asked = attrs.evolve(
-            request, kind="hf", factory=model.kind, arguments=settings, inputs=(*inputs, *shared), batch=batch
+            request,
+            kind="hf",
+            builder=hub_version(),
+            factory=model.kind,
+            arguments=settings,
+            inputs=(*inputs, *shared),
+            batch=batch,
         )
         module, guesses, differences = transformers.build_transformers(asked)
         if guesses is not None and not model.calls and not model.untied:
             return module, guesses, (*notes, *differences)
     elif model.library == "timm":
-        given_settings = {name: transformers.read_setting(text) for name, text in request.arguments}
+        given_settings = {name: read_setting(text) for name, text in request.arguments}
         module, _ = build_timm(attrs.evolve(request, factory=model.kind), given_settings)
     else:
         module = _build_diffusers(model, request)
@@ -192,7 +193,7 @@ def _build_diffusers(model: Published, request: ModelRequest) -> nn.Module:
     for name, text in request.arguments:
         if name not in known:
             raise UnknownNameError(f"setting of {model.name}", name, known)
-        settings[name] = transformers.read_setting(text)
+        settings[name] = read_setting(text)
     try:
         with build_on_meta():
             module: nn.Module = kind(**settings)
@@ -210,4 +211,4 @@ def _make_inputs(inputs: Sequence[InputSpec], shared: Sequence[InputSpec]) -> Gu
         for part in parts:
             place = place.setdefault(part, {})
         place[last] = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
-    yield made
+    yield made, ()

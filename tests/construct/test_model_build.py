@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,13 +11,13 @@ import torch
 from torch import nn
 
 from conftest import Run
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError, UsageError
-from joulemap.trace import memory, source
+from joulemap.trace import memory
 from joulemap.trace.memory import Meter, free_bytes
 from joulemap.trace.quantized import NOTE
-from joulemap.trace.source import resolve_model
 from joulemap.trace.way import NOTES
 from joulemap.workspace import Workspace
 from models import trace as trace_module
@@ -370,54 +368,3 @@ def test_a_module_that_holds_what_was_computed_of_its_weights_can_be_copied() ->
     assert trace_module(module, torch.zeros(4, 4)).mac_count == 64
     with pytest.raises(RuntimeError, match="graph leaves"):
         copy.deepcopy(module)
-
-
-class Resizable(nn.Module):
-    """A model of timm: its arguments are those of its class."""
-
-    def __init__(self, num_classes: int = 5, in_chans: int = 3, img_size: int = 8) -> None:
-        super().__init__()
-        self.pretrained_cfg = {"input_size": (3, 8, 8)}
-        self.head = nn.Linear(in_chans * img_size**2, num_classes)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.head(x.flatten(1))
-        return out
-
-
-@pytest.fixture
-def timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package timm of one model."""
-
-    def create(name: str, *, pretrained: bool, **arguments: Any) -> nn.Module:
-        return Resizable(**arguments)
-
-    package = SimpleNamespace(list_models=lambda: ["resizable"], create_model=create)
-    monkeypatch.setitem(sys.modules, "timm", package)
-    monkeypatch.setattr(source, "package_version", lambda name: "0")
-
-
-@pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize(
-    ("arguments", "macs"),
-    [
-        ((), 3 * 8 * 8 * 5),
-        ((("num_classes", "10"),), 3 * 8 * 8 * 10),
-        ((("in_chans", "1"), ("img_size", "16")), 16 * 16 * 5),
-    ],
-)
-def test_arguments_of_timm_act(arguments: tuple[tuple[str, str], ...], macs: int) -> None:
-    assert trace_request(resolve_model("timm:resizable", {}, arguments=arguments)).mac_count == macs
-
-
-@pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("depth", "timm:resizable takes no argument depth; it takes: num_classes, in_chans, img_size"),
-        ("pretrained", "timm:resizable .*leave out pretrained"),
-    ],
-)
-def test_an_argument_that_timm_does_not_take_is_named(name: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        trace_request(resolve_model("timm:resizable", {}, arguments=[(name, "3")]))

@@ -15,8 +15,8 @@ from typing import Any, Final
 import attrs
 import torch
 
+from joulemap.construct.source import InputSpec
 from joulemap.trace.record import MOST_REAL
-from joulemap.trace.source import InputSpec
 from joulemap.trace.tensor import DTYPES
 
 TOKENS: Final = 128

@@ -12,14 +12,20 @@ import difflib
 import inspect
 import math
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import torch
 
-from joulemap.hub.hint import find_image_size, passed_a_cache, take_hint
-from joulemap.hub.modality import (
+from joulemap.construct.builder import Guesses
+from joulemap.construct.source import InputSpec
+from joulemap.system.errors import ModelError
+from joulemap.trace.argument import tensors_in
+from joulemap.trace.literal import HostValues
+from joulemap.trace.record import Recorder
+from joulemap.wing.hub.hint import find_image_size, passed_a_cache, take_hint
+from joulemap.wing.hub.modality import (
     ALONE,
     RULES,
     WORDS,
@@ -32,14 +38,6 @@ from joulemap.hub.modality import (
     parameters_of,
     zeros,
 )
-from joulemap.system.errors import ModelError
-from joulemap.trace.argument import tensors_in
-from joulemap.trace.literal import HostValues
-from joulemap.trace.record import Recorder
-from joulemap.trace.source import InputSpec
-
-Guesses = Generator[Mapping[str, Any], ModelError | None, None]
-"""Generator of possible inputs of a model. The caller sends the error that each one caused to get the next."""
 
 USE_CACHE: Final = "use_cache"
 """Argument of a forward pass that states whether it returns a KV cache for the next token."""
@@ -290,24 +288,24 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
             if not index:
                 raise
             continue
-        error = yield inputs
+        error = yield inputs, ()
         size = find_image_size(error) if error is not None and not guess.size else 0
         if size:
             sized = attrs.evolve(guess, size=size, made={})
             with contextlib.suppress(ModelError):
                 inputs = _complete(sized, entries, name)
                 guess = sized
-                error = yield inputs
+                error = yield inputs, ()
         while error is not None and take_hint(guess, error):
             with contextlib.suppress(ModelError):
                 _follow(guess)
             inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
-            error = yield inputs
+            error = yield inputs, ()
         if error is not None and USE_CACHE in accepted and passed_a_cache(error):
-            error = yield {**inputs, USE_CACHE: False}
+            error = yield {**inputs, USE_CACHE: False}, (NO_CACHE_NOTE,)
 
 
-def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:
+def describe_inputs(module: torch.nn.Module, given: Mapping[str, Any]) -> str:
     """Return text with the given inputs and the accepted names, for the error message of a failed forward pass."""
     shown = ", ".join(f"{name}={'x'.join(map(str, value.shape))}" for name, value in given.items()) or "nothing by name"
     return f"given {shown}; its --input NAME=sizes[:dtype] may name {', '.join(parameters_of(module))}"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import math
 import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -21,13 +20,15 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.physics.record.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
-from joulemap.system.file import FileError, read_bytes
 from joulemap.system.name import find_meant, is_module_name
 from joulemap.system.resource import package_version
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 
+if TYPE_CHECKING:
+    import torch
+
 MOST_BYTES: Final = 10_000_000
-"""Maximum bytes of a configuration, or of a code file."""
+"""Maximum bytes of a code file."""
 
 PART_BYTES: Final = 2**20
 """Bytes read from a file at a time."""
@@ -47,25 +48,11 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 SHIPPING: Final = ("zoo", "block")
 """Kinds of models whose workloads ship with joulemap."""
 
-KINDS: Final = ("zoo", "block", "operator", "file", "exported", "timm", "hf", "module")
-"""Kinds of models of the core; wings add others, whose workloads follow from their names."""
+KINDS: Final = ("zoo", "block", "operator", "file", "exported", "module")
+"""Kinds of models of the core; wings add others."""
 
-HUBS: Final = {"timm": "timm", "hf": "transformers"}
-"""Prefix of a model's name -> package that provides the model."""
-
-CONFIGURATION_FILE: Final = "config.json"
-"""Name of the configuration file in a checkpoint's folder."""
-
-FAMILIES: Final[Mapping[str, str]] = {
-    "bart": "Bart", "beit": "Beit", "blip": "Blip", "camembert": "Camembert", "deberta": "DebertaV2", "deit": "DeiT",
-    "electra": "Electra", "longformer": "Longformer", "whisper": "Whisper", "xlnet": "XLNet",
-}  # fmt: skip
-"""Common name of a model family without a shipped workload -> its name in transformers. Source: its model_types."""
-
-QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
-"""File name next to a configuration that states the checkpoint's quantization -> its method. Model Optimizer and
-AutoGPTQ write such files.
-"""
+FILES: Final = ("file", "exported")
+"""Kinds of models that are a file. A copy of it is a model of its own."""
 
 OWN_FORMULAS: Final = " formulas="
 """Text before the digest of user-defined formulas in a workload's key."""
@@ -79,6 +66,8 @@ _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x]
 
 _LENGTH: Final = re.compile(r"-\d+$")
 """Number of tokens at the end of a name, as in `bert-base-uncased-384`."""
+
+_WORDS: Final = {"true": True, "false": False, "null": None}
 
 _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
 """Pattern of input names that default to integers, such as `input_ids` and `attention_mask`."""
@@ -105,22 +94,31 @@ class InputSpec:
         return f"{prefix}{'x'.join(map(str, self.shape))}:{self.dtype}"
 
 
-@attrs.frozen(kw_only=True)
-class PassSizes:
-    """Sizes of a decoder's forward pass in tokens and devices."""
+Inputs = tuple[Sequence[Any], Mapping[str, Any]]
+"""Positional and keyword arguments of a forward pass."""
 
-    tokens: int = 1
-    """New tokens per sequence."""
-    cached: int = 0
-    """Tokens per sequence that are already in the KV cache."""
-    has_all_logits: bool = False
-    """True to compute logits of all tokens in a model that can omit them."""
-    data_devices: int = 1
-    """Devices over which sequences are divided."""
+Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+"""Function (positional, keyword arguments) -> result that runs a module as in a trace."""
 
-    def __str__(self) -> str:
-        words = [f"tokens={self.tokens} cached={self.cached}", *["logits=all"] * self.has_all_logits]
-        return " ".join([*words, *[f"data_devices={self.data_devices}"] * (self.data_devices > 1)])
+
+class Sizes(Protocol):
+    """Sizes of a forward pass that a wing sets; their text is part of the workload's key."""
+
+    def choose_arguments(self, taken: Collection[str], batch: int) -> Mapping[str, int]:
+        """Return argument name -> size for a factory that takes these arguments; empty unless it takes all it needs.
+
+        The inputs that a factory makes with them have these sizes.
+        """
+        ...
+
+    def build_inputs(
+        self, module: torch.nn.Module, own: Any, request: ModelRequest, run: Run, *, is_sized: bool
+    ) -> tuple[Inputs, tuple[str, ...]]:
+        """Return (inputs of these sizes, notes); ModelError if the module takes none.
+
+        `own` are the module's own inputs, which already have these sizes if `is_sized`.
+        """
+        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -130,7 +128,7 @@ class ModelRequest:
     model: str
     """Name of the model as requested."""
     kind: str
-    """One of `KINDS`, or a wing's kind with a `version`."""
+    """One of `KINDS`, or a wing's kind with a `version` or a `builder`."""
     batch: int | None
     """Batch size; None to use the model's own inputs unchanged."""
     inputs: tuple[InputSpec, ...] = ()
@@ -146,20 +144,23 @@ class ModelRequest:
     build_memory_bytes: float | None = attrs.field(default=None, eq=False)
     """Maximum memory for building the model; None for half of the free memory."""
     path: Path | None = None
+    """File of the model, or of its configuration."""
     factory: str = ""
     content_digest: str = ""
     held: object = attrs.field(default=None, eq=False, repr=False)
     """In-memory module with its example inputs; None for other kinds."""
-    sizes: PassSizes | None = None
-    """Sizes of a decoder's forward pass; None if the inputs determine them."""
+    sizes: Sizes | None = None
+    """Sizes of the forward pass; None if the inputs determine them."""
     package: str = ""
     """Package that provides the model's classes besides torch; empty if none is needed."""
 
     version: str = ""
-    """Version of the wing's code that builds the workload from the name; empty for a model of the core."""
+    """Version of the wing's code that builds the workload from the name; empty for a model that is traced."""
+    builder: str = ""
+    """Version of the wing's code that builds the module or its inputs; empty if the core builds both."""
 
     def __attrs_post_init__(self) -> None:
-        if not self.version and self.kind not in KINDS:
+        if not (self.version or self.builder) and self.kind not in KINDS:
             raise ValueError(f"a model is of the kind {self.kind!r}, expected one of {', '.join(KINDS)}")
 
     @property
@@ -168,9 +169,10 @@ class ModelRequest:
         return self.kind == "operator" or bool(self.version)
 
     @property
-    def sequences(self) -> int:
-        """Sequences per device, rounded up."""
-        return -(-(self.batch or 1) // (self.sizes.data_devices if self.sizes else 1))
+    def configuration(self) -> str:
+        """Name and digest of the configuration file, as an argument; empty without one."""
+        is_given = self.path is not None and self.kind not in FILES
+        return f"config={self.path.name}:{self.content_digest}" if is_given and self.path else ""
 
     @property
     def key(self) -> WorkloadKey:
@@ -188,17 +190,13 @@ class ModelRequest:
             source = f"torchvision:{self.model}"
         elif self.kind == "module":
             source = f"module:{self.content_digest}:"
-        elif self.kind in ("file", "exported"):  # a copy of a file is a model with its own name
+        elif self.kind in FILES:
             source = f"{self.kind}:{self.content_digest}:{os.path.normpath(self.model)}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
-            if self.kind in HUBS:
-                source += f"@{package_version(HUBS[self.kind])}"
-            elif self.package and not self.is_default:  # shipped workloads are the same under every version
+            if self.package and not self.is_default:  # shipped workloads are the same under every version
                 source += f"@{package_version(self.package)}"
-        own = [f"{name}={value}" for name, value in self.arguments]
-        if self.kind in HUBS and self.path is not None:
-            own.insert(0, f"config={self.path.name}:{self.content_digest}")
+        own = [*filter(None, [self.configuration]), *(f"{name}={value}" for name, value in self.arguments)]
         if own:
             source += f"({', '.join(own)})"
         formulas = _digest_own_formulas()
@@ -210,7 +208,7 @@ class ModelRequest:
             input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",
             torch_version=package_version("torch"),
             torchvision_version=package_version("torchvision"),
-            tracer_version=tracer_version() if self.kind in SHIPPING else builder_version(),
+            tracer_version=tracer_version() if self.kind in SHIPPING else f"{builder_version()}{self.builder}",
         )
 
 
@@ -235,6 +233,12 @@ def parse_input(text: str) -> InputSpec:
     return InputSpec(shape, dtype, found["name"] or "")
 
 
+def check_text(name: str) -> None:
+    """Raise UsageError for the name of a model that cannot be stored."""
+    if not is_text(name):
+        raise UsageError(f"the model {quote(name)} is not text: it cannot be stored as UTF-8")
+
+
 def is_text(value: str) -> bool:
     """Return whether a name can be stored: it has no null character and no lone surrogate, which undecodable bytes
     leave.
@@ -257,6 +261,21 @@ def parse_argument(text: str) -> tuple[str, str]:
     if not is_text(value):
         raise UsageError(f"the model argument {quote(text)} is not text: it cannot be stored as UTF-8")
     return name, value
+
+
+def read_setting(text: str) -> Any:
+    """Return a value parsed as a Python or JSON literal, or the text itself if it is neither."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def read_arguments(request: ModelRequest) -> dict[str, Any]:
+    """Return the arguments of a request's factory, parsed where possible."""
+    return {name: read_setting(value) for name, value in request.arguments}
 
 
 def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
@@ -293,38 +312,26 @@ def resolve_model(
     inputs: Sequence[InputSpec] = (),
     arguments: Iterable[tuple[str, str]] = (),
     is_trusted: bool = False,
-    config: str = "",
     others: Callable[[], Sequence[str]] = tuple,
+    suggest: Callable[[str], tuple[Sequence[str], str]] = lambda _: ((), ""),
 ) -> ModelRequest:
-    """Return the request for a known model, an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
+    """Return the request for a known model, an operator, `FILE.py:FACTORY` or `FILE.pt2`.
 
-    `is_trusted` lets a saved program run code. `config` is the configuration file for `hf:NAME`. `others` returns
-    further names that an error may suggest. Raises UnknownNameError for a name that is none of these, ModelError for a
-    missing file or package. Raises UsageError for a name that cannot be stored, a batch that contradicts the inputs, or
-    inputs that the model does not take.
+    `is_trusted` lets a saved program run code. `others` returns further names that an error may suggest, and `suggest`
+    the names that are meant by an unknown one, with a hint. Raises UnknownNameError for a name that is none of these,
+    ModelError for a missing file. Raises UsageError for a name that cannot be stored, a batch that contradicts the
+    inputs, or inputs that the model does not take.
     """
-    if not is_text(name):
-        raise UsageError(f"the model {quote(name)} is not text: it cannot be stored as UTF-8")
+    check_text(name)
     size = check_batch(batch, inputs)
     given = tuple(arguments)
-    is_hub = name.startswith("hf:")
-    if config and not is_hub:
-        raise UsageError(f"{name} takes no --config: hf:NAME does")
     nested = next((entry for entry, _ in given if "." in entry), None)
-    if nested is not None and not is_hub:
-        raise UsageError(f"{name} takes no argument {nested}: only settings of hf:NAME are nested by dots")
+    if nested is not None:
+        raise UsageError(f"{name} takes no argument {nested}: its arguments are not nested by dots")
     if name not in models and (operator := find_operator(name, given)) is not None:
         if inputs:
             raise UsageError(f"{operator.kind} takes no --input: its sizes are its arguments")
         return ModelRequest(model=str(operator), kind="operator", batch=size or 1, is_default=True)
-    prefix, separator, rest = name.partition(":")
-    if separator and prefix in HUBS:
-        if package_version(HUBS[prefix]) == "absent":
-            raise ModelError(f"{name} needs the package {HUBS[prefix]}: pip install {HUBS[prefix]}")
-        request = ModelRequest(
-            model=name, kind=prefix, batch=size or 1, inputs=tuple(inputs), factory=rest, arguments=given
-        )
-        return _with_configuration(request, config) if is_hub else request
     own_size = size if batch is not None or find_uncommon([one.shape for one in inputs]) is None else None
     path_text, separator, factory = name.rpartition(":")
     if not separator:
@@ -341,25 +348,16 @@ def resolve_model(
         plain = name.partition("(")[0]
         if plain in models:
             raise UsageError(f"{plain} is not a language model: it takes no arguments in brackets and has no phases")
-        family = next((word for word in re.findall(r"[a-z]+\d?[a-z]*\d?", plain.lower()) if word in FAMILIES), "")
-        kin = [entry.name for entry in models.values() if entry.family == family]
-        if family and not kin:
-            raise UnknownNameError(
-                "model",
-                plain,
-                (),
-                "if so, give its sizes with --config config.json",
-                near=(f"hf:{FAMILIES[family]}",),
-            )
         if is_text(name) and os.path.isfile(name):
             raise ModelError(f"{quote(name)} is a file of no known format: {FILE_FORMATS}")
         is_folder = is_text(plain) and "/" not in plain and os.path.isdir(plain)
+        near, hint = suggest(plain)
         raise UnknownNameError(
             "model",
             plain,
             (),
-            f"the folder here is ./{plain}" if is_folder else MODEL_HINT,
-            near=difflib.get_close_matches(plain.lower(), kin, cutoff=0) or _find_meant(plain, models, others()),
+            hint or (f"the folder here is ./{plain}" if is_folder else MODEL_HINT),
+            near=near or _find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)
 
@@ -371,38 +369,6 @@ def _find_meant(name: str, models: Mapping[str, ModelEntry], others: Iterable[st
     for near in find_meant(name, (*named, *others)):
         found.setdefault(named.get(near, near), near)
     return list(found.values())
-
-
-def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
-    """Return a hub model's request with its configuration, read from `config` or from the path in its name."""
-    named = Path(request.factory)
-    is_path = named.is_dir() or named.suffix == ".json"
-    if not config and not is_path:
-        if "/" in request.factory:
-            raise ModelError(
-                f"there is no folder {quote(request.factory)}, and nothing is downloaded: give the folder of a "
-                "config.json, or the name of a class, as hf:Llama, with --config FILE.json"
-            )
-        return request
-    if config and is_path:
-        raise UsageError(f"{request.model} is a configuration itself: leave out --config")
-    path = Path(config) if config else named / CONFIGURATION_FILE if named.is_dir() else named
-    try:
-        content = b"".join(map(_read_configuration, (path, *find_quantization_files(path))))
-        digest = hashlib.sha256(content).hexdigest()[:16]
-    except FileError as error:
-        raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
-    return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
-
-
-def _read_configuration(path: Path) -> bytes:
-    return read_bytes(path, MOST_BYTES)
-
-
-def find_quantization_files(path: Path) -> list[Path]:
-    """Return the files next to a configuration that may state the quantization of its checkpoint."""
-    names = QUANTIZATION_FILES if path.name == CONFIGURATION_FILE else ()
-    return [file for name in names if (file := path.with_name(name)).is_file()]
 
 
 def _refuse_arguments(name: str, arguments: tuple[tuple[str, str], ...]) -> None:

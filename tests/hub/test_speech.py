@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.hub.speech import CACHED, NETWORKS, SIZES, build_whisper
 from joulemap.system.errors import UsageError
+from joulemap.wing.hub.speech import CACHED, NETWORKS, SIZES, build_whisper
 
 PUBLISHED = {
     "tiny": 37_184_640, "base": 71_825_920, "small": 240_582_912, "medium": 762_321_920, "large_v2": 1_541_384_960,

@@ -8,15 +8,15 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import parse_input, resolve_model
 from joulemap.domain.catalogue import find_model_name
-from joulemap.hub.build import trace_request
-from joulemap.hub.published import load_aliases, load_published
 from joulemap.plan.model import Model
 from joulemap.plan.workload import trace
 from joulemap.system import resource
 from joulemap.system.errors import ModelError, UnknownNameError
 from joulemap.system.name import fold_name
-from joulemap.trace.source import parse_input, resolve_model
+from joulemap.wing.hub.published import load_published
 
 
 def count_encoder(layers: int, width: int, inner: int, tokens: int) -> int:
@@ -141,7 +141,6 @@ PAIRS = ["regnetx16gf", "regnetx32gf", "regnety16gf", "regnety32gf"]
 def test_a_name_means_one_model() -> None:
     models = load_models()
     assert set(load_published()) <= set(models)
-    assert set(load_aliases()) <= set(models)
     aliases = [fold_name(alias) for entry in models.values() for alias in entry.aliases]
     assert [name for name, count in Counter([*aliases, *map(fold_name, models)]).items() if count > 1] == PAIRS
     for model in load_published().values():

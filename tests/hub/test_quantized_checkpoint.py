@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import parse_argument, parse_input
 from joulemap.physics.fuse import fuse
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
@@ -17,7 +18,7 @@ from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Matrix
 from joulemap.trace.packed.convert import find_exceptions
 from joulemap.trace.packed.format import PackedFormat
-from joulemap.trace.source import parse_argument, parse_input, resolve_model
+from joulemap.wing.hub.name import request_hub
 
 pytestmark = pytest.mark.slow
 
@@ -39,9 +40,8 @@ NORMS = (2 * LAYERS + 1) * WIDTH
 def traced(folder: Path, values: dict[str, Any], tokens: int = 1, *arguments: str) -> Workload:
     pytest.importorskip("transformers")
     (folder / "config.json").write_text(json.dumps(values))
-    request = resolve_model(
+    request = request_hub(
         f"hf:{folder}",
-        {},
         inputs=[parse_input(f"input_ids=1,{tokens}")],
         arguments=[parse_argument(text) for text in arguments],
     )

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
 import attrs
 import torch
 
-from joulemap.hub.guess import USE_CACHE
-from joulemap.hub.modality import parameters_of
+from joulemap.construct.source import Inputs, Run
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
-from joulemap.trace.source import ModelRequest
-
-Inputs = tuple[Sequence[Any], Mapping[str, Any]]
-Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
-"""Function (positional, keyword arguments) -> result that runs the module as in a trace."""
+from joulemap.wing.hub.guess import USE_CACHE
+from joulemap.wing.hub.modality import parameters_of
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
 """Pattern of argument names of a forward pass that contain keys, values or states of earlier tokens."""
@@ -46,22 +42,39 @@ ADVICE: Final = (
 """Advice for error messages: how to make a custom module decode."""
 
 
+@attrs.frozen(kw_only=True)
+class Pass:
+    """Forward pass of a decoder."""
+
+    model: str
+    """Name of the model in errors."""
+    is_transformers: bool
+    """True for a class of transformers, whose names of inputs have a known meaning."""
+    sequences: int
+    tokens: int
+    """New tokens per sequence."""
+    cached: int
+    """Tokens per sequence that are already in the KV cache."""
+    has_all_logits: bool
+    """True to compute logits of all tokens in a model that can omit them."""
+
+
 def build_past(
-    module: torch.nn.Module, own: Any, request: ModelRequest, run: Run, *, is_sized: bool
+    module: torch.nn.Module, own: Any, asked: Pass, run: Run, *, is_sized: bool
 ) -> tuple[Inputs, tuple[str, ...]]:
     """Return (inputs of a decoder's pass, notes). Raise ModelError if inputs cannot be found.
 
     `own` are the module's own inputs. They are used unchanged if `is_sized`, because a factory made them for this pass.
     """
     if is_sized:
-        return _call(own, request), ()
+        return _call(own, asked), ()
     if own is not None and any(leaf.is_floating_point() and leaf.dim() > 2 for leaf in tensors_in(own)):
-        inputs = _Example.find(_call(own, request), request, run).sized(request)
-        return inputs, _note_logits(request)
-    return _return(module, request, run)
+        inputs = _Example.find(_call(own, asked), asked, run).sized(asked)
+        return inputs, _note_logits(asked)
+    return _return(module, asked, run)
 
 
-def _call(own: Any, request: ModelRequest) -> Inputs:
+def _call(own: Any, asked: Pass) -> Inputs:
     """Return a module's own inputs as (positional, keyword) arguments."""
     if isinstance(own, Mapping):
         return (), dict(own)
@@ -69,45 +82,42 @@ def _call(own: Any, request: ModelRequest) -> Inputs:
         return tuple(own), {}
     if isinstance(own, torch.Tensor):
         return (own,), {}
-    raise ModelError(f"{request.model} has no example inputs: {ADVICE}")
+    raise ModelError(f"{asked.model} has no example inputs: {ADVICE}")
 
 
-def _note_logits(request: ModelRequest) -> tuple[str, ...]:
-    return (ALL_LOGITS,) if request.sizes is not None and request.sizes.tokens > 1 else ()
+def _note_logits(asked: Pass) -> tuple[str, ...]:
+    return (ALL_LOGITS,) if asked.tokens > 1 else ()
 
 
 def _tokens(sequences: int, tokens: int) -> torch.Tensor:
     return torch.empty((sequences, tokens), dtype=torch.int64, device="meta")
 
 
-def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[Inputs, tuple[str, ...]]:
+def _return(module: torch.nn.Module, asked: Pass, run: Run) -> tuple[Inputs, tuple[str, ...]]:
     """Return (inputs, notes): new tokens, and the past that the module returns for the cached tokens."""
-    sizes, taken = request.sizes, parameters_of(module)
-    assert sizes is not None
+    taken = parameters_of(module)
     past = next((name for name in taken if PAST.fullmatch(name)), "")
     ids = IDS if IDS in taken else next(iter(taken), "")
-    if request.kind == "hf" and (ids != IDS or getattr(getattr(module, "config", None), "is_encoder_decoder", False)):
-        raise ModelError(
-            f"{request.model} is not a decoder: its forward pass takes {', '.join(taken)}, not tokens alone"
-        )
+    if asked.is_transformers and (ids != IDS or getattr(getattr(module, "config", None), "is_encoder_decoder", False)):
+        raise ModelError(f"{asked.model} is not a decoder: its forward pass takes {', '.join(taken)}, not tokens alone")
     if not past or past == ids:
         raise ModelError(
-            f"{request.model} has no input for the state of earlier tokens: its forward pass takes "
+            f"{asked.model} has no input for the state of earlier tokens: its forward pass takes "
             f"{', '.join(taken) or 'nothing'}; {ADVICE}"
         )
     usual: dict[str, Any] = {USE_CACHE: True} if USE_CACHE in taken else {}
-    if LAST in taken and not sizes.has_all_logits:
+    if LAST in taken and not asked.has_all_logits:
         usual[LAST] = 1
     offset = next((name for name in OFFSETS if name in taken), "")
-    notes = () if LAST in taken else _note_logits(request)
+    notes = () if LAST in taken else _note_logits(asked)
     held: dict[str, Any] = {}
-    if sizes.cached:
-        made = run((), {ids: _tokens(request.sequences, sizes.cached), **usual, **({offset: 0} if offset else {})})
-        held = {past: _find_past(made, past, request.model)}
+    if asked.cached:
+        made = run((), {ids: _tokens(asked.sequences, asked.cached), **usual, **({offset: 0} if offset else {})})
+        held = {past: _find_past(made, past, asked.model)}
     elif taken[past].default is inspect.Parameter.empty:
-        raise ModelError(f"{request.model} requires {past} even without earlier tokens: {ADVICE}")
-    held |= {offset: sizes.cached} if offset else {}
-    return ((), {ids: _tokens(request.sequences, sizes.tokens), **held, **usual}), notes
+        raise ModelError(f"{asked.model} requires {past} even without earlier tokens: {ADVICE}")
+    held |= {offset: asked.cached} if offset else {}
+    return ((), {ids: _tokens(asked.sequences, asked.tokens), **held, **usual}), notes
 
 
 def _find_past(made: Any, name: str, model: str) -> Any:
@@ -134,7 +144,7 @@ class _Example:
     sizes: Mapping[str, int]
 
     @classmethod
-    def find(cls, inputs: Inputs, request: ModelRequest, run: Run) -> _Example:
+    def find(cls, inputs: Inputs, asked: Pass, run: Run) -> _Example:
         """Return the interpretation of example inputs with which the module also runs correctly at other sizes.
 
         Raises ModelError if there is none.
@@ -142,7 +152,7 @@ class _Example:
         leaves = [leaf for _, leaf in named_tensors(inputs)]
         ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
         if ids is None:
-            raise ModelError(f"{request.model} is not a decoder: no input has integers of the shape batch x tokens")
+            raise ModelError(f"{asked.model} is not a decoder: no input has integers of the shape batch x tokens")
         usual = _first_shape(run(*inputs))
         for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some modules do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}
@@ -156,14 +166,12 @@ class _Example:
         shapes = ", ".join(f"{place.lstrip('.')} {'x'.join(map(str, leaf.shape))}" for place, leaf in
                            named_tensors(inputs)[:8])  # fmt: skip
         raise ModelError(
-            f"{request.model} has no inputs that can grow like a past of keys and values ({shapes}); {ADVICE}"
+            f"{asked.model} has no inputs that can grow like a past of keys and values ({shapes}); {ADVICE}"
         )
 
-    def sized(self, request: ModelRequest) -> Inputs:
+    def sized(self, asked: Pass) -> Inputs:
         """Return the inputs, resized to the batch, tokens and past of a request."""
-        sizes = request.sizes
-        assert sizes is not None
-        return self.resized({"batch": request.sequences, "tokens": sizes.tokens, "cached": sizes.cached})
+        return self.resized({"batch": asked.sequences, "tokens": asked.tokens, "cached": asked.cached})
 
     def resized(self, sizes: Mapping[str, int]) -> Inputs:
         """Return the inputs with resized tensors, and with integers equal to the old length of the past replaced."""

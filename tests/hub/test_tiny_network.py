@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from blank import open_blank
 from compare import assert_close
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.hub.build import trace_request
-from joulemap.hub.tiny import FAMILY, NETWORKS
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.system.errors import UsageError
-from joulemap.tools import zoo
-from joulemap.trace.source import resolve_model
+from joulemap.wing.hub.tiny import FAMILY, NETWORKS
 from tiny import MACS, PUBLISHED_MACS
 
 
@@ -31,13 +29,3 @@ def test_a_network_of_mlperf_tiny_takes_no_arguments() -> None:
 
 def test_networks_of_mlperf_tiny_are_a_family_of_their_own() -> None:
     assert {name for name, entry in load_models().items() if entry.family == FAMILY} == set(NETWORKS)
-
-
-def test_what_ships_is_kept_beside_models_traced_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = open_blank()
-    zoo.keep(connection, ["mlp", "maxvit_t"])
-    kept = connection.execute("SELECT model, batch FROM internal.workload ORDER BY ALL").fetchall()
-    assert kept == [(model, batch) for model in ("maxvit_t", "mlp") for batch in (1, 2, 3, 5)]
-    monkeypatch.setattr(zoo, "find_outdated", lambda: {"mlp", "maxvit_t"})
-    with pytest.raises(UsageError, match="2 built-in models were traced by other rules"):
-        zoo.keep(open_blank(), ["mlp", "maxvit_t"])
