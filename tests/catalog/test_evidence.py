@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -149,29 +148,6 @@ def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None
     done = joulemap("validate", "--evidence", "--hardware", "l4", "--source", "mine", *database)
     assert done.returncode == ExitCode.OK, done.stderr
     assert done.stdout.startswith("measured energies: 1 on gpu; 1 of them held out\n")
-
-
-def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_path: Path) -> None:
-    """SQL and Python agree: sqrt(t^2 + p^2 - 0.8 t p), since both errors partly cancel."""
-    workspace, doubt = Workspace(tmp_path / "own.duckdb"), load_doubt()
-    like: dict[str, Any] = {"vendor": "NVIDIA", "engine": "vllm 2025", "hardware": "b200_sxm"}
-    workspace.evaluate("alexnet", hardware=["l4"])
-    times = {
-        ("energy_per_output_token_j", "request"): "output_tokens_per_s",
-        ("energy_per_request_j", "request"): "request_latency_s",
-        ("energy_per_request_j", "prefill_step"): "time_to_first_token_s",
-    }
-    for (quantity, scope), time in times.items():
-        seconds, power = (doubt.serving_half_width(one, **like) or 0.0 for one in (time, "power_w"))
-        expected = math.sqrt(seconds**2 + power**2 - 0.8 * seconds * power)
-        assert_close(doubt.serving_half_width(quantity, **like, scope=scope) or 0.0, expected, rel=1e-12)
-        ((width, net),) = workspace.sql(
-            "SELECT serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 1e0), "
-            "serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 2e0)",
-            {"quantity": quantity, "scope": scope},
-        )
-        assert_close(width, expected, rel=1e-12)
-        assert_close(net**2 - width**2, 3.0 * power**2 - 0.8 * seconds * power, rel=1e-9)
 
 
 def test_floors_are_of_each_class_that_has_measured_powers() -> None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.model_name import JOIN, ModelNames, list_parts
+from joulemap.plan.model_name import ModelNames, list_parts
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS, FORMULA_CODE
+from joulemap.wing.pipeline import JOIN
 
 if TYPE_CHECKING:
     from onnx import ModelProto

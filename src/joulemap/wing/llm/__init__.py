@@ -44,6 +44,7 @@ def register() -> Wing:
         tools={"llm": "llm"},
         figures={"frontier": ("joulemap.wing.llm.answer.llm", "llm")},
         parts={
+            "error_groups": "joulemap.wing.llm.error_scale:GROUP",
             "models": "joulemap.wing.llm.name:NAMES",
             "dimensions": "joulemap.wing.llm:list_dimensions",
             "energies": "joulemap.wing.llm:ENERGIES",

@@ -29,11 +29,10 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.operator.name import Argument, read_arguments
 from joulemap.plan.model import Model
-from joulemap.plan.model_name import JOIN
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline import FRAME, PICTURE, UNITS
+from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
@@ -20,6 +19,7 @@ from joulemap.store.query import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
+from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.prediction import predict_served
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
 
 
 def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
-    doubt = load_doubt()
+    doubt = load_served_doubt()
     like = {
         "vendor": one.vendor,
         "engine": one.engine,
@@ -172,9 +172,7 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
     figures = {
         name: Figure(
             value=value,
-            half_width=doubt.serving_half_width(
-                name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)
-            ),
+            half_width=doubt.half_width(name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)),
         )
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None

@@ -23,18 +23,25 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import attrs
+
+from joulemap.answer.query import query
 from joulemap.calibrate.error_fit import Key, find_quantile
-from joulemap.domain.error_scale import (
-    FULL_GROUPS,
+from joulemap.domain.error_scale import FULL_GROUPS
+from joulemap.system.record import frozen
+from joulemap.wing.llm.error_scale import (
     SERVED_POWER,
     SERVED_TIME,
     ServingScale,
     name_bare_engine,
     name_served_scale,
+    write_served_doubt,
 )
-from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.plan.source import Source
 
 LEVELS: Final = ("vendor", "name")
 """Attributes that the rows of a group may share, from coarse to fine."""
@@ -79,6 +86,22 @@ class ServingResidual:
     def leaf(self) -> tuple[str, str]:
         """Hardware and source; rows with the same pair share host, date, prompts and meter."""
         return self.hardware, self.source
+
+
+def read_served(source: Source) -> tuple[ServingResidual, ...]:
+    """Return the errors of predictions for served models."""
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
+    return tuple(
+        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+        for row in query(source, "validate.served").records()
+    )
+
+
+def refit(source: Source) -> str:
+    """Fit the scales to the measurements in a database, write them and return their number."""
+    found = fit_served(read_served(source))
+    write_served_doubt(found)
+    return f"{len(found)} scales of served models"
 
 
 def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
