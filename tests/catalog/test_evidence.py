@@ -12,7 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.error_scale import load_doubt
-from joulemap.catalog.measurement import check_served, check_single, find_boundary
+from joulemap.catalog.measurement import check_single, find_boundary
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -63,7 +63,10 @@ def test_a_wrong_energy_is_one_clear_line(case: str) -> None:
         {"energy_per_output_token_j": "", "power_w": "9", "idle_power_w": "5"},
     ],
 )
+@pytest.mark.wings
 def test_so_is_that_of_a_served_model(changes: dict[str, str]) -> None:
+    from joulemap.wing.llm.table import check_served
+
     with pytest.raises(Exception, match=r"^[^\n]*power[^\n]*$"):
         check_served({**SERVED, **changes}, known_hardware())
 
@@ -169,10 +172,12 @@ def test_a_calibrated_chip_of_every_class_has_a_floor() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.wings
 def test_tables_with_energies_say_so() -> None:
     for table in load_public_tables().values():
-        if table.is_served:
-            has = any(row.energy_per_output_token_j or row.energy_per_request_j for row in table.read_served())
+        if not table.is_single:
+            names = "energy_per_output_token_j", "energy_per_request_j"
+            has = any(getattr(row, name) for row in table.read_rows() for name in names)
         else:
             has = any(row.energy_j or row.power_w for row in table.read())
         assert table.holds_energy == has, table.name

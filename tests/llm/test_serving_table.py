@@ -18,7 +18,6 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.public import find_public_table
 from joulemap.domain.error_scale import FULL_GROUPS
-from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.generated.validate import PredictionScore
 from joulemap.physics.record.hardware import Hardware
@@ -26,6 +25,7 @@ from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason
 from joulemap.wing.llm.error_fit import ASSUMED, ServingResidual, fit_served
 from joulemap.wing.llm.error_scale import ServedDoubt, ServingScale, join_served_energy, load_served_doubt
+from joulemap.wing.llm.row import COLUMNS, ServingRow
 from joulemap.wing.llm.serving.predict import Prediction
 from joulemap.workspace import Workspace
 
@@ -221,8 +221,8 @@ def test_predictions_are_read_until_what_they_follow_from_changes(
 
 def test_rows_that_ship_say_what_they_are() -> None:
     one = find_public_table("public:serving")
-    assert one is not None and one.is_served
-    rows = one.read_served()
+    assert one is not None and not one.is_single
+    rows = [row for row in one.read_rows() if isinstance(row, ServingRow)]
     assert 300 <= len(rows) <= 1200 and len(set(rows)) == len(rows)
     assert {row.source for row in rows} == set(one.condition)
     assert set(one.seen) <= set(one.condition)

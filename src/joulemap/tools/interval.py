@@ -124,10 +124,10 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
     """Return a workspace with all measurements evaluated, or with `served` only those of served models."""
     workspace = Workspace(path, talk=_log)
     for one in load_public_tables().values():
-        if not one.doubt and (one.is_served or not served):
+        if not one.doubt and not (served and one.is_single):
             workspace.import_measurements(one.address)
-            if one.is_served and served:
-                for source in sorted({row.source for row in one.read_served()}):
+            if served:
+                for source in sorted({row.source for row in one.read_rows()}):
                     workspace.validate(source=source)
     if not served:
         workspace.validate()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.generated.compare import Comparison
 from joulemap.plan.calibration import use_calibration
@@ -21,13 +20,14 @@ from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
 from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.prediction import predict_served
+from joulemap.wing.llm.row import QUANTITIES, ServingRow
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.store.measurement import ServingPrediction
+    from joulemap.wing.llm.stored import ServingPrediction
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),
