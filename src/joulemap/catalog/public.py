@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -70,8 +70,10 @@ class PublicTable:
 
     def keys(self) -> set[tuple[str, str, str, float]]:
         """Return the source, hardware, model and batch of each row."""
-        rows: Iterable[MeasuredRow] = self.read_rows()
-        return {(row.source, row.hardware, row.model, float(row.batch)) for row in rows}
+        return {
+            (row.get("source") or self.source, row["hardware"], row["model"], float(row.get("batch") or 1.0))
+            for row in self._read_cells()
+        }
 
     @property
     def is_single(self) -> bool:
