@@ -17,7 +17,6 @@ from joulemap.plan.model_name import ModelNames
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.file import FileError, read_bytes
 from joulemap.system.resource import digest_code, package_version
-from joulemap.wing.hub.configuration import CONFIGURATION_FILE, MOST_BYTES, find_quantization_files
 
 if TYPE_CHECKING:
     from joulemap.construct.source import InputSpec
@@ -117,6 +116,8 @@ def request_hub(
 
 def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
     """Return a request with its configuration, read from `config` or from the path in its name."""
+    from joulemap.wing.hub.configuration import CONFIGURATION_FILE, MOST_BYTES, find_quantization_files
+
     named = Path(request.factory)
     is_path = named.is_dir() or named.suffix == ".json"
     if not config and not is_path:

@@ -18,7 +18,6 @@ from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameEr
 from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
-from joulemap.wing.hub.pass_size import PassSizes
 from joulemap.wing.llm.decoder.name import decoder_version, is_traced_pass
 from joulemap.wing.place.record import BOX
 
@@ -62,6 +61,7 @@ def describe_pass(step: Step) -> Mapping[str, str]:
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
     from joulemap.domain.operator.name import read_arguments
+    from joulemap.wing.hub.pass_size import PassSizes
     from joulemap.wing.llm.decoder.name import EXAMPLE, split_pass
     from joulemap.wing.llm.decoder.step import Step
     from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
