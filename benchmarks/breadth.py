@@ -24,13 +24,16 @@ from tabulate import tabulate
 from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.hub.build import build_request, trace_request
+from joulemap.construct.builder import surrounding
+from joulemap.construct.model import build_request, trace_request
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.workload import Workload
+from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError
 from joulemap.system.resource import package_version
 from joulemap.trace.guest import hosting
-from joulemap.trace.source import HUBS, resolve_model
+from joulemap.wing.hub.name import HUBS
 
 OTHERS: Final = Path(__file__).with_name("others.py")
 TOLERANCE: Final = 1e-3
@@ -89,8 +92,9 @@ SOURCES: Final[Mapping[str, Callable[[], list[str]]]] = {
 def count_with_torch(name: str) -> int | None:
     """Return the MACs by torch's own counter; None if it cannot run the model on the meta device."""
     try:
-        with hosting(name):
-            built = build_request(resolve_model(name, {}))
+        request = find_model(name, Settings(), None).request
+        with hosting(name), surrounding(request):
+            built = build_request(request)
             module = built.module.to("meta").eval()
             inputs = tree_map(_to_meta, (tuple(built.positional), dict(built.named)))
             with FlopCounterMode(display=False) as counter, torch.no_grad(), torch.device("meta"):
@@ -106,7 +110,7 @@ def _to_meta(value: object) -> object:
 
 def trace(name: str) -> Workload:
     """Return the workload of a model by name."""
-    return trace_request(resolve_model(name, {}))
+    return trace_request(find_model(name, Settings(), None).request)
 
 
 def check(name: str) -> Result:

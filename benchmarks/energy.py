@@ -8,13 +8,15 @@ from typing import Any, Final
 import attrs
 
 from joulemap.calibrate.error_fit import Residual, fit_scales
-from joulemap.calibrate.serving import fit_served
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.settings import Bounds
 from joulemap.physics.interval.error_scale import DOUBTED, Doubt
-from joulemap.store.catalogue import write_doubt
+from joulemap.plan.source import Source
+from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.connection import writing
-from joulemap.tools.interval import read_foreign, read_residuals, read_served
+from joulemap.tools.interval import read_foreign, read_residuals
+from joulemap.wing.llm.error_fit import fit_served, read_served
+from joulemap.wing.llm.error_scale import TABLE, ServingScale, load_served_doubt
 from joulemap.workspace import Workspace
 
 ROWS: Final = """
@@ -39,30 +41,30 @@ def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
     """
     rows = [row for row in _read(workspace) if not (unseen and row["seen"])]
     foreign = read_foreign(workspace)
-    free, served = read_residuals(workspace, foreign=foreign), read_served(workspace)
+    free, served = read_residuals(workspace, foreign=foreign), read_served(Source(path=workspace.path))
     ratios = {
         row["measurement_id"]: foreign[row["measurement_id"]] / row["predicted"]
         for row in workspace.query("validate.residual").records()
         if row["quantity"] == "power" and not row["is_calibrated"] and row["measurement_id"] in foreign
     }
-    kept = load_doubt()
+    kept, kept_served = load_doubt(), load_served_doubt().scales
     found: list[Row] = []
     try:
         for part in sorted({_name_part(row) for row in rows}):
             is_served, name = part
             if is_served:
                 others = [one for one in served if one.source.casefold() != name]
-                doubt = attrs.evolve(kept, served=fit_served(others))
+                _replace(workspace, kept, fit_served(others))
             else:
-                doubt = attrs.evolve(kept, scales=fit_all([one for one in free if one.hardware != name]))
-            _replace(workspace, doubt)
+                others_of_board = [one for one in free if one.hardware != name]
+                _replace(workspace, attrs.evolve(kept, scales=fit_all(others_of_board)), kept_served)
             found += [
                 row | {name: row[name] * ratios.get(row["measurement_id"], 1.0) for name in ("low", "high")}
                 for row in map(dict, _read(workspace))
                 if _name_part(row) == part and not (unseen and row["seen"])
             ]
     finally:
-        _replace(workspace, kept)
+        _replace(workspace, kept, kept_served)
     return found
 
 
@@ -81,6 +83,7 @@ def _read(workspace: Workspace) -> Iterator[Row]:
     yield from workspace.sql(ROWS, bounds=EVERYTHING).records()
 
 
-def _replace(workspace: Workspace, doubt: Doubt) -> None:
+def _replace(workspace: Workspace, doubt: Doubt, served: Sequence[ServingScale]) -> None:
     with writing(workspace.path) as connection:
+        write_scales(connection, TABLE, served)
         write_doubt(connection, doubt)

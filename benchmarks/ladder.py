@@ -813,7 +813,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 def scored_tables() -> list[str]:
     """Return the names of the public tables that score predictions."""
-    return [name for name, one in load_public_tables().items() if not one.doubt and not one.is_served]
+    return [name for name, one in load_public_tables().items() if not one.doubt and one.is_single]
 
 
 def main() -> None:

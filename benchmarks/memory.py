@@ -28,7 +28,8 @@ import attrs
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
@@ -36,7 +37,6 @@ from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.trace.source import resolve_model
 
 MEASURED: Final = DATA / "measurement" / "h200_models.csv"
 HARDWARE: Final = "h200_sxm"

@@ -27,15 +27,18 @@ import attrs
 
 from energy import judge_energies
 from joulemap.calibrate.error_fit import Residual, find_scale, fit_scales
-from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.settings import Bounds
-from joulemap.physics.interval.error_scale import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
+from joulemap.physics.interval.error_scale import MODEL
+from joulemap.plan.source import Source
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.tools.interval import read_residuals, read_training
+from joulemap.tools.interval import read_residuals
+from joulemap.wing.llm.error_fit import ServingResidual, fit_served
+from joulemap.wing.llm.error_scale import ServedDoubt
+from joulemap.wing.train.error_scale import NEW_FRAMEWORK, TRAINING, read_training
 from joulemap.workspace import Workspace
 from rival import PEAK, predict_pass, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
@@ -198,11 +201,11 @@ def leave_out_served(
     parts = [part_of(row) for row, _ in served]
     for part in dict.fromkeys(parts):
         others = [one for (_, one), own in zip(served, parts, strict=True) if own != part]
-        doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
+        doubt = ServedDoubt(scales=fit_served(others))
         for (row, one), own in zip(served, parts, strict=True):
             place: dict[str, Any] = {"vendor": one.vendor, "engine": one.engine, "hardware": one.hardware}
             place |= {"architecture": row["architecture"], "scope": row["scope"], "thin": row["thin_half_width"]}
-            if own == part and (width := doubt.serving_half_width(one.quantity, **place)):
+            if own == part and (width := doubt.half_width(one.quantity, **place)):
                 yield row, one, width
 
 
@@ -303,7 +306,7 @@ def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> I
                 measured=one.batch / one.measured, predicted=one.batch / one.predicted,
             ),
         )
-        for one in read_training(workspace)
+        for one in read_training(Source(path=workspace.path))
     ]  # fmt: skip
     known = [one for one in read_residuals(workspace) if one.work == TRAINING and one.quantity == "latency"]
     known += [one for one, _ in rates]

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.serving import ServingRow
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.predict import find_deployment
 from joulemap.wing.llm.serving.serve import open_deployment

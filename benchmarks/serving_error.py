@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from joulemap.catalog.load import find_hardware as load_hardware
-from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.system.errors import Reason, UnknownNameError
+from joulemap.wing.llm.row import ServingRow, read_serving_row
 from joulemap.wing.llm.serving.predict import predict
 
 SHOWN = (

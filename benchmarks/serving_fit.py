@@ -17,10 +17,10 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from joulemap.domain.serving import ServingRow
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import JoulemapError
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving import predict as prediction
 from joulemap.wing.llm.stack import COEFFICIENTS, Stack, find_stack
 from serving_error import find_hardware, read_table

@@ -13,11 +13,11 @@ import time
 import torch
 
 from joulemap.catalog.sheet import load_models
-from joulemap.hub.build import trace_request
+from joulemap.construct.library import build_torchvision
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.physics.fuse import fuse
-from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import trace_module
-from joulemap.trace.source import resolve_model
 
 TWELVE = (
     "resnet18",

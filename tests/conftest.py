@@ -101,7 +101,9 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
 WING_COMMANDS: Final = frozenset({"explore", "fleet", "here", "lake", "llm", "place", "train", "verify"})
 
 
-collect_ignore = [] if find_spec("joulemap.wing") else ["benchmarks/test_campaign.py"]
+OF_WINGS: Final = ("test_campaign.py", "test_rival.py", "test_scoreboard.py")
+
+collect_ignore = [] if find_spec("joulemap.wing") else [f"benchmarks/{name}" for name in OF_WINGS]
 """Files that import wings while they are collected."""
 
 

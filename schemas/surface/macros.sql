@@ -108,15 +108,15 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Name of an engine without its backend and release: llamacpp of 'llamacpp@vulkan 2026', as name_bare_engine of physics/interval/error_scale.py.
+-- Name of an engine without its backend and release: llamacpp of 'llamacpp@vulkan 2026', as name_bare_engine of wing/llm/error_scale.py.
 CREATE MACRO bare_engine(of_engine) AS split_part(split_part(of_engine, ' ', 1), '@', 1);
 
--- Additional half-width of prompts of an engine without a named backend: find_unnamed_backend of physics/interval/error_scale.py.
+-- Additional half-width of prompts of an engine without a named backend: find_unnamed_backend of wing/llm/error_scale.py.
 CREATE MACRO unnamed_backend_width(of_architecture, of_vendor, of_engine) AS
     CASE WHEN of_architecture = 'gpu' AND of_vendor IN ('AMD', 'Intel') AND split_part(of_engine, ' ', 1) = 'llamacpp' THEN 0.9e0 ELSE 0e0 END;
 
 -- Half-width of a time or power of a served model: that of the finest group of measurements that contains it, widened for
--- a server that nobody measured, as ServingScale.widen of physics/interval/error_scale.py. An engine is a name with or without a release.
+-- a server that nobody measured, as ServingScale.widen of wing/llm/error_scale.py. An engine is a name with or without a release.
 CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS (
     SELECT max_by(
         sqrt(pow(s.half_width, 2) + pow(CASE
@@ -138,7 +138,7 @@ CREATE MACRO boundary_of(stated) AS CASE
     ELSE 'board'
 END;
 
--- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of physics/interval/error_scale.py.
+-- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of wing/llm/error_scale.py.
 CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt(
     pow(time_half_width, 2) + pow(power_half_width, 2) - 2e0 * 0.4e0 * time_half_width * power_half_width
 );

@@ -11,7 +11,6 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware
-from joulemap.domain.serving import ServingRow
 
 ROOT: Final = Path(__file__).parents[2]
 SIZES: Final = {"layers": 2, "hidden": 100, "heads": 10, "kv_heads": 5, "inner": 400, "vocabulary": 1000}
@@ -83,6 +82,7 @@ def test_rules_are_those_worked_by_hand(rival: Any) -> None:
 
 
 def test_each_predictor_keeps_to_its_scope(rival: Any) -> None:
+    from joulemap.wing.llm.row import ServingRow
     from joulemap.wing.llm.serving.predict import find_deployment
 
     def peers(**changes: Any) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 
 import attrs
 import pytest
@@ -424,3 +425,9 @@ def test_energies_of_an_sram_are_those_of_its_stated_size() -> None:
                 assert_close(float(told[1]), 0.008 * (50.0 + 0.022 * math.sqrt(bits)), rel=0.015)
                 found += 1
     assert found > 10
+
+
+def test_further_names_are_of_models() -> None:
+    aliases = tomllib.loads((DATA / "model" / "alias.toml").read_text())
+    models = load_models()
+    assert all(set(names) <= {*models[name].aliases} for name, names in aliases.items())

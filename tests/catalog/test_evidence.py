@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.error_scale import load_doubt
-from joulemap.catalog.measurement import check_served, check_single, find_boundary
+from joulemap.catalog.measurement import check_single, find_boundary
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -64,7 +63,10 @@ def test_a_wrong_energy_is_one_clear_line(case: str) -> None:
         {"energy_per_output_token_j": "", "power_w": "9", "idle_power_w": "5"},
     ],
 )
+@pytest.mark.wings
 def test_so_is_that_of_a_served_model(changes: dict[str, str]) -> None:
+    from joulemap.wing.llm.table import check_served
+
     with pytest.raises(Exception, match=r"^[^\n]*power[^\n]*$"):
         check_served({**SERVED, **changes}, known_hardware())
 
@@ -151,29 +153,6 @@ def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None
     assert done.stdout.startswith("measured energies: 1 on gpu; 1 of them held out\n")
 
 
-def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_path: Path) -> None:
-    """SQL and Python agree: sqrt(t^2 + p^2 - 0.8 t p), since both errors partly cancel."""
-    workspace, doubt = Workspace(tmp_path / "own.duckdb"), load_doubt()
-    like: dict[str, Any] = {"vendor": "NVIDIA", "engine": "vllm 2025", "hardware": "b200_sxm"}
-    workspace.evaluate("alexnet", hardware=["l4"])
-    times = {
-        ("energy_per_output_token_j", "request"): "output_tokens_per_s",
-        ("energy_per_request_j", "request"): "request_latency_s",
-        ("energy_per_request_j", "prefill_step"): "time_to_first_token_s",
-    }
-    for (quantity, scope), time in times.items():
-        seconds, power = (doubt.serving_half_width(one, **like) or 0.0 for one in (time, "power_w"))
-        expected = math.sqrt(seconds**2 + power**2 - 0.8 * seconds * power)
-        assert_close(doubt.serving_half_width(quantity, **like, scope=scope) or 0.0, expected, rel=1e-12)
-        ((width, net),) = workspace.sql(
-            "SELECT serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 1e0), "
-            "serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 2e0)",
-            {"quantity": quantity, "scope": scope},
-        )
-        assert_close(width, expected, rel=1e-12)
-        assert_close(net**2 - width**2, 3.0 * power**2 - 0.8 * seconds * power, rel=1e-9)
-
-
 def test_floors_are_of_each_class_that_has_measured_powers() -> None:
     floors = load_doubt().floors
     assert {(one.architecture, one.evidence) for one in floors} >= {("gpu", "own"), ("gpu", "class"), ("cpu", "class")}
@@ -193,10 +172,12 @@ def test_a_calibrated_chip_of_every_class_has_a_floor() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.wings
 def test_tables_with_energies_say_so() -> None:
     for table in load_public_tables().values():
-        if table.is_served:
-            has = any(row.energy_per_output_token_j or row.energy_per_request_j for row in table.read_served())
+        if not table.is_single:
+            names = "energy_per_output_token_j", "energy_per_request_j"
+            has = any(getattr(row, name) for row in table.read_rows() for name in names)
         else:
             has = any(row.energy_j or row.power_w for row in table.read())
         assert table.holds_energy == has, table.name

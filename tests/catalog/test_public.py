@@ -31,7 +31,7 @@ def table(name: str) -> PublicTable:
 
 FRAMEWORKS = table("neural_compressor_doubtful")
 
-SINGLE = sorted(name for name, one in load_public_tables().items() if not one.is_served)
+SINGLE = sorted(name for name, one in load_public_tables().items() if one.is_single)
 """Tables of single runs."""
 
 

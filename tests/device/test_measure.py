@@ -17,13 +17,13 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.launch import HostAnswer, HostPace
 from joulemap.answer.measure import CROWDED, list_reasons
 from joulemap.catalog.sheet import load_models
+from joulemap.construct.source import parse_input, resolve_model
 from joulemap.device.processor import read_cpu
 from joulemap.device.trial import Subject, prepare, set_channels_last
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import ExitCode, ModelError
-from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
 from sample import thin
 

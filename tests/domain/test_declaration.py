@@ -10,11 +10,10 @@ import attrs
 import pytest
 
 from blank import open_blank
-from joulemap.catalog.measurement import FIGURES, SERVED
+from joulemap.catalog.measurement import FIGURES
 from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import METRIC, METRIC_NAMES, METRICS, PART_METRICS, RANK_METRICS, VARIED_METRICS, Metric
-from joulemap.domain.serving import IDLE, NOTES, QUANTITIES, ServingRow
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.system.resource import folder
@@ -98,10 +97,6 @@ def test_a_lake_has_the_columns_of_a_database() -> None:
 
 
 def test_every_measured_value_is_a_column() -> None:
-    for record, table in ((Measurement, "measurement"), (ServingRow, "serving_measurement")):
-        stored = columns(f"internal.{table}").keys() - {f"{table}_id", "content_digest"}
-        assert {field.name for field in attrs.fields(record)} == stored, table
-    served = {field.name for field in attrs.fields(ServingRow)}
-    assert {*QUANTITIES, IDLE, *(column for column, _, _ in NOTES), *SERVED} <= served
-    assert set(FIGURES) <= {field.name for field in attrs.fields(Measurement)}
-    assert set(QUANTITIES) <= columns("internal.serving_prediction").keys()
+    fields = {field.name for field in attrs.fields(Measurement)}
+    assert fields == columns("internal.measurement").keys() - {"measurement_id", "content_digest"}
+    assert set(FIGURES) <= fields

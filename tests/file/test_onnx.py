@@ -17,6 +17,7 @@ from torch import nn
 
 from compare import assert_close
 from joulemap.answer.candidate import plan_candidates
+from joulemap.construct.source import parse_input
 from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY, Workload
@@ -24,7 +25,6 @@ from joulemap.physics.workload import columns_of
 from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import find_fixed_batch, read_program
@@ -296,7 +296,7 @@ def test_an_export_counts_as_its_trace(tmp_path: Path) -> None:
     path = tmp_path / "block.onnx"
     torch.onnx.export(module, (x,), str(path), dynamo=False, opset_version=17, input_names=["x"],
                       dynamic_axes={"x": {0: "n"}})  # fmt: skip
-    from joulemap.hub.held import request_module
+    from joulemap.construct.held import request_module
 
     traced = fuse(request_module(module, x)[1])
     found = read(path, batch=2)
@@ -314,7 +314,7 @@ def test_a_recurrent_layer_counts_as_its_trace(tmp_path: Path, layer: nn.Module)
     x = torch.zeros(5, 3, 8)
     path = tmp_path / "layer.onnx"
     torch.onnx.export(layer.eval(), (x,), str(path), dynamo=False, opset_version=17)
-    from joulemap.hub.held import request_module
+    from joulemap.construct.held import request_module
 
     traced, found = request_module(layer, x)[1], read(path, batch=3)
     for what in ("mac_count", "elementwise_count", "special_count", "step_count", "gemm_k"):

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import nn
 
+from joulemap.construct.source import parse_input
 from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY, Operator, Workload
 from joulemap.plan.run import plan_runs
 from joulemap.store.check import check_database
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
@@ -263,7 +263,7 @@ INT8 = {"dtype": "int8", "is_scaled": True}
 
 
 def test_a_file_counts_as_the_trace_of_the_same_network(tmp_path: Path) -> None:
-    from joulemap.hub.held import request_module
+    from joulemap.construct.held import request_module
 
     traced = fuse(request_module(Network().eval(), torch.zeros(1, 3, 16, 16))[1])
     for name, graph in (

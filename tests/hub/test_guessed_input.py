@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.hub.build import trace_request
-from joulemap.hub.hint import take_hint
-from joulemap.hub.modality import Guess, Inputs
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import parse_argument, parse_input
 from joulemap.physics.record.workload import Workload
 from joulemap.system.errors import ModelError
-from joulemap.trace import source
-from joulemap.trace.source import parse_argument, parse_input, resolve_model
+from joulemap.wing.hub import name as hub_name
+from joulemap.wing.hub.hint import take_hint
+from joulemap.wing.hub.modality import Guess, Inputs
+from joulemap.wing.hub.name import request_hub
 
 
 class MadeConfig:
@@ -52,8 +53,8 @@ def trace(monkeypatch: pytest.MonkeyPatch, kind: type[Model], *arguments: str) -
 
     made = SimpleNamespace(AutoModel=SimpleNamespace(from_config=kind), UsualConfig=UsualConfig)
     monkeypatch.setitem(sys.modules, "transformers", made)
-    monkeypatch.setattr(source, "package_version", lambda name: "1")
-    return trace_request(resolve_model("hf:Usual", {}, arguments=[parse_argument(text) for text in arguments]))
+    monkeypatch.setattr(hub_name, "package_version", lambda name: "1")
+    return trace_request(request_hub("hf:Usual", arguments=[parse_argument(text) for text in arguments]))
 
 
 class Hearing(Model):

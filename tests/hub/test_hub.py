@@ -14,12 +14,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.hub.build import trace_request
-from joulemap.hub.transformers import build_transformers
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import parse_argument, parse_input
+from joulemap.domain import settings as question
 from joulemap.physics.record.workload import Workload
+from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownNameError, UsageError
-from joulemap.trace import source
-from joulemap.trace.source import parse_argument, parse_input, resolve_model
+from joulemap.wing.hub import name as hub_name
+from joulemap.wing.hub.name import request_hub
+from joulemap.wing.hub.transformers import build_transformers
 
 
 class Settings:
@@ -172,16 +175,15 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
         TextForCausalLM=TextForCausalLM,
     )
     monkeypatch.setitem(sys.modules, "transformers", made)
-    monkeypatch.setattr(source, "package_version", lambda name: "1")
+    monkeypatch.setattr(hub_name, "package_version", lambda name: "1")
 
 
 def trace(
     name: str, *inputs: str, arguments: tuple[str, ...] = (), batch: int | None = None, config: str = ""
 ) -> Workload:
     return trace_request(
-        resolve_model(
+        request_hub(
             name,
-            {},
             batch=batch,
             inputs=[parse_input(text) for text in inputs],
             arguments=[parse_argument(text) for text in arguments],
@@ -239,7 +241,7 @@ def test_what_asks_for_a_network_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_words_of_json_are_values() -> None:
-    request = resolve_model("hf:Seeing", {}, arguments=[("tie", "false")])
+    request = request_hub("hf:Seeing", arguments=[("tie", "false")])
     assert build_transformers(request)[0].config.tie is False  # type: ignore[union-attr]
 
 
@@ -251,13 +253,15 @@ def test_a_file_holds_a_configuration(tmp_path: Path) -> None:
     assert {tensor.dtype for tensor in first.tensors if tensor.role == "parameter"} == {"fp32"}
     assert trace("hf:Text", config=str(path), arguments=("num_hidden_layers=1",)).mac_count == 64 * 32 * 32
     path.write_text(json.dumps({"model_type": "words", "hidden_size": 64}))
-    assert resolve_model("hf:Text", {}, config=str(path)).key != first.key
+    assert request_hub("hf:Text", config=str(path)).key != first.key
     with pytest.raises(ModelError, match=r"words.json is of the model_type words, hf:Seeing of seeing"):
         trace("hf:Seeing", config=str(path))
-    with pytest.raises(UsageError, match="resnet18 takes no --config: hf:NAME does"):
-        resolve_model("resnet18", {}, config=str(path))
+    with pytest.raises(UsageError, match="resnet18 takes no --config"):
+        find_model("resnet18", question.Settings(config=str(path)), None)
+    with pytest.raises(UsageError, match="timm:resnet18 takes no --config: hf:NAME does"):
+        request_hub("timm:resnet18", config=str(path))
     path.write_text(json.dumps({"model_type": "words", "use_pretrained_backbone": True}))
-    assert build_transformers(resolve_model("hf:Text", {}, config=str(path)))[0].config.use_pretrained_backbone is False  # type: ignore[union-attr]
+    assert build_transformers(request_hub("hf:Text", config=str(path)))[0].config.use_pretrained_backbone is False  # type: ignore[union-attr]
     with pytest.raises(ModelError, match="'/dev/zero' cannot be read: it is not a regular file"):
         trace("hf:Text", config="/dev/zero")
     path.write_text("[]")
@@ -297,11 +301,11 @@ def test_a_file_says_how_its_checkpoint_is_quantized(tmp_path: Path) -> None:
 
 def test_a_file_beside_it_may_say_it(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "words", "num_hidden_layers": 1}))
-    plain = resolve_model(f"hf:{tmp_path}", {}).key
+    plain = request_hub(f"hf:{tmp_path}").key
     beside = tmp_path / "hf_quant_config.json"
     beside.write_text(json.dumps({"quantization": {"quant_algo": "FP8", "exclude_modules": ["embed"]}}))
     assert trace(f"hf:{tmp_path}").notes[0].startswith("quantization_config: modelopt, fp8 weights with one scale")
-    assert resolve_model(f"hf:{tmp_path}", {}).key != plain
+    assert request_hub(f"hf:{tmp_path}").key != plain
     beside.rename(tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 4, "group_size": 16}))
     assert trace(f"hf:{tmp_path}").notes == ("quantization_config: gptq, 4 bits in groups of 16",)
 

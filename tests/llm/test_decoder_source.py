@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from joulemap.hub.held import request_module
+from joulemap.construct.held import request_module
 from joulemap.physics.record.workload import APPEND, NO_KEY, Workload
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.layer import describe_step

@@ -7,8 +7,8 @@ from engine_chip import find_chips, reach_bandwidth
 from compare import assert_close
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.serving import read_serving_row
 from joulemap.physics.record.hardware import Hardware
+from joulemap.wing.llm.row import read_serving_row
 from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, find_deployment, predict_row
 from joulemap.wing.llm.stack import find_stack
 

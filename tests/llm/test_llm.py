@@ -24,7 +24,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.present.format import write
-from joulemap.store.catalogue import write_doubt
+from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.run import AssumedEnergy
@@ -34,6 +34,7 @@ from joulemap.wing.llm.ask.served import Deployed, find_served
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
+from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import Stack, find_engine, find_stack
@@ -110,10 +111,11 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
     """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
     connection = served[0].connection
     said: dict[str, Any] = {"vendor": "none", "engine": "none", "hardware": "none"}
+    write_scales(connection, TABLE, load_served_doubt().scales)
     write_doubt(connection, load_doubt())
 
     def widen(name: str) -> float:
-        return load_doubt().serving_half_width(name, **said) or 0.0
+        return load_served_doubt().half_width(name, **said) or 0.0
 
     for row in ask(served, "llm.phase", engine="none"):
         own = connection.execute(

@@ -18,14 +18,14 @@ import pytest
 
 import own_decoder
 from compare import assert_close
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import ModelRequest
 from joulemap.domain.settings import Settings
-from joulemap.hub.build import trace_request
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
-from joulemap.trace.source import ModelRequest
 from joulemap.wing.llm import source as planned
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.step import Step

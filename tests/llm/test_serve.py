@@ -11,7 +11,7 @@ from engine_chip import find_chips
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
-from joulemap.domain.serving import ServingRow
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.draft import Draft
 from joulemap.wing.llm.serving.load import Load

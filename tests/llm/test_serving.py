@@ -11,13 +11,13 @@ from engine_chip import find_chips, reach_bandwidth
 
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
-from joulemap.domain.serving import ServingRow
 from joulemap.physics.record.quantity import Evidence, Quantity
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
 from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
 from joulemap.wing.llm.serving.deployment import Book, Deployment

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from blank import open_blank
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.serving import COLUMNS, QUANTITIES, read_serving_row
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.row import COLUMNS, IDLE, NOTES, QUANTITIES, ServingRow, read_serving_row
+from joulemap.wing.llm.table import SERVED
 
 CELLS = {"source": "us", "hardware": "h100_sxm5", "model": "llama-3.1-8b", "scope": "offline"}
 
@@ -35,7 +38,7 @@ def test_a_median_over_requests_of_their_means_is_a_mean_over_steps() -> None:
 def test_notes_of_shipped_tables_are_read_as_those_of_their_sources(name: str) -> None:
     table = find_public_table(name)
     assert table is not None
-    rows = table.read_served()
+    rows = [row for row in table.read_rows() if isinstance(row, ServingRow)]
     assert {row.statistic for row in rows if row.source == "mlenergy"} == {"median"}
     assert {row.statistic for row in rows if row.source == "inferencex"} <= {"mean"}
     assert {row.uses_cache for row in rows if row.source == "wilkins"} == {False}
@@ -67,3 +70,13 @@ def test_quantities_are_columns() -> None:
 def test_what_is_no_row_is_refused(name: str, text: str) -> None:
     with pytest.raises(UsageError, match=name):
         read_serving_row({**CELLS, name: text})
+
+
+def test_every_measured_value_of_a_served_model_is_a_column() -> None:
+    def columns(table: str) -> set[str]:
+        return {name for name, *_ in open_blank().execute(f"DESCRIBE internal.{table}").fetchall()}
+
+    served = {field.name for field in attrs.fields(ServingRow)}
+    assert served == columns("serving_measurement") - {"serving_measurement_id", "content_digest"}
+    assert {*QUANTITIES, IDLE, *(column for column, _, _ in NOTES), *SERVED} <= served
+    assert set(QUANTITIES) <= columns("serving_prediction")

@@ -16,16 +16,16 @@ import pytest
 import joulemap.wing.llm.prediction as plan
 from compare import assert_close
 from conftest import Run
-from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
-from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
 from joulemap.generated.validate import PredictionScore
-from joulemap.physics.interval.error_scale import FULL_GROUPS, Doubt, ServingScale, join_served_energy
+from joulemap.physics.interval.error_scale import FULL_GROUPS
 from joulemap.physics.record.hardware import Hardware
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason
+from joulemap.wing.llm.error_fit import ASSUMED, ServingResidual, fit_served
+from joulemap.wing.llm.error_scale import ServedDoubt, ServingScale, join_served_energy, load_served_doubt
+from joulemap.wing.llm.row import COLUMNS, ServingRow
 from joulemap.wing.llm.serving.predict import Prediction
 from joulemap.workspace import Workspace
 
@@ -221,8 +221,8 @@ def test_predictions_are_read_until_what_they_follow_from_changes(
 
 def test_rows_that_ship_say_what_they_are() -> None:
     one = find_public_table("public:serving")
-    assert one is not None and one.is_served
-    rows = one.read_served()
+    assert one is not None and not one.is_single
+    rows = [row for row in one.read_rows() if isinstance(row, ServingRow)]
     assert 300 <= len(rows) <= 1200 and len(set(rows)) == len(rows)
     assert {row.source for row in rows} == set(one.condition)
     assert set(one.seen) <= set(one.condition)
@@ -282,9 +282,8 @@ def test_rows_of_one_source_on_a_board_count_once() -> None:
     assert second.half_width < fit(A).half_width
 
 
-FULL = Doubt(
-    scales=(), shares=(), spreads=(),
-    served=tuple(
+FULL = ServedDoubt(
+    scales=tuple(
         ServingScale(quantity=quantity, level=level, vendor=vendor, engine=engine, half_width=width, group_count=1,
             row_count=1, chips="h i" if engine else "")
         for quantity, level, vendor, engine, width in (
@@ -301,7 +300,7 @@ def test_an_unmeasured_chip_engine_or_load_is_wider() -> None:
     def width(
         vendor: str, engine: str, hardware: str, quantity: str = "inter_token_latency_s", scope: str = ""
     ) -> float:
-        found = FULL.serving_half_width(quantity, vendor=vendor, engine=engine, hardware=hardware, scope=scope)
+        found = FULL.half_width(quantity, vendor=vendor, engine=engine, hardware=hardware, scope=scope)
         assert found is not None
         return found
 
@@ -315,7 +314,7 @@ def test_an_unmeasured_chip_engine_or_load_is_wider() -> None:
     first = "time_to_first_token_s"
     assert width("N", "e", "h", first, "offline") == width("N", "e", "h")
     assert_close(width("N", "e", "h", first, "steady_serving"), math.sqrt(0.2**2 + 0.1**2 + 0.3**2), rel=1e-12)
-    assert FULL.serving_half_width("latency", vendor="N", engine="e", hardware="h") is None
+    assert FULL.half_width("latency", vendor="N", engine="e", hardware="h") is None
 
 
 def test_a_prompt_without_a_named_backend_is_wider() -> None:
@@ -330,7 +329,7 @@ def test_a_prompt_without_a_named_backend_is_wider() -> None:
             "scope": scope,
             "architecture": kind,
         }
-        return FULL.serving_half_width(quantity, **like) or 0.0
+        return FULL.half_width(quantity, **like) or 0.0
 
     usual = math.hypot(0.4, 0.25)
     assert_close(width("llamacpp 2026"), wide, rel=1e-12)
@@ -361,21 +360,21 @@ def test_an_unnamed_backend_widens_in_sql_as_in_python(tmp_path: Path) -> None:
                 "hardware": "rx_7900_xtx",
                 "architecture": "gpu",
             }
-            assert_close(found, load_doubt().serving_half_width(quantity, **named, scope=scope) or 0.0, rel=1e-12)
+            assert_close(found, load_served_doubt().half_width(quantity, **named, scope=scope) or 0.0, rel=1e-12)
 
 
 @pytest.mark.slow
 def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.import_measurements(table)
-    scales = load_doubt().served
+    scales = load_served_doubt().scales
     places = [(one.vendor, one.engine, hardware) for one in scales for hardware in (*one.chips.split()[:1], "none")]
     for quantity in ("output_tokens_per_s", "time_to_first_token_s", "power_w", "energy_per_request_j"):
         for vendor, engine, hardware in places:
             texts = ", ".join(f"'{one}'" for one in (quantity, vendor, engine, hardware, "steady_serving"))
             ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, 1e0)").rows
             named: dict[str, Any] = {"vendor": vendor, "engine": engine, "hardware": hardware}
-            expected = load_doubt().serving_half_width(quantity, **named, scope="steady_serving")
+            expected = load_served_doubt().half_width(quantity, **named, scope="steady_serving")
             assert_close(found, expected or 0.0, rel=1e-12)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Run
 from joulemap.system.errors import ExitCode, ModelError
-from joulemap.trace.configuration import read_configuration
+from joulemap.wing.hub.configuration import read_configuration
 from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
 from joulemap.wing.llm.decoder.read import read_config
 

@@ -209,6 +209,7 @@ def test_an_engine_of_a_cpu_is_a_new_source(runtime: str, work: str, expected: f
     assert_close(found.half_width, math.hypot(0.2, expected), rel=1e-12)
 
 
+@pytest.mark.wings
 def test_a_training_framework_is_a_new_source() -> None:
     scales = fit_scales([attrs.evolve(A, work="training")])
     like = Subject(work="training", architecture="gpu", runtime="fused", precision="fp16", hardware="a")

@@ -185,7 +185,7 @@ def test_a_tpu_beats_a_gpu_where_both_run_at_their_defaults_or_both_in_fp32() ->
 
 @pytest.mark.slow
 def test_measured_rows_state_what_they_ran_in() -> None:
-    tables = [one for one in load_public_tables().values() if not one.is_served]
+    tables = [one for one in load_public_tables().values() if one.is_single]
     rows = [*load_measurements(), *(row for one in tables for row in one.read())]
     assert {row.matmul_precision for row in rows if row.precision != "fp32"} == {"default"}
     wide = [row for row in rows if row.precision == "fp32"]

@@ -18,8 +18,8 @@ from chip import MIB, gpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
+from joulemap.construct.library import build_torchvision
 from joulemap.physics.workload import columns_of
-from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "memory.py"

@@ -65,7 +65,7 @@ SPELLINGS: Final = {
 """Term of the glossary -> its other spellings, none of which is written."""
 
 ROOMS: Final = (
-    "answer", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "hub", "physics", "plan",
+    "answer", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "physics", "plan",
     "present", "store", "system", "tools", "trace", "webpage",
 )  # fmt: skip
 """Packages whose docstrings are held to these rules: all but `generated`, which is made from headers of queries."""

@@ -10,7 +10,7 @@ import pytest
 
 from blank import open_blank
 from conftest import Run
-from joulemap.physics.interval.scope import SCOPE_NAMES, SCOPES
+from joulemap.domain.scope import SCOPE_NAMES, SCOPES
 from joulemap.physics.record.workload import Work
 
 

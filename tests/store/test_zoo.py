@@ -11,8 +11,9 @@ import pytest
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.hub import build
-from joulemap.hub.build import trace_request
+from joulemap.construct import model as build_model
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.model import find_outdated
@@ -20,7 +21,6 @@ from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
 from joulemap.system.resource import package_version
-from joulemap.trace.source import resolve_model
 from joulemap.workspace import Workspace
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
@@ -102,7 +102,7 @@ def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch:
 def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced"))
+    monkeypatch.setattr(build_model, "trace_request", lambda request: pytest.fail("traced"))
     workspace = Workspace(tmp_path / "x.duckdb")
     one, many = (workspace.profile("resnet50", batch=batch).profile for batch in (1, 13))
     assert one.is_shipped

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
+from joulemap.construct.library import build_torchvision
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Access, Operator, Workload, WorkloadKey
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")

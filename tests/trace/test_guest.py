@@ -20,10 +20,10 @@ from torch.nn.modules import module
 
 from bad_model import TROUBLE, bad_file, bad_input, bad_name, write_file
 from conftest import Run
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import parse_input, resolve_model
 from joulemap.system.errors import ExitCode, Interrupted, JoulemapError, ModelError, UsageError
 from joulemap.trace.guest import default_device, hosting
-from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -117,8 +117,8 @@ def test_a_default_device_of_a_model_is_no_longer_there(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_bytes(write_file(forward="import torch; torch.set_default_device('meta')"))
     program = (
         "import torch\n"
-        "from joulemap.hub.build import trace_request\n"
-        "from joulemap.trace.source import resolve_model\n"
+        "from joulemap.construct.model import trace_request\n"
+        "from joulemap.construct.source import resolve_model\n"
         "trace_request(resolve_model('net.py:net', {}))\n"
         "assert torch.tensor([1]).device.type == 'cpu'\n"
         "with torch.device('meta'):\n"

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
-from joulemap.hub.build import trace_request
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import ModelRequest
 from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
 from joulemap.trace.module import trace_module
-from joulemap.trace.source import ModelRequest
 
 
 def trace(module: nn.Module, *args: Any, **kwargs: Any) -> Workload:

@@ -11,13 +11,13 @@ import torch
 import joulemap
 from joulemap.ask import fact
 from joulemap.ask.rule import find_assumed
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import ModelRequest, resolve_model
 from joulemap.generated.model import ModelCaveat
-from joulemap.hub.build import trace_request
 from joulemap.physics.record.workload import Operator
 from joulemap.show import caveat
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import own
-from joulemap.trace.source import ModelRequest, resolve_model
 from joulemap.workspace import Workspace
 
 FILE = """

@@ -11,6 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import (
     ARGUMENTS,
@@ -23,7 +25,6 @@ from joulemap.domain.operator.name import (
     find_operator,
     spell,
 )
-from joulemap.hub.build import trace_request
 from joulemap.physics.bulk import evaluate_all
 from joulemap.physics.fuse import fuse
 from joulemap.physics.pipeline import Evaluator
@@ -35,7 +36,6 @@ from joulemap.system.errors import UsageError
 from joulemap.system.name import split_names
 from joulemap.trace.operator import build_operator
 from joulemap.trace.single import describe
-from joulemap.trace.source import resolve_model
 from models import Function
 
 

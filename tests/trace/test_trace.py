@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from blank import open_blank
+from joulemap.construct.library import build_torchvision
 from joulemap.physics.record.workload import READS_DATA, Workload
 from joulemap.store.workload import read_workload, write_workload
 from joulemap.system.errors import ModelError
-from joulemap.trace.library import build_torchvision
 from models import (
     Attention,
     Chain,

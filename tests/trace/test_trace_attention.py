@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from joulemap.construct.library import build_torchvision
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.workload import Operator, Workload
 from joulemap.system.errors import ModelError
 from joulemap.trace.inference import copied_operands
-from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta
 from models import Function, SelfAttention, image, meta, trace, trace_zoo
 

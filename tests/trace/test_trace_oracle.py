@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from compare import assert_close
 from joulemap.catalog.sheet import load_models
+from joulemap.construct.library import build_torchvision
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
-from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
 CLASSIFIERS = [name for name, entry in load_models().items() if entry.task == "classification" and entry.is_traceable]

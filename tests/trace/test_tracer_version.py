@@ -100,7 +100,7 @@ FORMULA_CHANGES = {
     "what stays whole": (REGISTRY, '"type_as", "upsample_bicubic2d"', '"upsample_bicubic2d"', WHOLE, False),
     "attention": ("trace/formula/attention.py", "count=4 * score_count", "count=5 * score_count", WHOLE, True),
     "words": (NORMAL, '"""Counts of layer_norm, over each group', '"""As layer_norm, over each group', set(), False),
-    "words of an error": ("trace/source.py", "if so, give its sizes with", "then give its sizes by", set(), False),
+    "words of an error": ("trace/module.py", "run the lazy module once", "run the module once", set(), False),
     "a file of errors": ("trace/failure.py", "it uses a sparse tensor", "it has a sparse tensor", set(), False),
     "a text that is read": ("trace/cause.py", "does not require grad", "requires no grad", WHOLE, False),
     "a record": ("physics/record/workload.py", 'return self.kind == "view"', "return False", WHOLE, True),

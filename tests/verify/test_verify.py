@@ -19,10 +19,10 @@ from conftest import Run
 from joulemap.catalog.calibration import read_calibration
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.serving import ServingRow
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
 from joulemap.wing.verify import measured, show as words
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions

@@ -17,9 +17,12 @@ import pytest
 import joulemap
 from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.settings import Settings
+from joulemap.physics.interval.error_scale import OWN_LEVEL, ErrorGroup, ErrorScale, find_new_source, list_error_groups
 from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.model_name import ModelNames
 from joulemap.present.document import ENERGY_RUNS, find_energy_runs
@@ -120,6 +123,32 @@ def test_a_wing_adds_a_column_with_energies_and_a_dimension(monkeypatch: pytest.
         cached.cache_clear()
     assert found == {**ENERGY_RUNS, **ENERGIES}
     assert last.column == "coalesce(w.dimensions['cell_count'], '')"
+
+
+TOY_WORK = ErrorGroup(
+    work="toy",
+    new_source=0.3,
+    scales=(
+        ErrorScale(
+            quantity="latency", level=OWN_LEVEL, architecture="", work="toy", runtime="", precision="", hardware="",
+            half_width=0.6, group_count=1, row_count=1,
+        ),
+    ),
+)  # fmt: skip
+
+
+def test_a_wing_adds_errors_of_its_own_kind_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = load_doubt(), catalogue_digest()
+    toy = Wing(name="toy", parts={"error_groups": f"{__name__}:TOY_WORK"})
+    for module in ("joulemap.system.wing", "joulemap.catalog.digest"):
+        monkeypatch.setattr(f"{module}.list_wings", lambda: (toy,))
+    for cached in (load_doubt, list_error_groups):
+        cached.cache_clear()
+    found = load_doubt().scales, find_new_source("gpu", "toy", "eager"), catalogue_digest()
+    for cached in (load_doubt, list_error_groups):
+        cached.cache_clear()
+    assert found[:2] == ((*usual[0].scales, *TOY_WORK.scales), 0.3)
+    assert found[2] != usual[1]
 
 
 def write_wing(folder: Path) -> None:

@@ -21,9 +21,9 @@ from joulemap.answer.hardware_file import template_text
 from joulemap.catalog.chip import _read_class, list_architectures
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue
+from joulemap.construct import model as build_model
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Limits, Settings
-from joulemap.hub import build
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.run import plan_runs
 from joulemap.question import Question
@@ -43,7 +43,7 @@ def untraceable(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: object) -> None:
         raise AssertionError(f"traced {request}")
 
-    monkeypatch.setattr(build, "trace_request", refuse)
+    monkeypatch.setattr(build_model, "trace_request", refuse)
 
 
 @pytest.mark.slow

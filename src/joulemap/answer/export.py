@@ -33,7 +33,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
-    from joulemap.hub.node import ProgramNode
+    from joulemap.construct.node import ProgramNode
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.model import Model
 
@@ -111,7 +111,7 @@ def _describe(total: RunTotal, title: str) -> Subject:
 def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
     """Return the node of each operator of a saved program."""
     need_torch(f"tracing {model.request.model}")
-    from joulemap.hub.node import find_nodes
+    from joulemap.construct.node import find_nodes
 
     source.talk(f"tracing {model.request.model} …")
     return find_nodes(model.request)

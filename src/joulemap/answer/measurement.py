@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import catalogue_digest
-from joulemap.catalog.measurement import load_measurements, read_measurements
+from joulemap.catalog.measurement import MeasuredRow, list_kinds, load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import find_kind, is_operator
-from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
@@ -45,7 +45,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
-    from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.product import MatmulPrecision
     from joulemap.physics.workload import WorkloadColumns
@@ -154,10 +153,7 @@ def import_measurements(
     once, so that it may be a pipe.
     """
     table = find_public_table(str(path))
-    if table is None:
-        rows = read_measurements(Path(path), known_hardware, load_models())
-    else:
-        rows = table.read_served() if table.is_served else table.read()
+    rows = table.read_rows() if table else read_measurements(Path(path), known_hardware, load_models())
     counts = store_measurements(source, rows)
     if note is not None and table is None and (unpredicted := _find_unpredicted(rows)):
         note(unpredicted)
@@ -170,27 +166,27 @@ def find_doubt(path: str | Path) -> str:
     return table.doubt if table else ""
 
 
-def _find_unpredicted(rows: Sequence[Measurement | ServingRow]) -> str:
-    """Return a text on hardware and served models in rows that `validate` cannot predict; empty if it can."""
-    served = [row for row in rows if isinstance(row, ServingRow)]
-    chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in served)
+def _find_unpredicted(rows: Sequence[MeasuredRow]) -> str:
+    """Return a text on hardware and models in rows of wings that `validate` cannot predict; empty if it can."""
+    of_wings = [row for row in rows if not isinstance(row, Measurement)]
+    chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in of_wings)
     known = known_hardware(chips)
-    models = dict.fromkeys(row.model for row in served)
+    models = dict.fromkeys(row.model for row in of_wings)
     unknown = (*(one for one in chips if one not in known), *(one for one in models if not is_name(one)))
     return UNPREDICTED(names=unknown) if unknown else ""
 
 
-def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
+def store_measurements(source: Source, rows: Sequence[MeasuredRow]) -> tuple[int, int]:
     """Store measurements; return the numbers of new and of already stored measurements."""
-    from joulemap.store.measurement import write_measurements, write_serving_rows
+    from joulemap.store.measurement import write_measurements
 
-    served = [row for row in rows if isinstance(row, ServingRow)]
-    plain = [row for row in rows if not isinstance(row, ServingRow)]
+    plain = [row for row in rows if isinstance(row, Measurement)]
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
-        fresh = (write_serving_rows(connection, served) if served else 0) + (
-            write_measurements(connection, plain) if plain else 0
-        )
+        fresh = write_measurements(connection, plain) if plain else 0
+        for kind in list_kinds():
+            if own := [row for row in rows if isinstance(row, kind.record)]:
+                fresh += kind.write(connection, own)
     return fresh, len(rows) - fresh
 
 

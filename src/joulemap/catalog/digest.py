@@ -15,6 +15,7 @@ from typing import Final
 
 from joulemap.system.errors import CatalogueError
 from joulemap.system.resource import remember
+from joulemap.system.wing import BUILT_IN, list_wings, load
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -80,20 +81,28 @@ def catalogue_digest() -> str:
     """Return a digest of all data files, including the user's, and of the code that reads them, as sixteen hexadecimal
     digits.
     """
-    own = own_files()
-    if not own:
+    own, groups = own_files(), _describe_groups()
+    if not own and not groups:
         return _shipped_digest()
-    digest = hashlib.sha256(_shipped_digest().encode())
+    digest = hashlib.sha256(f"{_shipped_digest()}{groups}".encode())
     for path in own:
         digest.update(str(path.name).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 
+def _describe_groups() -> str:
+    """Return the errors that wings of other distributions register, as text; empty without any."""
+    wings = (wing for wing in list_wings() if wing.name not in BUILT_IN and "error_groups" in wing.parts)
+    return "".join(repr(load(wing.parts["error_groups"])) for wing in wings)
+
+
 PACKAGE: Final = Path(__file__).parents[1]
 
-SOURCES: Final = ("catalog/*.py", "domain/*.py", "system/units.py")
-"""Code that turns data files into records; a change of this code changes the catalogue's digest."""
+SOURCES: Final = (
+    "catalog/*.py", "domain/*.py", "system/units.py", "wing/*/error_scale.py", "wing/*/data/error_scale.csv",
+)  # fmt: skip
+"""Code that turns data files into records, and error scales of wings; a change changes the catalogue's digest."""
 
 
 @cache

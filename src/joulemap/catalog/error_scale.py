@@ -22,18 +22,16 @@ from joulemap.physics.interval.error_scale import (
     ErrorScale,
     ErrorShare,
     PowerFloor,
-    ServingScale,
+    list_error_groups,
 )
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
 SHARES: Final = FOLDER / "share.csv"
 SPREADS: Final = FOLDER / "spread.csv"
-SERVED: Final = FOLDER / "serving.csv"
 FLOORS: Final = FOLDER / "power.csv"
 
 SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if not field.name.endswith("ops_per_s"))
-SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 ALIKE: Final = ("architecture", "work", "runtime", "precision", "hardware")
 """Columns by which boards belong to the group of an error scale; an empty column of the scale matches any board."""
 
@@ -42,12 +40,12 @@ SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
 @cache
 def load_doubt() -> Doubt:
-    """Return the built-in uncertainty."""
+    """Return the built-in uncertainty, with the error scales of wings."""
+    of_wings = (scale for group in list_error_groups() for scale in group.scales)
     return Doubt(
-        scales=tuple(_with_sizes(read_records(ErrorScale, SCALES))),
+        scales=(*_with_sizes(read_records(ErrorScale, SCALES)), *of_wings),
         shares=read_records(ErrorShare, SHARES),
         spreads=read_records(BasisSpread, SPREADS),
-        served=read_records(ServingScale, SERVED),
         floors=read_records(PowerFloor, FLOORS),
     )
 
@@ -102,11 +100,6 @@ def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> N
             for one in shares
         ],
     )
-
-
-def write_served_doubt(scales: Sequence[ServingScale]) -> None:
-    """Replace the built-in error scales of served models."""
-    _write(SERVED, SERVED_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:

@@ -1,9 +1,9 @@
 """Read measurements: built-in ones and the user's files.
 
-A file holds rows with the fields of `Measurement` or `ServingRow`, as CSV or as a JSON list. Files of one benchmark
-keep their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen operator as
-recorded; a TOML file next to them gives the conditions. `make profile` reduces each profile to times of traced
-operators, in a Parquet file next to it. Databases hold the reduced profiles.
+A file holds rows with the fields of `Measurement`, or of a kind that a wing registers, as CSV or as a JSON list. Files
+of one benchmark keep their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen
+operator as recorded; a TOML file next to them gives the conditions. `make profile` reduces each profile to times of
+traced operators, in a Parquet file next to it. Databases hold the reduced profiles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
 
@@ -28,9 +28,7 @@ from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, fin
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.operator.name import is_operator
-from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
-from joulemap.physics.interval.scope import SCOPES
 from joulemap.physics.record.configuration import (
     BOUNDARY,
     BOUNDARY_NAMES,
@@ -46,6 +44,10 @@ from joulemap.system.key import keep_once
 from joulemap.system.name import fold_into
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
+from joulemap.system.wing import find_parts
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Connection
 
 FOLDER: Final = DATA / "measurement"
 
@@ -83,9 +85,6 @@ Source: assumed; from a picosecond to thirty years, from a femtojoule to weeks o
 outside means noise or a unit other than the column's, and could overflow a double in arithmetic.
 """
 
-SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
-SERVED_SCOPES: Final = tuple(one.name for one in SCOPES if not one.is_pass)
-"""Scopes of whole requests, which have a prompt and an answer."""
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 NAMESPACE: Final = "aten::"
@@ -95,14 +94,11 @@ Configuration = tuple[str, str, int]
 
 T = TypeVar("T")
 
-SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set(FIGURES)
-"""Columns that identify a table of served language models."""
-
 ARGUMENTS: Final = re.compile(r"[\w.+-]+\(.+\)")
 """Pattern of a model name that belongs to a wing, such as a training step."""
 
-NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
-"""Columns of exported rows that are ids of one database, not data."""
+NUMBER: Final = "measurement_id"
+"""Column of exported rows that is an id of one database, not data."""
 
 KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 """Columns that a table of single runs may have."""
@@ -117,6 +113,59 @@ Source: assumed; the ratio is at most 1.22 in the 1,005 built-in energies and po
 """
 
 MAX_FILE_BYTES: Final = 100_000_000
+
+
+class MeasuredRow(Protocol):
+    """Row of a table of measurements."""
+
+    @property
+    def source(self) -> str:
+        """Publication or person that measured."""
+
+    @property
+    def hardware(self) -> str:
+        """Hardware id, with its power mode if one is named."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def batch(self) -> float:
+        """Samples or sequences per call."""
+
+
+class MeasuredKind(Protocol):
+    """Kind of measurements other than of single runs; wings register kinds at `measured`."""
+
+    record: type
+    """Class of the rows."""
+    columns: tuple[str, ...]
+    """Columns that a table of this kind may have."""
+
+    def is_table(self, columns: Collection[str]) -> bool:
+        """Return True if a table with these columns is of this kind."""
+        ...
+
+    def check(self, row: Mapping[str, Any], name_hardware: Callable[[str], str]) -> MeasuredRow:
+        """Return a row of a user's table; ValueError, TypeError or UsageError if it is invalid.
+
+        `name_hardware` returns a chip's id, or the name unchanged if the catalogue does not have it.
+        """
+        ...
+
+    def read(self, cells: Mapping[str, str], seen: Mapping[str, str], conditions: Mapping[str, str]) -> MeasuredRow:
+        """Return a row of a built-in table; its source selects the coefficients fitted with it, and conditions."""
+        ...
+
+    def write(self, connection: Connection, rows: Sequence[Any]) -> int:
+        """Store rows that are not stored yet; return their number. The caller holds the transaction."""
+        ...
+
+
+def list_kinds() -> tuple[MeasuredKind, ...]:
+    """Return the kinds of measurements that wings register."""
+    return tuple(find_parts("measured"))
 
 
 @cache
@@ -235,18 +284,19 @@ def _unmark(cell: str) -> str:
 
 def read_measurements(
     path: Path, find_known: Callable[[Iterable[str]], Mapping[str, HardwareEntry]], models: Mapping[str, ModelEntry]
-) -> tuple[Measurement, ...] | tuple[ServingRow, ...]:
+) -> tuple[Measurement, ...] | tuple[MeasuredRow, ...]:
     """Read the measurements of a user's file and check every row; `find_known` returns the entries of named hardware.
 
     Hardware is an id or alias. A model is a known name or anything that `compare` takes (`gemm(m=1,n=4096,k=4096)`,
-    `file.py:factory`, `timm:NAME`). Serving rows may have unknown hardware and models; the score states why such a row
-    is not predicted. Raises CatalogueError with the invalid lines and reasons; then no row is imported.
+    `file.py:factory`). Rows of a wing's kind may have unknown hardware and models; the score states why such a row is
+    not predicted. Raises CatalogueError with the invalid lines and reasons; then no row is imported.
     """
     rows = list(_read_rows(path))
     entries = find_known(dict.fromkeys(str(row.get("hardware") or "") for _, row in rows))
-    if any(not SERVED.isdisjoint(row) for _, row in rows[:1]):
-        name_hardware = cache(lambda name: _name_or_keep(name, entries))
-        return _check_all(path, rows, COLUMNS, lambda row: _check_served(row, name_hardware))
+    kind = next((one for one in list_kinds() if any(one.is_table(row) for _, row in rows[:1])), None)
+    if kind is not None:
+        check, name_hardware = kind.check, cache(lambda name: name_or_keep(name, entries))
+        return _check_all(path, rows, kind.columns, lambda row: check(row, name_hardware))
     return _check_all(path, rows, KNOWN, lambda row: check_single(row, entries, models))
 
 
@@ -255,11 +305,6 @@ def check_single(
 ) -> Measurement:
     """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
     return _checked(row, KNOWN, entries, models)
-
-
-def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
-    """Parse cells into the measurement of a served model; ValueError, TypeError or UsageError if invalid."""
-    return _check_served(row, lambda name: _name_or_keep(name, entries))
 
 
 def _check_all(
@@ -287,37 +332,6 @@ def _check_all(
     return tuple(rows)
 
 
-def _check_served(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -> ServingRow:
-    _check_columns(row, COLUMNS)
-    cells = {
-        name: "" if value is None else value if isinstance(value, str) else repr(value) for name, value in row.items()
-    }
-    for name, cell in cells.items():
-        check_text(name, cell)
-    found = read_serving_row(cells)
-    if not found.measured():
-        raise ValueError(f"none of {', '.join(QUANTITIES)} is given")
-    _check_drawn(found)
-    for name in COLUMNS:
-        value = getattr(found, name)
-        is_needed = name in SERVED_LENGTHS and found.scope in SERVED_SCOPES
-        if isinstance(value, int | float) and not isinstance(value, bool) and (value or is_needed):
-            check_range(name, float(value))
-    return attrs.evolve(found, hardware=name_hardware(found.hardware))
-
-
-def _check_drawn(row: ServingRow) -> None:
-    """Raise ValueError for energies of a served model without a boundary, and for an idle power without energies."""
-    drawn = [name for name in row.measured() if name.endswith(("_j", "_w"))]
-    if drawn and row.power_boundary not in MEASURED_AT:
-        fault = (
-            f"power_boundary is {row.power_boundary!r}" if row.power_boundary else f"{drawn[0]} has no power_boundary"
-        )
-        raise ValueError(f"{fault}, expected {', '.join(BOUNDARY_NAMES)}")
-    if row.idle_power_w is not None and not any(name.endswith("_j") for name in drawn):
-        raise ValueError(f"{IDLE} is given without an energy from which it was subtracted")
-
-
 def check_range(name: str, value: float) -> None:
     """Raise ValueError for a number outside the plausible range of its column."""
     ends = next((ends for ending, ends in RANGES.items() if name.endswith(ending)), None)
@@ -325,7 +339,7 @@ def check_range(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value:g}, expected a number from {ends[0]:g} to {ends[1]:g}")
 
 
-def _name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
+def name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
     """Return a chip's id, or the name unchanged if the catalogue does not have it."""
     try:
         return _name_hardware(name, entries)
@@ -340,8 +354,9 @@ def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
     return f"{entry.id}@{entry.find_mode(ref.mode)}" if ref.mode else entry.id
 
 
-def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
-    surplus = sorted(set(row) - NUMBERS.union(known))
+def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NUMBER) -> None:
+    """Raise ValueError for columns that are unknown; `number` is the id of an exported row."""
+    surplus = sorted(set(row) - {number, *known})
     for name in surplus:
         meant = [one for one in known if one.rpartition("_")[0] == name or one.partition("_per_")[0] == name]
         if meant:
@@ -356,7 +371,7 @@ def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
 def _checked(
     row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
-    _check_columns(row, known)
+    check_columns(row, known)
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")

@@ -1,4 +1,4 @@
-"""Public tables: published measurements of single operators and served models.
+"""Public tables: published measurements of single operators, and of kinds that wings read.
 
 They have many rows that few users need, so a database holds none of them before `measurements import public:NAME`. Each
 table is a CSV file of the columns in which its rows differ. A TOML file next to it holds what the rows share: source,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -18,11 +18,10 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.measurement import make_measurement
+from joulemap.catalog.measurement import MeasuredRow, list_kinds, make_measurement
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.serving import ServingRow, read_serving_row
-from joulemap.system.errors import UnknownNameError
+from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.system.record import frozen
 
 FOLDER: Final = DATA / "measurement" / "public"
@@ -40,7 +39,7 @@ class PublicTable:
     source: str
     licence: str
     runtime: str = ""
-    """Runtime; empty for a table of served models, whose rows state their own engines and scopes."""
+    """Runtime; empty for a table of a wing's kind, whose rows state their own conditions."""
     scope: str = ""
     boundary: str = ""
     """Boundary of energies and powers; empty if the scope is the name of a boundary."""
@@ -49,7 +48,7 @@ class PublicTable:
     conditions: str
     """Measurement conditions that all rows share."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Key in the column `condition`, or `source` in served models -> further conditions of a row."""
+    """Key in the column `condition`, or `source` in a wing's kind -> further conditions of a row."""
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Parts of the source that were omitted, with reasons."""
     holds_energy: bool = False
@@ -57,7 +56,7 @@ class PublicTable:
     doubt: str = ""
     """Reason why the rows are not used to score predictions; empty if they are."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Hardware, or source in served models -> coefficients fitted with its rows."""
+    """Hardware, or source in a wing's kind -> coefficients fitted with its rows."""
 
     @property
     def address(self) -> str:
@@ -71,13 +70,15 @@ class PublicTable:
 
     def keys(self) -> set[tuple[str, str, str, float]]:
         """Return the source, hardware, model and batch of each row."""
-        rows: Iterable[Measurement | ServingRow] = self.read_served() if self.is_served else self.read()
-        return {(row.source, row.hardware, row.model, float(row.batch)) for row in rows}
+        return {
+            (row.get("source") or self.source, row["hardware"], row["model"], float(row.get("batch") or 1.0))
+            for row in self._read_cells()
+        }
 
     @property
-    def is_served(self) -> bool:
-        """True for a table of served language models."""
-        return not self.runtime
+    def is_single(self) -> bool:
+        """True for a table of single runs, which the core reads."""
+        return bool(self.runtime)
 
     def count_rows(self) -> int:
         """Return the number of rows without building them."""
@@ -87,17 +88,15 @@ class PublicTable:
         """Read the rows of a table of single runs."""
         return tuple(map(self._measurement, self._read_cells()))
 
-    def read_served(self) -> tuple[ServingRow, ...]:
-        """Read the rows of a table of served models."""
-        rows = map(read_serving_row, self._read_cells())
-        return tuple(
-            attrs.evolve(
-                row,
-                seen=self.seen.get(row.source, ""),
-                notes="; ".join(filter(None, (row.notes, self.condition.get(row.source, "")))),
-            )
-            for row in rows
-        )
+    def read_rows(self) -> tuple[MeasuredRow, ...]:
+        """Read the rows of a table of any kind; UnsupportedError if the wing that reads it is not installed."""
+        if self.is_single:
+            return self.read()
+        cells = self._read_cells()
+        kind = next((one for one in list_kinds() if one.is_table(cells[0])), None)
+        if kind is None:
+            raise UnsupportedError(f"the wing that reads {self.address} is not installed")
+        return tuple(kind.read(row, self.seen, self.condition) for row in cells)
 
     def _read_cells(self) -> list[dict[str, str]]:
         path = FOLDER / f"{self.name}.csv"

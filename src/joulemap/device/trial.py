@@ -12,11 +12,13 @@ from typing import Any, Final
 import attrs
 import torch
 
+from joulemap.construct.builder import surrounding
+from joulemap.construct.model import BuiltModel, build_request
+from joulemap.construct.source import ModelRequest
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
-from joulemap.hub.build import BuiltModel, build_request
 from joulemap.physics.record.product import DEFAULT, HIGHEST
 from joulemap.physics.record.runtime import RUNTIME, RUNTIMES
 from joulemap.system.errors import ModelError, UsageError
@@ -26,7 +28,6 @@ from joulemap.system.resource import package_version
 from joulemap.trace.argument import replace_tensors
 from joulemap.trace.guest import describe_place, first_line, hosting, refusing
 from joulemap.trace.module import build_with_storage
-from joulemap.trace.source import ModelRequest
 from joulemap.trace.tensor import DTYPES
 
 SEED: Final = 0
@@ -164,7 +165,7 @@ def run_trial(
 ) -> Trial:
     """Measure a model; ModelError if it cannot be built, compiled or run."""
     check_device(device, runtime)
-    with hosting(request.model):
+    with hosting(request.model), surrounding(request):
         _set_matmul_precision(matmul_precision)
         return _run_trial(request, device, precision, matmul_precision, runtime, threads, seconds)
 

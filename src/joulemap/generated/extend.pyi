@@ -7,8 +7,11 @@ from joulemap.cli.command import command as command, option as option
 from joulemap.cli.option.run import Model as Model
 from joulemap.cli.output import OutputOptions as OutputOptions
 from joulemap.cli.value import read_as as read_as, read_quantity as read_quantity
+from joulemap.construct.builder import MadeModule as MadeModule, ModelBuilder as ModelBuilder
+from joulemap.construct.source import ModelRequest as ModelRequest
 from joulemap.domain.dimension import Dimension as Dimension
 from joulemap.domain.field import ABOVE_0 as ABOVE_0
+from joulemap.physics.interval.error_scale import ErrorGroup as ErrorGroup, ErrorScale as ErrorScale
 from joulemap.plan.kind import HardwareKind as HardwareKind
 from joulemap.plan.model_name import ModelNames as ModelNames
 from joulemap.plan.source import Source as Source

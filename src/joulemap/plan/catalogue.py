@@ -260,8 +260,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
+    from joulemap.physics.interval.error_scale import list_error_groups
     from joulemap.plan.anchor import default_target
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
+    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles, write_scales
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
@@ -277,6 +278,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())
     write_events(connection, load_events())
+    for group in list_error_groups():
+        for table, load_scales in group.tables.items():
+            write_scales(connection, table, load_scales())
     _store_doubt(connection)
     update_measurements(connection, load_measurements())
     clear_operator_measurements(connection)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from joulemap.construct.source import ModelRequest
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.anchor import describe_gap
@@ -18,7 +19,6 @@ from joulemap.store.estimate import Estimate, find_estimates, write_estimates
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.single import describe
-from joulemap.trace.source import ModelRequest
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

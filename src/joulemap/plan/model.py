@@ -9,10 +9,10 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
+from joulemap.construct.source import OWN_FORMULAS, ModelRequest
 from joulemap.store.workload import SHIPPED
 from joulemap.system.record import frozen
 from joulemap.system.resource import remember
-from joulemap.trace.source import OWN_FORMULAS, ModelRequest
 from joulemap.trace.version import recorder_version, workload_version
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Model names that wings add to those of the catalogue, of files and of hubs."""
+"""Model names that wings add to those of the catalogue and of files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 PORT: Final = "models"
 
-JOIN: Final = " + "
-"""Separator between the models of a name that joins several."""
-
 Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 
@@ -31,6 +28,9 @@ class ModelNames:
 
     `is_name` reads no file and imports no module, because shells call it while a user types.
     """
+
+    prefixes: tuple[str, ...] = ()
+    """Texts before a colon that only names of this wing have."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True if a name has a form that only this wing uses, before other meanings are tried."""
@@ -54,6 +54,11 @@ class ModelNames:
     def list_names(self) -> Sequence[str]:
         """Return the known names, for suggestions in errors."""
         return ()
+
+    def suggest(self, name: str) -> tuple[Sequence[str], str]:
+        """Return names that an unknown name may mean, with a hint for the error; empty without any."""
+        del name
+        return (), ""
 
     def complete(self, typed: str) -> Sequence[str]:
         """Return the completions of a partly typed name."""
@@ -172,6 +177,17 @@ def list_parts(model: str) -> tuple[str, ...] | None:
     """Return the models that a name joins, which can be named alone; None for the name of a single model."""
     found = (names.list_parts(model) for names in list_names())
     return next((parts for parts in found if parts is not None), None)
+
+
+def is_prefix(word: str) -> bool:
+    """Return True if a colon after a word makes the name of a wing's model."""
+    return any(word in names.prefixes for names in list_names())
+
+
+def suggest(name: str) -> tuple[Sequence[str], str]:
+    """Return names that a wing suggests for an unknown name, with a hint for the error; empty without any."""
+    found = (names.suggest(name) for names in list_names())
+    return next((one for one in found if any(one)), ((), ""))
 
 
 def list_known() -> tuple[str, ...]:

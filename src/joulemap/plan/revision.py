@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Final
 import attrs
 
 from joulemap.plan.model import Model
+from joulemap.plan.model_name import is_prefix
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
@@ -94,8 +95,8 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
     """Return the model of a file in a source tree, identified by the digest of its trace."""
     model = find_model(path, settings, next(iter(settings.batch), None))
     need_torch(f"tracing {label}")
-    from joulemap.hub.held import digest_workload
-    from joulemap.hub.package import importing
+    from joulemap.construct.held import digest_workload
+    from joulemap.construct.package import importing
 
     with importing(tree, _find_top(Path.cwd())):
         found = attrs.evolve(trace(model, talk), model=label)
@@ -106,7 +107,7 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
 def _find_commit(name: str) -> _Commit | None:
     """Return the commit that a name refers to; None for other names and existing files."""
     found = _REVISION.fullmatch(name)
-    if found is None or _is_there(name.rpartition(":")[0]) or found["revision"] in ("timm", "hf"):
+    if found is None or _is_there(name.rpartition(":")[0]) or is_prefix(found["revision"]):
         return None
     revision, rest, here = found["revision"], found["rest"], Path.cwd()
     if len(revision) > MOST_REVISION:

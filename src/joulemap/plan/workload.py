@@ -11,22 +11,22 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.operator.name import find_operator
-from joulemap.plan.catalogue import ensure_catalogue, writing
-from joulemap.plan.model import Model
-from joulemap.plan.model_name import list_known, list_names
-from joulemap.plan.reader import reading_if_there
-from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
-from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
-from joulemap.system.resource import need_torch
-from joulemap.trace.source import (
+from joulemap.construct.source import (
     InputSpec,
     ModelRequest,
     parse_input,
     resolve_model,
 )
+from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.operator.name import find_operator
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.model import Model
+from joulemap.plan.model_name import list_known, list_names, suggest
+from joulemap.plan.reader import reading_if_there
+from joulemap.store.connection import Connection, open_in_memory, transaction, using
+from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
+from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
+from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -66,6 +66,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     for names in list_names():
         if (found := names.find(name, settings, batch)) is not None:
             return found
+    if settings.config:
+        raise UsageError(f"{name} takes no --config")
     request = resolve_model(
         find_model_name(name, models),
         models,
@@ -73,12 +75,12 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
-        config=settings.config,
         others=list_known,
+        suggest=suggest,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     if request.kind == "file" and request.path is not None:
-        from joulemap.hub.package import digest_package
+        from joulemap.construct.package import digest_package
 
         own = digest_package(request.path)  # a file in a package may import any other file of it
         request = attrs.evolve(request, content_digest=own or request.content_digest)
@@ -101,7 +103,7 @@ def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: in
 def hold_module(module: object, example_inputs: object) -> Model:
     """Trace a PyTorch module of this program and return its model; raises UsageError or ModelError."""
     need_torch("tracing a module")
-    from joulemap.hub.held import request_module
+    from joulemap.construct.held import request_module
     from joulemap.physics.fuse import fuse
 
     request, workload = request_module(module, example_inputs)
@@ -110,7 +112,7 @@ def hold_module(module: object, example_inputs: object) -> Model:
 
 def _batch_module(model: Model, settings: Settings, batch: int | None) -> Model:
     """Return the model of a PyTorch module at another batch size; None keeps its batch size."""
-    from joulemap.hub.held import request_batch
+    from joulemap.construct.held import request_batch
     from joulemap.physics.fuse import fuse
 
     for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments"), (settings.config, "config")):
@@ -124,7 +126,7 @@ def _batch_module(model: Model, settings: Settings, batch: int | None) -> Model:
 
 def name_model(request: ModelRequest) -> str:
     """Return a model's name, with arguments and inputs that distinguish its workload."""
-    own = [f"config={request.path.name}:{request.content_digest}"] if request.kind == "hf" and request.path else []
+    own = [*filter(None, [request.configuration])]
     own += [f"{name}={value}" for name, value in request.arguments]
     own += [str(spec) for spec in request.inputs]
     return request.model if request.is_default or not own else f"{request.model}({', '.join(own)})"
@@ -185,7 +187,7 @@ def trace(model: Model, talk: Talk) -> Workload:
         return describe_closed(model, talk)
     request = model.request
     need_torch(f"tracing {name_model(request)}", request.package)
-    from joulemap.hub.build import trace_request
+    from joulemap.construct.model import trace_request
     from joulemap.physics.fuse import fuse
 
     if request.kind == "file" and not model.may_run:

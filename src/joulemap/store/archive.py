@@ -29,9 +29,6 @@ from joulemap.system.errors import CatalogueError
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """Columns that identify an energy action."""
 
-HUBS: Final = ("timm", "hf")
-"""Prefixes of the names of models from model hubs."""
-
 VIEW_KEYS: Final[Mapping[str, str]] = {
     "runs": "run_id",
     "refused_runs": "run_id",
@@ -213,7 +210,7 @@ def _is_of(model: str, key: WorkloadKey) -> bool:
         model = re.sub("[(,]", " ", model.removesuffix(")"))
     elif kind in ("file", "exported"):
         model, rest = os.path.normpath(model), rest.partition(":")[2]
-    elif kind in HUBS:
+    elif model.startswith(f"{kind}:"):  # a model of a library has its prefix
         rest = key.source
     return rest.startswith(model) and rest[len(model) : len(model) + 1] in ("", "(", "@", " ")
 

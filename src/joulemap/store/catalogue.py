@@ -16,6 +16,8 @@ from joulemap.store.surface import define_metrics
 from joulemap.store.total import renew_totals
 
 if TYPE_CHECKING:
+    from attrs import AttrsInstance
+
     from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
     from joulemap.domain.event import Event
     from joulemap.domain.offer import Offer
@@ -129,12 +131,16 @@ def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
     replace_records(connection, "action_role", roles)
 
 
+def write_scales(connection: Connection, table: str, scales: Sequence[AttrsInstance]) -> None:
+    """Replace the stored error scales of a wing."""
+    replace_records(connection, table, scales, scale_index=range(len(scales)))
+
+
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
     """Replace the stored uncertainty of predictions, and recompute the intervals of runs."""
     shares = doubt.complete_shares()
     own = doubt.own_half_widths()
     replace_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
-    replace_records(connection, "serving_scale", doubt.served, scale_index=range(len(doubt.served)))
     replace_records(
         connection,
         "power_floor",

@@ -222,8 +222,11 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
         facts = load_facts(connection, rows, names)
         if len(rows) > REMEMBERED_ROWS:
             return compute(rows, facts)
+        from joulemap.physics.interval.error_scale import list_error_groups
+
         code = digest_code("physics/interval", "store/computed.py")
-        text = json.dumps([code, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
+        added = [(one.work, one.new_source) for one in list_error_groups()]
+        text = json.dumps([code, added, compute.__name__, rows, facts.runs, facts.shares, facts.metrics], default=str)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = cache_folder() / "computed.json"
         known = read_cached(kept)

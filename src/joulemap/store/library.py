@@ -19,7 +19,7 @@ from joulemap.system.resource import digest_code, folder, remember_all
 
 READERS: Final = (
     "store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py",
-    *(f"physics/record/{name}.py" for name in ("configuration", "runtime")), "physics/interval/scope.py",
+    *(f"physics/record/{name}.py" for name in ("configuration", "runtime")), "domain/scope.py",
     "store/surface.py",
 )  # fmt: skip
 """Code files whose change invalidates cached parses of query files."""

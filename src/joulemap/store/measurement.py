@@ -1,4 +1,4 @@
-"""Storage of measurements of models, operators and served language models, and the shipped operator file."""
+"""Storage of measurements of models and operators, and the shipped operator file."""
 
 from __future__ import annotations
 
@@ -9,87 +9,10 @@ from typing import Final
 import attrs
 
 from joulemap.domain.measurement import Measurement, OperatorMeasurement
-from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.store.connection import Connection, open_in_memory
-from joulemap.store.digest import MEASUREMENT, SERVING_MEASUREMENT, SERVING_PREDICTION, Digester
+from joulemap.store.digest import MEASUREMENT, Digester
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id, utc_now
-from joulemap.system.record import frozen
-
-
-@frozen(kw_only=True)
-class ServingPrediction:
-    """Prediction of one measured serving configuration. Quantities without a prediction are None."""
-
-    serving_measurement_id: int
-    prediction_key: str
-    architecture: str
-    vendor: str
-    engine: str
-    """Inference engine assumed for the prediction; empty if none is assumed."""
-    work: str
-    """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
-    calibration: str
-    refusal: str | None = None
-    refusal_code: str | None = None
-    refusal_values: str | None = None
-    """Values of the reason as JSON."""
-    time_to_first_token_s: float | None = None
-    inter_token_latency_s: float | None = None
-    request_latency_s: float | None = None
-    output_tokens_per_s: float | None = None
-    total_tokens_per_s: float | None = None
-    energy_per_output_token_j: float | None = None
-    energy_per_request_j: float | None = None
-    power_w: float | None = None
-    prompt_half_width: float = 0.0
-    """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
-    token_half_width: float = 0.0
-    """Part of the half-width of all other times."""
-    formula_version: str
-    package_version: str
-
-
-def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> int:
-    """Store serving measurements that are not stored yet; return their number. The caller holds the transaction."""
-    stored = set(read_serving_rows(connection).values())
-    fresh = [one for one in dict.fromkeys(rows) if one not in stored]
-    first = next_id(connection, "serving_measurement", "serving_measurement_id")
-    numbers = range(first, first + len(fresh))
-    insert_records(connection, "serving_measurement", fresh, serving_measurement_id=numbers, content_digest="")
-    Digester(connection).seal(SERVING_MEASUREMENT, numbers)
-    return len(fresh)
-
-
-def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
-    """Return id -> row of all stored serving measurements."""
-    rows = connection.execute(
-        f"SELECT serving_measurement_id, {', '.join(COLUMNS)} FROM internal.serving_measurement "
-        "ORDER BY serving_measurement_id"
-    ).fetchall()
-    return {number: ServingRow(**dict(zip(COLUMNS, values, strict=True))) for number, *values in rows}
-
-
-def find_predictions(connection: Connection) -> dict[int, str]:
-    """Return measurement id -> prediction key, for serving measurements with a stored prediction."""
-    rows = connection.execute("SELECT serving_measurement_id, prediction_key FROM internal.serving_prediction")
-    return {int(number): str(key) for number, key in rows.fetchall()}
-
-
-def write_predictions(connection: Connection, predictions: Sequence[ServingPrediction]) -> None:
-    """Store predictions, which replace older ones of the same measurements. The caller holds the transaction."""
-    numbers = [one.serving_measurement_id for one in predictions]
-    replaced = execute(
-        connection,
-        "DELETE FROM internal.serving_prediction WHERE list_contains($numbers, serving_measurement_id) "
-        "RETURNING content_digest",
-        {"numbers": numbers},
-    ).fetchall()
-    insert_records(connection, "serving_prediction", predictions, created_at=utc_now(), content_digest="")
-    digester = Digester(connection)
-    digester.change_set(SERVING_PREDICTION, (), [digest for (digest,) in replaced])
-    digester.seal(SERVING_PREDICTION, numbers)
-
+from joulemap.store.row import insert_records, next_id
 
 TIME_DIGITS: Final = 4
 """Decimal places kept of a time in microseconds; profilers report three."""

@@ -18,7 +18,7 @@ import duckdb
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.physics.interval.scope import SCOPE_NAMES, SCOPES
+from joulemap.domain.scope import SCOPE_NAMES, SCOPES
 from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD

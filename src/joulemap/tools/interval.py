@@ -20,14 +20,15 @@ from typing import Final
 import attrs
 
 from joulemap.calibrate.error_fit import MODEL_LEVEL, Residual, fit_scales, fit_shares
-from joulemap.calibrate.serving import ServingResidual, fit_served
-from joulemap.catalog.error_scale import load_compilers, write_doubt, write_served_doubt
+from joulemap.catalog.error_scale import load_compilers, write_doubt
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Bounds
-from joulemap.physics.interval.error_scale import MODEL, TRAINING, ErrorScale, ErrorShare
+from joulemap.physics.interval.error_scale import MODEL, ErrorScale, ErrorShare, list_error_groups
 from joulemap.physics.record.quantity import Quantity
+from joulemap.plan.source import Source
+from joulemap.system.wing import load
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3
@@ -113,46 +114,20 @@ def read_residuals(
     return tuple(found)
 
 
-def read_training(workspace: Workspace) -> tuple[Residual, ...]:
-    """Return the errors of published training rates; rates of one source on one chip are one group."""
-    return tuple(
-        Residual(
-            quantity="latency",
-            architecture=row.architecture,
-            work=TRAINING,
-            runtime=row.runtime,
-            precision=row.precision,
-            hardware=row.hardware,
-            model=row.model,
-            batch=row.batch,
-            family=row.source.partition(",")[0],
-            error=math.log(row.predicted_per_s / row.measured_per_s),
-            predicted=row.batch / row.predicted_per_s,
-            measured=row.batch / row.measured_per_s,
-            half_width=row.latency_half_width,
-        )
-        for row in workspace.published_training()
-        if row.predicted_per_s
-    )
-
-
-def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
-    """Return the errors of predictions for served models."""
-    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
-    return tuple(
-        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
-        for row in workspace.query("validate.served").records()
-    )
+def read_of_wings(source: Source) -> tuple[Residual, ...]:
+    """Return the errors that wings contribute to the fit of the built-in scales."""
+    found = (load(one.residuals)(source) for one in list_error_groups() if one.residuals)
+    return tuple(residual for residuals in found for residual in residuals)
 
 
 def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
     """Return a workspace with all measurements evaluated, or with `served` only those of served models."""
     workspace = Workspace(path, talk=_log)
     for one in load_public_tables().values():
-        if not one.doubt and (one.is_served or not served):
+        if not one.doubt and not (served and one.is_single):
             workspace.import_measurements(one.address)
-            if one.is_served and served:
-                for source in sorted({row.source for row in one.read_served()}):
+            if served:
+                for source in sorted({row.source for row in one.read_rows()}):
                     workspace.validate(source=source)
     if not served:
         workspace.validate()
@@ -185,13 +160,14 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb", served=options.served)
-        served = fit_served(read_served(workspace))
-        write_served_doubt(served)
-        _log(f"{len(served)} scales of served models")
+        source = Source(path=workspace.path, talk=_log)
+        for group in list_error_groups():
+            if group.fit:
+                _log(load(group.fit)(source))
         if options.served:
             return
         residuals = read_residuals(workspace, foreign=read_foreign(workspace))
-        scales, shares = fit_doubt((*residuals, *read_training(workspace)))
+        scales, shares = fit_doubt((*residuals, *read_of_wings(source)))
     write_doubt(scales, shares)
     _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
     for one in scales:

@@ -1,24 +1,29 @@
 """Table of models that ships with the catalogue, from the installed torchvision (`make models`).
 
 Names, families, default input shapes and published figures are those of torchvision. Each of its models is traced once,
-to see whether it can be. Models of other libraries come from `published.toml`.
+to see whether it can be. Wings that build models of other libraries list them (`construct/builder.py`).
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+import tomllib
 from typing import Any, Final
 
 import attrs
 from torchvision import models
 
+from joulemap.catalog.digest import DATA
+from joulemap.construct import block
+from joulemap.construct.builder import list_builders
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.hub import detector, published, speech, tiny
-from joulemap.hub.build import trace_request
 from joulemap.system.errors import ModelError
-from joulemap.trace import block
-from joulemap.trace.source import resolve_model
+
+ALIASES: Final = DATA / "model" / "alias.toml"
+"""Alternative names of torchvision models and detectors."""
 
 FRAMES: Final = 16
 """Clip length of a video model's default input. Source: torchvision's video references."""
@@ -73,27 +78,13 @@ def describe(name: str) -> ModelEntry:
 
 
 def describe_block(name: str) -> ModelEntry:
-    """Return the row of a building block, of a network of MLPerf Tiny, of a detector, or of a part of Whisper."""
-    if name in tiny.NETWORKS:
-        family, (module, _) = tiny.FAMILY, tiny.build_tiny(name, {})
-    elif name in detector.NETWORKS:
-        family, (module, _) = detector.find_family(name), detector.build_detector(name, {})
-    elif name in speech.NETWORKS:
-        family, (module, _) = speech.FAMILY, speech.build_whisper(name, {})
-    else:
-        family, (module, _) = block.find_family(name), block.build(name, {})
+    """Return the row of a building block."""
+    module, _ = block.build(name, {})
     return ModelEntry(
         name=name,
-        family=family,
+        family=block.find_family(name),
         task="block",
         parameter_count=sum(parameter.numel() for parameter in module.parameters()),
-    )
-
-
-def describe_published(model: published.Published) -> ModelEntry:
-    """Return the row of a published model; its parameters are counted when its workload is traced."""
-    return ModelEntry(
-        name=model.name, family=model.family, task=model.task, package=model.library, aliases=model.aliases
     )
 
 
@@ -108,11 +99,9 @@ def write_row(entry: ModelEntry) -> list[str]:
 
 def main() -> None:
     """Write the table to stdout."""
-    aliases = published.load_aliases()
-    entries = [
-        describe_block(name) for name in sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS, *speech.NETWORKS))
-    ]
-    entries += [describe_published(model) for _, model in sorted(published.load_published().items())]
+    aliases = tomllib.loads(ALIASES.read_text(encoding="utf-8"))
+    entries = [*map(describe_block, block.BLOCKS), *(entry for one in list_builders() for entry in one.list_models())]
+    entries.sort(key=lambda entry: (entry.task != "block", entry.name))
     entries += [describe(name) for name in sorted(models.list_models())]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(field.name for field in attrs.fields(ModelEntry))

@@ -17,8 +17,9 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import SHIPPED, load_models, load_shipped
+from joulemap.construct.model import trace_request
+from joulemap.construct.source import resolve_model
 from joulemap.domain.catalogue import ShippedWorkload
-from joulemap.hub.build import trace_request
 from joulemap.physics.fuse import fuse
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
@@ -27,7 +28,6 @@ from joulemap.store.zoo import PROOF_BATCH, SECOND_BATCH, Shipped, read_operator
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.formula.own import noting_formulas
-from joulemap.trace.source import resolve_model
 from joulemap.trace.version import workload_version
 
 BATCHES: Final = (1, 2, PROOF_BATCH)

@@ -25,8 +25,6 @@ import torch
 from torch.nn.modules import module
 
 from joulemap.system.errors import Interrupted, JoulemapError, ModelError
-from joulemap.trace.offline import offline
-from joulemap.trace.source import HUBS
 
 STDOUT: Final = 1
 STDERR: Final = 2
@@ -49,13 +47,11 @@ def hosting(model: str) -> Iterator[None]:
 
     All output goes to stderr, also that of other processes and native code. Afterwards the working directory,
     environment, signal handlers, streams, built-in functions and torch's defaults are restored. Inside, torch has its
-    own defaults, and model hubs have no network.
+    own defaults.
     """
     with _ALONE, contextlib.ExitStack() as stack:
         for keep in (_keep_interrupt, _keep_folder, _keep_signals, _keep_interpreter, _keep_streams, _keep_torch):
             stack.enter_context(keep())
-        if model.partition(":")[0] in HUBS:
-            stack.enter_context(offline())
         stack.enter_context(refusing(lambda error: f"{model}: {first_line(error)}{describe_place(error)}"))
         yield
 

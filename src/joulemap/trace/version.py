@@ -33,7 +33,7 @@ WORDS: Final = ("trace/failure.py", "trace/version.py")
 CLOSED_FORMS: Final = ("domain/operator", "physics/record/workload.py", "trace/single")
 """Folders and files that determine the workload of a single operator, besides formulas."""
 
-BUILDERS: Final = ("hub",)
+BUILDERS: Final = ("construct",)
 """Packages that determine the module and inputs of a model without a shipped workload."""
 
 _PACKAGE: Final = "joulemap.trace.formula"
@@ -58,8 +58,8 @@ def tracer_version() -> str:
 def builder_version() -> str:
     """Return sixteen hexadecimal digits that identify the tracing and model-building code with all formulas.
 
-    They are part of the key of workloads of files, saved programs and hub models. The files of `WORDS` count here,
-    because the inputs that `hub` guesses depend on hints in error messages.
+    They are part of the key of workloads of files, saved programs and models that wings build. The files of `WORDS`
+    count here, because the inputs that a wing guesses may depend on hints in error messages.
     """
     return _join(tracer_version(), digest_code(*WORDS, *BUILDERS))
 

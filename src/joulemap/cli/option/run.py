@@ -315,7 +315,7 @@ class DeployedRunOptions(CandidateRunOptions):
 
 def _read_arguments(texts: Sequence[str]) -> dict[str, str]:
     """Return the values of a factory's arguments; UsageError for one given twice."""
-    from joulemap.trace.source import parse_argument
+    from joulemap.construct.source import parse_argument
 
     found: dict[str, str] = {}
     for text in texts:

@@ -7,17 +7,18 @@ lie between v exp(-h) and v exp(h). docs/doubt.md gives the derivation of these 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.quantity import BASES, Evidence, Quantity
 from joulemap.physics.record.reference import OVERHEAD
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
+from joulemap.system.wing import find_parts
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """Hardware whose measurements give the error of a run."""
@@ -77,58 +78,6 @@ DoubtQuantity = Literal["latency", "power", "energy"]
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
 """Quantities with separate error scales; the error of energy is their sum."""
 
-SERVED_TIME: Final = "time"
-"""Error scale of all times and rates of served models."""
-
-SERVED_POWER: Final = "power"
-"""Error scale of the powers of served models."""
-
-SERVED_TIMES: Final = (
-    "time_to_first_token_s", "inter_token_latency_s", "request_latency_s", "output_tokens_per_s", "total_tokens_per_s",
-)  # fmt: skip
-"""Times and rates of served models, whose errors have one scale."""
-
-SERVED_ENERGIES: Final = ("energy_per_request_j", "energy_per_output_token_j")
-"""Energies of served models, whose errors combine those of a time and of the power."""
-
-NEW_SERVER: Final = 0.1
-"""Additional half-width of the times of an unmeasured server whose engine was measured on its chip.
-
-Source: with the source of such rows held out, covering 80 % of their times requires 0.1 to 0.15. Powers require none.
-"""
-
-NEW_CHIP: Final = 0.15
-"""Additional half-width of the times of a server whose engine was measured on other chips of the vendor only.
-
-Source: judged. With a board held out, covering 80 % of its times requires 0.05 to 0.1, but most such rows share their
-source with other boards.
-"""
-
-NEW_ENGINE: Final = 0.25
-"""Additional half-width of the times of a server whose engine was not measured on any chip of the vendor.
-
-Source: with the source of such rows held out, covering 80 % of their times requires 0.2 to 0.25; with an engine held
-out, 0 to 0.25.
-"""
-
-NEW_BACKEND: Final = 0.9
-"""Additional half-width of the time of prompts on a GPU with several backends if the engine's backend is not named.
-
-Source: 524 prompts with llama.cpp of 2026 on four boards (R9700, Ryzen AI Max+ 395, Arc Pro B60 and B70), weighted
-equally by board, model and backend: covering 80 % requires 1.0 in all. Vulkan takes twice as long as ROCm with
-quantized weights; builds of ROCm differ eightfold with 16-bit weights.
-"""
-
-SEVERAL_BACKENDS: Final[Mapping[str, tuple[str, ...]]] = {"llamacpp": ("AMD", "Intel")}
-"""Engine -> vendors whose GPUs run it on one of several backends. NVIDIA's almost always run CUDA, Apple's Metal."""
-
-NEW_LOAD: Final = 0.3
-"""Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
-
-Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of its first tokens, although some waited
-nine times as long as predicted.
-"""
-
 FEW_BOARDS: Final = 3
 """Boards from which a number of several sources counts as broad."""
 
@@ -148,14 +97,6 @@ THIN_SINGLE: Final = 0.35
 Source: as `THIN_SOURCE`.
 """
 
-SERVED_OPPOSITION: Final = 0.4
-"""Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
-energy.
-
-Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
-takes longer than predicted does the same work, at less power. With a source held out, this covers 77 to 98 % of the
-energies of five sources with 30 rows, and 58 % of a sixth (llama.cpp on an APU)."""
-
 PowerOf = Literal["own", "class"]
 """Hardware on which power was measured: the predicted hardware itself, or other hardware of its class."""
 
@@ -164,16 +105,6 @@ OWN: Final = "own"
 
 MODEL: Final = "model"
 """Kind of work of most whole models. Single operators and some models, such as training steps, have other kinds."""
-
-TRAINING: Final = "training"
-"""Kind of work of training steps."""
-
-NEW_FRAMEWORK: Final = 0.2
-"""Additional half-width of the time of a training step, because a training framework is always a new source.
-
-Assumed. Groups of errors count chips and sources, not frameworks: the same model on the same chip takes 0.92 times
-(NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
-"""
 
 NEW_LIBRARY: Final = 0.2
 """Additional half-width of the latency of a whole model by an engine on a CPU, because a CPU has many engines.
@@ -223,8 +154,9 @@ def find_thin_bounds(evidence: Mapping[str, Evidence], peak: str | None) -> tupl
 
 def find_new_source(architecture: str, work: str, runtime: str) -> float:
     """Return the additional half-width of a latency for software that is new to the measurements; 0 for most runs."""
-    if work == TRAINING:
-        return NEW_FRAMEWORK
+    of_wing = next((one.new_source for one in list_error_groups() if work and one.work == work), None)
+    if of_wing is not None:
+        return of_wing
     is_built = runtime in RUNTIME and RUNTIME[runtime].is_built
     is_new = is_built and (architecture, work) == ("cpu", MODEL)
     return NEW_LIBRARY if is_new else 0.0
@@ -233,30 +165,6 @@ def find_new_source(architecture: str, work: str, runtime: str) -> float:
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that determines a class's compute time; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
-
-
-def find_unnamed_backend(architecture: str, vendor: str, engine: str) -> float:
-    """Return the additional half-width of prompts of an engine without a named backend; 0 for most engines and chips.
-
-    `engine` is a name with its backend and release: `llamacpp@vulkan 2026`.
-    """
-    vendors = SEVERAL_BACKENDS.get(engine.partition(" ")[0], ())
-    return NEW_BACKEND if architecture == "gpu" and vendor in vendors else 0.0
-
-
-def name_bare_engine(engine: str) -> str:
-    """Return the name of an engine without its backend and release: `llamacpp` of `llamacpp@vulkan 2026`."""
-    return engine.partition(" ")[0].partition("@")[0]
-
-
-def join_served_energy(time: float, power: float) -> float:
-    """Return the half-width of the energy of a served model from the half-widths of its time and power."""
-    return math.sqrt(time**2 + power**2 - 2.0 * SERVED_OPPOSITION * time * power)
-
-
-def name_served_scale(quantity: str) -> str:
-    """Return the error scale of a measured quantity of a served model; empty for an energy and any other quantity."""
-    return SERVED_TIME if quantity in SERVED_TIMES else SERVED_POWER if quantity == "power_w" else ""
 
 
 @frozen(kw_only=True)
@@ -301,35 +209,6 @@ class PowerFloor:
 
 
 @frozen(kw_only=True)
-class ServingScale:
-    """Error scale of one group of served measurements. An empty text in a field means that the group has all its
-    values.
-    """
-
-    quantity: str
-    """`SERVED_TIME` or `SERVED_POWER`."""
-    level: int = attrs.field(validator=attrs.validators.ge(0))
-    """Level of the group; of all groups that contain a prediction, the one with the highest level applies."""
-    vendor: str
-    engine: str
-    """Name of the engine, without its release."""
-    half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the 80 % interval of ln(measured / predicted) of the measured servers."""
-    group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Number of (source, board) pairs."""
-    row_count: int = attrs.field(validator=attrs.validators.ge(0))
-    chips: str = ""
-    """Measured chips of the finest groups, separated by spaces; empty for other groups."""
-
-    def widen(self, hardware: str) -> float:
-        """Return the half-width for a server that nobody measured, with this chip."""
-        if self.quantity == SERVED_POWER:
-            return self.half_width
-        is_known = hardware in self.chips.split()
-        return math.hypot(self.half_width, NEW_SERVER if is_known else NEW_CHIP if self.engine else NEW_ENGINE)
-
-
-@frozen(kw_only=True)
 class ErrorShare:
     """Share of an error's variance that two runs have in common if they agree in one factor, such as the board."""
 
@@ -360,51 +239,7 @@ class Doubt:
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
     spreads: tuple[BasisSpread, ...]
-    served: tuple[ServingScale, ...] = ()
     floors: tuple[PowerFloor, ...] = ()
-
-    def find_serving_scale(self, quantity: str, *, vendor: str, engine: str) -> ServingScale | None:
-        """Return the finest group of measurements of `SERVED_TIME` or `SERVED_POWER` with a vendor and an engine.
-
-        None without measurements. `engine` is a name, with or without a backend and a release.
-        """
-        name = name_bare_engine(engine)
-        found = (one for one in self.served if one.quantity == quantity)
-        alike = [one for one in found if one.vendor in ("", vendor) and one.engine in ("", name)]
-        return max(alike, key=lambda one: one.level, default=None)
-
-    def serving_half_width(
-        self,
-        quantity: str,
-        *,
-        vendor: str,
-        engine: str,
-        hardware: str,
-        scope: str = "",
-        architecture: str = "",
-        thin: float = 0.0,
-    ) -> float | None:
-        """Return the half-width of a prediction for a served model; None for a quantity without an error scale.
-
-        `engine` is a name with its backend and release, `hardware` an id without its operating point, `architecture`
-        its class. The half-width of an energy is combined from those of a time and of the power. The SQL macro of this
-        name computes the same.
-        """
-        like = {"vendor": vendor, "engine": engine}
-        is_prompt = quantity == "time_to_first_token_s" or (scope in SCOPE and SCOPE[scope].is_prompt)
-        backend = find_unnamed_backend(architecture, vendor, engine) if is_prompt else 0.0
-        if quantity in SERVED_ENERGIES:
-            time, power = (self.find_serving_scale(one, **like) for one in (SERVED_TIME, SERVED_POWER))
-            if time is None or power is None:
-                return None
-            return join_served_energy(math.hypot(time.widen(hardware), backend, thin), power.widen(hardware))
-        scale = self.find_serving_scale(name_served_scale(quantity), **like)
-        if scale is None:
-            return None
-        is_loaded = quantity == "time_to_first_token_s" and scope in SCOPE and SCOPE[scope].is_loaded
-        if scale.quantity == SERVED_POWER:
-            return scale.widen(hardware)
-        return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return two half-widths for each basis: of an energy per action, and of any other number of a hardware file.
@@ -432,6 +267,34 @@ class Doubt:
             name: 1.0 - sum(share for (quantity, _), share in known.items() if quantity == name) for name in DOUBTED
         }
         return (*self.shares, *(_derived(name, OWN, share) for name, share in left.items()))
+
+
+@frozen(kw_only=True)
+class ErrorGroup:
+    """Errors of a wing's predictions, which it registers at the port `error_groups`."""
+
+    work: str = ""
+    """Kind of work (`Workload.work`) of the wing's runs; empty if they have none of their own."""
+    new_source: float = attrs.field(default=0.0, validator=attrs.validators.ge(0.0))
+    """Additional half-width of the latency of such a run, because its software is new to the measurements."""
+    scales: tuple[ErrorScale, ...] = ()
+    """Error scales of the wing's runs, in addition to the built-in ones."""
+    tables: Mapping[str, Callable[[], Sequence[attrs.AttrsInstance]]] = {}
+    """Table of the database with scales of other quantities -> function that returns its records."""
+    residuals: str = ""
+    """Function `package.module:NAME` (source) that returns errors of runs, to which the built-in scales are fitted
+    too; empty without.
+    """
+    fit: str = ""
+    """Function `package.module:NAME` (source) that fits the wing's tables, writes them and returns a text about it;
+    empty without.
+    """
+
+
+@cache
+def list_error_groups() -> tuple[ErrorGroup, ...]:
+    """Return the groups of errors of all wings."""
+    return tuple(find_parts("error_groups"))
 
 
 def _derived(quantity: DoubtQuantity, factor: str, share: float) -> ErrorShare:

@@ -22,7 +22,7 @@ from joulemap.wing.file.value import DTYPES, FLOATS, MOST_LINKS, MOST_NODES, Nod
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-    from joulemap.trace.source import InputSpec
+    from joulemap.construct.source import InputSpec
 
 MOST_UNROLLED: Final = 20_000
 """Maximum operators that unrolling all loops of a file may add."""

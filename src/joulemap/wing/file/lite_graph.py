@@ -21,7 +21,7 @@ from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_ty
 from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
 if TYPE_CHECKING:
-    from joulemap.trace.source import InputSpec
+    from joulemap.construct.source import InputSpec
 
 DEEPEST: Final = 16
 """Maximum depth of nested subgraphs."""

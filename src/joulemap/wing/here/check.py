@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from joulemap.catalog.check import LANGUAGE, Check, CheckedRun, list_checks
+from joulemap.construct.source import parse_input
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
 from joulemap.present.template import Template
-from joulemap.trace.source import parse_input
 from joulemap.wing.here.match import Device
 from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked

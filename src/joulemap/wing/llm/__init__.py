@@ -44,7 +44,9 @@ def register() -> Wing:
         tools={"llm": "llm"},
         figures={"frontier": ("joulemap.wing.llm.answer.llm", "llm")},
         parts={
+            "error_groups": "joulemap.wing.llm.error_scale:GROUP",
             "models": "joulemap.wing.llm.name:NAMES",
+            "measured": "joulemap.wing.llm.table:KIND",
             "dimensions": "joulemap.wing.llm:list_dimensions",
             "energies": "joulemap.wing.llm:ENERGIES",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
@@ -55,7 +57,7 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
-        uses=("place",),
+        uses=("hub", "place"),
     )
 
 

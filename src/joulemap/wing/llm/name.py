@@ -9,7 +9,6 @@ from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.model_name import ModelNames
-from joulemap.trace.source import HUBS
 from joulemap.wing.llm.decoder import name as decoder
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class DecoderNames(ModelNames):
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
         """Return the pass of a decoder by name or configuration; an unknown family is traced if possible."""
         before, models = name.partition("(")[0], load_models()
-        if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
+        if find_kind(before) or find_model_name(before, models) in models:
             return None
         from joulemap.wing.llm.source import find_closed_pass
 

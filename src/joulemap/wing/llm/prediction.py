@@ -12,7 +12,6 @@ import attrs
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import QUANTITIES
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import BOARD, BoundaryName
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
@@ -20,25 +19,27 @@ from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
-from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 from joulemap.store.reason import write_values
 from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.name import decoder_version
+from joulemap.wing.llm.row import QUANTITIES
 from joulemap.wing.llm.stack import RELEASES
+from joulemap.wing.llm.stored import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.serving import ServingRow
     from joulemap.physics.record.calibration import CalibrationEntry
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.source import Source
     from joulemap.plan.target import Target
+    from joulemap.wing.llm.row import ServingRow
     from joulemap.wing.llm.serving.predict import Prediction
 
 CODE: Final = (
-    "wing/llm/serving", "wing/llm/stack.py", "domain/serving.py", "physics/record/weight.py", "physics/interval",
+    "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",
+    "physics/interval",
 )  # fmt: skip
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 

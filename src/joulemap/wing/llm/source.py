@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from joulemap.construct.source import ModelRequest, check_batch
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
@@ -16,8 +17,8 @@ from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
-from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
-from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
+from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
+from joulemap.wing.llm.decoder.name import decoder_version, is_traced_pass
 from joulemap.wing.llm.phase import MIXED, find_phase
 from joulemap.wing.place.record import BOX
 
@@ -47,7 +48,7 @@ PADDED: Final = 0.01
 
 def can_trace_configurations() -> bool:
     """Return True if the library that traces any configuration of a language model is installed."""
-    return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
+    return "absent" not in (package_version("torch"), package_version(HUBS[CONFIGURED]))
 
 
 def describe_pass(step: Step) -> Mapping[str, str]:
@@ -61,6 +62,7 @@ def describe_pass(step: Step) -> Mapping[str, str]:
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
     from joulemap.domain.operator.name import read_arguments
+    from joulemap.wing.hub.pass_size import PassSizes
     from joulemap.wing.llm.decoder.name import EXAMPLE, split_pass
     from joulemap.wing.llm.decoder.step import Step
     from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
@@ -76,6 +78,7 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
         model.request,
         model=step.spell(before, is_whole=True),
         batch=check_batch(batch) or 1,
+        builder=hub_version(),
         sizes=PassSizes(
             tokens=step.tokens,
             cached=step.cached,
@@ -99,7 +102,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
     except UnknownFamilyError:
         if not can_trace_configurations():
             raise
-        return find_model(f"{LIBRARY}:{name}", settings, batch)
+        return find_model(f"{CONFIGURED}:{name}", settings, batch)
     if asked is None:
         return None
     if settings.inputs or settings.config:
@@ -186,7 +189,7 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     except UnknownFamilyError:
         if not can_trace_configurations():
             raise
-        return _trace(source, f"{LIBRARY}:{model}", settings, prompt)
+        return _trace(source, f"{CONFIGURED}:{model}", settings, prompt)
     if decoder is None:
         path = Path(model)
         if "/" in model and path.exists():
@@ -233,7 +236,7 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
 
 def _read_context(path: Path) -> int:
     """Return the context length in tokens that a configuration states; 0 if none."""
-    from joulemap.trace.configuration import read_configuration
+    from joulemap.wing.hub.configuration import read_configuration
     from joulemap.wing.llm.decoder.read import read_context
 
     return read_context(read_configuration(path, str(path)), str(path))

@@ -136,7 +136,7 @@ def find_around(name: str, settings: Settings, batch: int | None) -> Model | Non
     around = read_around(name)
     if around is None:
         return None
-    from joulemap.trace.source import ModelRequest
+    from joulemap.construct.source import ModelRequest
     from joulemap.wing.pipeline.stage import pipeline_version
 
     return Model(

@@ -29,11 +29,10 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.operator.name import Argument, read_arguments
 from joulemap.plan.model import Model
-from joulemap.plan.model_name import JOIN
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline import FRAME, PICTURE, UNITS
+from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -249,8 +248,8 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the model of one frame of a pipeline; raise UsageError if its name cannot be parsed, and otherwise the
     errors of `find_model`.
     """
+    from joulemap.construct.source import ModelRequest
     from joulemap.plan.workload import find_model
-    from joulemap.trace.source import ModelRequest
 
     if settings.inputs or settings.arguments or settings.config:
         raise UsageError("a pipeline takes no --input, --model-arg or --config: each stage has its own inputs")

@@ -85,9 +85,9 @@ class StepNames(ModelNames):
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the training step of a model; raises like `find_model`, UsageError for a single operator."""
+        from joulemap.construct.source import ModelRequest
         from joulemap.plan.model import Model
         from joulemap.plan.workload import find_model, name_model
-        from joulemap.trace.source import ModelRequest
 
         inner, recipe = read_step(name)
         model = find_model(inner, settings, batch)

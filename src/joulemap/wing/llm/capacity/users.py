@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.physics.interval.error_scale import NEW_LOAD
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
@@ -27,6 +26,7 @@ from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_div
 from joulemap.wing.llm.capacity.load import find_cached
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
+from joulemap.wing.llm.error_scale import NEW_LOAD
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady

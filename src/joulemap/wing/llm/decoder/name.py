@@ -24,6 +24,7 @@ from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, complete_argument, read_arguments
 from joulemap.system.record import frozen
 from joulemap.trace.version import closed_version
+from joulemap.wing.hub.name import CONFIGURED
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -59,9 +60,6 @@ SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
 """File of the built-in configurations, with their names, sources and bases."""
-
-LIBRARY: Final = "hf"
-"""Prefix of model names of the Transformers library, which traces any configuration of a language model."""
 
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 
@@ -244,7 +242,7 @@ def _read_file(path: Path, name: str) -> Decoder:
         from joulemap.wing.llm.file.folder import read_folder
 
         return read_folder(path, name)
-    from joulemap.trace.configuration import read_checkpoint_files
+    from joulemap.wing.hub.configuration import read_checkpoint_files
     from joulemap.wing.llm.decoder.read import OWN, read_config
 
     own = path.with_name(OWN)
@@ -267,7 +265,7 @@ def is_traced_pass(name: str, settings: Settings) -> bool:
     """Return True for a pass of a model that is traced: from a file, a hub or a module of this program."""
     before = name.partition("(")[0]
     return name.endswith(")") and (
-        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
+        before in settings.modules or before.startswith(f"{CONFIGURED}:") or ".py:" in before[before.rfind("/") + 1 :]
     )
 
 

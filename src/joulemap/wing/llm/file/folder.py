@@ -25,7 +25,7 @@ from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.system.reading import Reading
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
-from joulemap.trace.configuration import read_checkpoint_files
+from joulemap.wing.hub.configuration import read_checkpoint_files
 from joulemap.wing.llm.decoder.checkpoint import find_quantization, list_weights, name_parts, store_formats
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.read import OWN, read_config

@@ -23,7 +23,7 @@ from joulemap.physics.record.weight import GGUF_METHOD
 from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
-from joulemap.trace.configuration import check_sizes
+from joulemap.wing.hub.configuration import check_sizes
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config

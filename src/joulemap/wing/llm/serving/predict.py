@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.serving import LOCALSCORE
-from joulemap.physics.interval.scope import SCOPE
+from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.row import LOCALSCORE
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Book, Deployment
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
@@ -30,9 +30,9 @@ from joulemap.wing.llm.serving.thin import find_thin_width
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
-    from joulemap.domain.serving import ServingRow
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.row import ServingRow
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.

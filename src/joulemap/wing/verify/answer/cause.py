@@ -20,13 +20,13 @@ from joulemap.answer.computed import described
 from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import ServingRow
-from joulemap.physics.interval.scope import SCOPE
+from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 

@@ -13,7 +13,7 @@ import attrs
 from joulemap.ask.fact import Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
-from joulemap.catalog.measurement import check_served, check_single
+from joulemap.catalog.measurement import check_single
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
@@ -35,6 +35,7 @@ from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.llm.stack import find_engine, find_stack, stack_names
+from joulemap.wing.llm.table import check_served
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.measured import (
     LEFT_OUT,
@@ -53,7 +54,7 @@ from joulemap.wing.verify.reader import READERS, assume
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
-    from joulemap.domain.serving import ServingRow
+    from joulemap.wing.llm.row import ServingRow
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.generated.compare import Comparison
 from joulemap.plan.calibration import use_calibration
@@ -20,14 +18,16 @@ from joulemap.store.query import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
+from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.prediction import predict_served
+from joulemap.wing.llm.row import QUANTITIES, ServingRow
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.store.measurement import ServingPrediction
+    from joulemap.wing.llm.stored import ServingPrediction
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),
@@ -161,7 +161,7 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
 
 
 def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
-    doubt = load_doubt()
+    doubt = load_served_doubt()
     like = {
         "vendor": one.vendor,
         "engine": one.engine,
@@ -172,9 +172,7 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
     figures = {
         name: Figure(
             value=value,
-            half_width=doubt.serving_half_width(
-                name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)
-            ),
+            half_width=doubt.half_width(name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)),
         )
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import ServingRow
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.verify import show as words
 
 if TYPE_CHECKING:

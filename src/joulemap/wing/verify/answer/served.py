@@ -24,20 +24,20 @@ from joulemap.answer.calibrate import find_target
 from joulemap.ask.finding import Finding
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.interval.scope import SCOPE
+from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace, name_pace
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
-from joulemap.store.measurement import read_serving_rows
 from joulemap.system.errors import NoMeasurementError, UsageError
 from joulemap.wing.llm.phase import ANSWER, PROMPT
+from joulemap.wing.llm.stored import read_serving_rows
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
-    from joulemap.domain.serving import ServingRow
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
+    from joulemap.wing.llm.row import ServingRow
 
 PRIOR_MODELS: Final = 1.0
 """Number of measured models that weigh as much as the prediction."""

@@ -15,10 +15,9 @@ from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.serving import ServingRow
+from joulemap.domain.scope import SCOPE
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.physics.interval.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.source import Source
 from joulemap.present.cell import show
@@ -27,6 +26,7 @@ from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
 from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.cause import Cause, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file

@@ -1,0 +1,197 @@
+"""Serving measurements of language models: rows of a table and the quantities in them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+
+from joulemap.domain.scope import SCOPE_NAMES
+from joulemap.physics.record.configuration import BOARD, MEASURED_AT, BoundaryName
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+QUANTITIES: Final = (
+    "time_to_first_token_s",
+    "inter_token_latency_s",
+    "request_latency_s",
+    "output_tokens_per_s",
+    "total_tokens_per_s",
+    "energy_per_output_token_j",
+    "energy_per_request_j",
+    "power_w",
+)
+"""Measured quantities; tokens per second, joules and watts are of all devices together."""
+
+IDLE: Final = "idle_power_w"
+
+_COUNTS: Final = (
+    "device_count",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "data_parallel",
+)
+_LENGTHS: Final = (
+    "prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes", "burst_fraction",
+)  # fmt: skip
+
+STATISTICS: Final = ("mean", "median")
+
+LOCALSCORE: Final = "localscore"
+"""Kind of prompt of the LocalScore benchmark: its values are means over nine tests."""
+
+PROMPTS: Final = ("", "short", LOCALSCORE)
+
+_SECONDS: Final = re.compile(r"\d{10}")
+"""Pattern of a date in seconds since 1970, as `llama-bench` logs it."""
+
+BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
+    ("cached_tokens", re.compile(r"(\d+) tokens already in the cache"), None),
+    ("uses_cache", re.compile(r"\b(?i:no) cache\b"), False),
+    ("file_bytes", re.compile(r"weights (\d+) bytes"), None),
+    ("context_tokens", re.compile(r"context length (\d+)"), None),
+    ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
+    ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
+    ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
+)
+"""Column, pattern and value. If the pattern matches the notes and the column's cell is empty, the column gets this
+value, or the matched number if the value is None.
+"""
+
+_one = attrs.validators.optional(attrs.validators.ge(1))
+_positive = attrs.validators.optional(attrs.validators.gt(0.0))
+_any = attrs.validators.optional(attrs.validators.ge(0.0))
+
+
+@frozen(kw_only=True)
+class ServingRow:
+    """One measured configuration. Values not stated or not measured are None; words not stated are empty."""
+
+    source: str
+    hardware: str
+    model: str
+    scope: str = attrs.field(validator=attrs.validators.in_(SCOPE_NAMES))
+    engine: str = ""
+    engine_version: str = ""
+    date: str = ""
+    """Date of the measurement, as `2025-11-02`; an engine's software changes monthly. A table may also state it in
+    seconds since 1970.
+    """
+    commit: str = ""
+    device_count: int | None = attrs.field(default=None, validator=_one)
+    tensor_parallel: int | None = attrs.field(default=None, validator=_one)
+    pipeline_parallel: int | None = attrs.field(default=None, validator=_one)
+    expert_parallel: int | None = attrs.field(default=None, validator=_one)
+    data_parallel: int | None = attrs.field(default=None, validator=_one)
+    weight_precision: str = ""
+    activation_precision: str = ""
+    cache_precision: str = ""
+    prompt_tokens: float | None = attrs.field(default=None, validator=_any)
+    """Prompt tokens per sequence; for a single pass that reads no prompt, tokens in the cache before it."""
+    output_tokens: float | None = attrs.field(default=None, validator=_any)
+    """Output tokens per sequence."""
+    batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
+    """Sequences per call; for steady serving, the mean number of requests in flight."""
+    time_to_first_token_s: float | None = attrs.field(default=None, validator=_positive)
+    inter_token_latency_s: float | None = attrs.field(default=None, validator=_positive)
+    """Time of one step of the whole batch."""
+    request_latency_s: float | None = attrs.field(default=None, validator=_positive)
+    output_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
+    total_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
+    """Prompt and output tokens per second."""
+    energy_per_output_token_j: float | None = attrs.field(default=None, validator=_positive)
+    energy_per_request_j: float | None = attrs.field(default=None, validator=_positive)
+    power_w: float | None = attrs.field(default=None, validator=_positive)
+    power_boundary: str = ""
+    """Boundary of joules and watts: `chip`, `board` (also `device`, `module`) or `system` (also `wall`)."""
+    idle_power_w: float | None = attrs.field(default=None, validator=_positive)
+    """Idle power of all devices that was subtracted from the joules; None for joules that contain it."""
+    speculative: str = ""
+    """Method of speculative decoding; empty or `none` without it."""
+    cached_tokens: float | None = attrs.field(default=None, validator=_any)
+    """Tokens per sequence already cached before its prefill."""
+    uses_cache: bool = True
+    """True if keys and values are cached between steps, so that a step does not compute earlier tokens again."""
+    context_tokens: float | None = attrs.field(default=None, validator=_positive)
+    """Tokens per sequence for which the kernels were compiled."""
+    file_bytes: float | None = attrs.field(default=None, validator=_positive)
+    """Size of the stored weights."""
+    burst_fraction: float | None = attrs.field(default=None, validator=_any)
+    """Share of the requests that arrive together at the start, whose times are means over all of them."""
+    statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
+    """Statistic of the times between tokens."""
+    prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))
+    """Description of a prompt of unknown length."""
+    notes: str = ""
+    seen: str = ""
+    """Coefficients fitted with this row; empty if there are none."""
+
+    @property
+    def boundary(self) -> BoundaryName:
+        """Energy boundary of joules and watts; `board` if the row states none or an unknown one."""
+        return MEASURED_AT.get(self.power_boundary, BOARD)
+
+    def measured(self) -> dict[str, float]:
+        """Return quantity -> value for every quantity in the row."""
+        found = {name: getattr(self, name) for name in QUANTITIES}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+COLUMNS: Final = tuple(ServingRow.__annotations__)
+"""Columns of a table, in any order."""
+
+REQUIRED: Final = ("source", "hardware", "model", "scope")
+
+
+def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
+    """Parse the cells of a table's row; an empty cell means that nothing is stated. Raises UsageError for invalid
+    cells.
+    """
+    for name in REQUIRED:
+        if not cells.get(name):
+            raise UsageError(f"{name} is empty")
+    values = read_notes(cells.get("notes", ""))
+    for name, text in cells.items():
+        if name not in COLUMNS or not text:
+            continue
+        values[name] = _read(name, text.strip())
+    try:
+        return ServingRow(**values)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def read_notes(notes: str) -> dict[str, object]:
+    """Return column -> value for each statement in the notes that `NOTES` assigns to a column."""
+    found: dict[str, object] = {}
+    for name, pattern, value in NOTES:
+        match = pattern.search(notes)
+        if match:
+            found[name] = float(match[1]) if value is None else value
+    return found
+
+
+def _read(name: str, text: str) -> object:
+    if name == "uses_cache":
+        if text.lower() not in BOOLEANS:
+            raise UsageError(f"{name} is {text!r}, expected yes or no")
+        return BOOLEANS[text.lower()]
+    if name == "date" and _SECONDS.fullmatch(text):
+        return datetime.fromtimestamp(int(text), UTC).date().isoformat()
+    if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):
+        return text
+    try:
+        value = int(text) if name in _COUNTS else float(text)
+    except ValueError as error:
+        expected = "the idle power in W that was subtracted" if name == IDLE else "a number"
+        raise UsageError(f"{name} is {text!r}, expected {expected}") from error
+    if not math.isfinite(value):
+        raise UsageError(f"{name} is {text!r}, expected a finite number")
+    return value
