@@ -81,7 +81,7 @@ def catalogue_digest() -> str:
     """Return a digest of all data files, including the user's, and of the code that reads them, as sixteen hexadecimal
     digits.
     """
-    own, groups = own_files(), _describe_groups()
+    own, groups = own_files(), describe_foreign_errors()
     if not own and not groups:
         return _shipped_digest()
     digest = hashlib.sha256(f"{_shipped_digest()}{groups}".encode())
@@ -91,7 +91,7 @@ def catalogue_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _describe_groups() -> str:
+def describe_foreign_errors() -> str:
     """Return the errors that wings of other distributions register, as text; empty without any."""
     wings = (wing for wing in list_wings() if wing.name not in BUILT_IN and "error_groups" in wing.parts)
     return "".join(repr(load(wing.parts["error_groups"])) for wing in wings)

@@ -188,8 +188,12 @@ def _renew_intervals(connection: Connection) -> None:
 def _store_doubt(connection: Connection) -> None:
     """Store the current error scales, and the intervals of stored runs that follow from them."""
     from joulemap.catalog.error_scale import load_doubt
-    from joulemap.store.catalogue import write_doubt
+    from joulemap.physics.interval.error_scale import list_error_groups
+    from joulemap.store.catalogue import write_doubt, write_scales
 
+    for group in list_error_groups():
+        for table, load_scales in group.tables.items():
+            write_scales(connection, table, load_scales())
     write_doubt(connection, load_doubt())
     record_intervals(connection, interval_version())
 
@@ -260,9 +264,8 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
-    from joulemap.physics.interval.error_scale import list_error_groups
     from joulemap.plan.anchor import default_target
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles, write_scales
+    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
@@ -278,9 +281,6 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())
     write_events(connection, load_events())
-    for group in list_error_groups():
-        for table, load_scales in group.tables.items():
-            write_scales(connection, table, load_scales())
     _store_doubt(connection)
     update_measurements(connection, load_measurements())
     clear_operator_measurements(connection)

@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.catalog.digest import describe_foreign_errors
 from joulemap.system.resource import digest_code, list_code
-from joulemap.system.wing import find_parts
+from joulemap.system.wing import BUILT_IN, find_parts, list_wings
 
 LAWS: Final = ("physics", "system/units.py")
 """Folder and file with the formulas of all classes."""
@@ -33,15 +34,24 @@ INTERVALS: Final = "physics/interval"
 
 INTERVAL_INPUTS: Final = (
     "physics/record/spread.py", "store/interval.py", "store/total.py",
-    *(f"catalog/data/doubt/{name}.csv" for name in ("left_out", "power", "scale", "serving", "share", "spread")),
+    *(f"catalog/data/doubt/{name}.csv" for name in ("left_out", "power", "scale", "share", "spread")),
 )  # fmt: skip
 """Other files that the stored intervals of runs depend on: what reads their inputs, and the error scales."""
+
+ERROR_GROUPS: Final = "error_groups"
+"""Port at which wings register errors of their runs."""
 
 
 @cache
 def interval_version() -> str:
-    """Return a hash of the code and data that compute intervals of runs, as sixteen hexadecimal digits."""
-    return digest_code(INTERVALS, *INTERVAL_INPUTS)
+    """Return a hash of the code and data that compute intervals of runs, as sixteen hexadecimal digits; for a wing of
+    another distribution, followed by what it registers.
+    """
+    built_in = (
+        wing.parts[ERROR_GROUPS] for wing in list_wings() if wing.name in BUILT_IN and ERROR_GROUPS in wing.parts
+    )
+    files = (place.partition(":")[0].partition(".")[2].replace(".", "/") + ".py" for place in built_in)
+    return digest_code(INTERVALS, *INTERVAL_INPUTS, *files) + describe_foreign_errors()
 
 
 @cache
