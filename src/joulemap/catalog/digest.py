@@ -98,7 +98,7 @@ SOURCES: Final = ("catalog/*.py", "domain/*.py", "system/units.py")
 
 @cache
 def _shipped_digest() -> str:
-    return remember("code", "catalogue", _digest_shipped)
+    return remember("catalogue", _digest_shipped)
 
 
 def _digest_shipped() -> str:

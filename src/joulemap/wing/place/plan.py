@@ -132,7 +132,7 @@ class PlacedQuestion:
         parts = "|".join(
             (
                 *map(formula_version, classes),
-                remember("code", "box", lambda: digest_code("wing/place/box", "wing/place/record.py")),
+                remember("box", lambda: digest_code("wing/place/box", "wing/place/record.py")),
             )
         )
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
