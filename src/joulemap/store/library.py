@@ -22,7 +22,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "generated" / "sql"
 HEADERS: Final = SHIPPED / "header.jsonl"
 """File with the header of each shipped query."""
 
-START: Final = '{"title": "'
+START: Final = '{"title":"'
 """Beginning of each line of headers, before the title of a query."""
 
 VARIABLE = "JOULEMAP_QUERIES"

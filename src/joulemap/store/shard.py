@@ -32,7 +32,7 @@ class Shard:
 
     path: Path
     subject: str
-    """What its rows are: a table, or the digest of a block."""
+    """Table or digest of the block that its rows belong to."""
     content: str
     """Digest of the bytes of the file."""
     size_bytes: int

@@ -123,7 +123,7 @@ def _spell_header(query: Query) -> str:
 
     fields = {name: getattr(query, name) for name in ("record", "schema", "summary", "grain", "order")}
     entries = {name: [spell(one) for one in getattr(query, name)] for name in ("parameters", "columns")}
-    text = json.dumps({"title": query.title, **fields, **entries}, ensure_ascii=False)
+    text = json.dumps({"title": query.title, **fields, **entries}, ensure_ascii=False, separators=(",", ":"))
     assert text.startswith(START)
     return text
 
