@@ -120,7 +120,8 @@ def remember(name: str, make: Callable[[], Value]) -> Value:
     if name not in values:
         values |= {**_values_at(kept, seen), name: make()}  # with those that other processes cached meanwhile
         write_cached(kept, {"seen": seen, "values": values})
-    return values[name]
+    found: Value = values[name]
+    return found
 
 
 @cache
