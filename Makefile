@@ -131,7 +131,8 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
-rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, and the stubs of what is public
+rows: $(STAMP)  ## render the queries, rewrite the types of their rows, and the stubs of what is public
+	$(BIN)/python -m joulemap.tools.query
 	$(BIN)/python -m joulemap.tools.row
 	$(BIN)/python -m joulemap.tools.public
 	$(BIN)/python -m joulemap.tools.schema
@@ -185,7 +186,7 @@ wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first a
 	rm -rf build/wheel src/joulemap/template
 	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
 		$(BIN)/joulemap hardware list > /dev/null
-	rm -f src/joulemap/template/code.json src/joulemap/template/queries.json
+	rm -f src/joulemap/template/code.json
 	$(BIN)/python -c "import lzma, pathlib; pack = lambda one: pathlib.Path(f'{one}.xz').write_bytes(lzma.compress(one.read_bytes(), filters=[{'id': lzma.FILTER_LZMA2, 'preset': 9 | lzma.PRESET_EXTREME, 'pb': 0}])); found = lambda folder, end: pathlib.Path('src/joulemap', folder).glob(end); [(pack(one), one.unlink()) for one in found('template', '*.duckdb')]; [pack(one) for one in found('catalog/data/measurement/public', '*.csv')]"
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template src/joulemap/catalog/data/measurement/public/*.csv.xz; exit $$code
 	$(BIN)/python -c "import pathlib, zipfile; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zipfile.ZipFile(path, 'w'); [new.writestr(one, content, zipfile.ZIP_DEFLATED, 9) for one, content in kept]; new.close()"

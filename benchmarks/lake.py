@@ -36,7 +36,7 @@ from joulemap.wing.explore.block import QUESTION, Block
 from joulemap.wing.explore.design.question import prepare_question
 from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.wing.explore.lake.fill import fill, run_task
-from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, write_shard
+from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, store_points
 
 REPEATS: Final = 3
 COMPARED: Final = 8
@@ -163,7 +163,7 @@ def compare_writers(lake: Path, folder: Path, points: int, size: int) -> None:
     engine = duckdb.connect(config={"threads": 1})
     for block, totals in make(points, size):
         with clocks["shards"].running():
-            shard = write_shard(lake, block, totals)
+            shard = store_points(lake, block, totals)
         done += block.point_count
         if done <= COMPARED * size:
             table = pq.read_table(pa.BufferReader(encode(block, totals)))

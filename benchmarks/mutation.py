@@ -170,11 +170,22 @@ def choose(mutant: Mutant, cover: Mapping[str, Any], tests: Mapping[str, str], l
     return chosen
 
 
+def render(tree: Path) -> bool:
+    """Render the queries of a tree, as tests read them; return whether that succeeded."""
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    command = [sys.executable, "-m", "joulemap.tools.query"]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False).returncode == 0
+
+
 def attempt(mutant: Mutant, tree: Path, tests: Sequence[str], limit_s: float) -> str:
     """Return the test that kills a mutant, or an empty text; tests run in a child that has not imported joulemap."""
     path = tree / mutant.path
     whole = path.read_bytes()
+    is_query = mutant.path.startswith("queries/")
     path.write_bytes(whole[: mutant.at[0]] + mutant.new.encode() + whole[mutant.at[1] :])
+    if is_query and not render(tree):
+        path.write_bytes(whole)
+        return "rendering"
     said = tree / "said.txt"
     child = os.fork()
     if child == 0:
@@ -189,6 +200,8 @@ def attempt(mutant: Mutant, tree: Path, tests: Sequence[str], limit_s: float) ->
             os._exit(pytest.main([*options, *tests]))
     _, status = os.waitpid(child, 0)
     path.write_bytes(whole)
+    if is_query:
+        render(tree)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
         return ""
     found = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", said.read_text(), re.MULTILINE)

@@ -73,8 +73,9 @@ def draw_archive(random: Random, stage: Path) -> Input:
         other = random.choice(sorted(files))
         files[name] = files[other] if random.random() < 0.2 else mutate_bytes(random, files[name])
         if way == 2:
-            manifest["entries"][Path(name).stem]["digest"] = hashlib.sha256(files[name]).hexdigest()
-            files["manifest.json"] = json.dumps(manifest).encode()
+            new = f"{name.partition('-')[0]}-{hashlib.sha256(files[name]).hexdigest()[:16]}.parquet"
+            manifest["files"][new] = manifest["files"].pop(name)
+            files |= {new: files.pop(name), "manifest.json": json.dumps(manifest).encode()}
     return Input(["db", "import", "broken"], {f"broken/{name}": content for name, content in files.items()})
 
 

@@ -22,11 +22,12 @@ from conftest import Run
 from joulemap.answer.query import reading
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
+from joulemap.store.shard import Shard
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
 from joulemap.wing.explore.block import Block, name_column
 from joulemap.wing.explore.lake.database import number_shards, survey
 from joulemap.wing.explore.lake.fill import Filled, _open_pool, fill, read_cluster
-from joulemap.wing.explore.lake.shard import Shard, open_lake, write_shard
+from joulemap.wing.explore.lake.shard import open_lake, store_points
 from joulemap.workspace import Workspace
 from pond import Cell, Totals, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
 
@@ -87,7 +88,7 @@ def test_a_block_whose_columns_do_not_fit_is_refused() -> None:
 def test_points_that_are_fewer_than_the_block_says_are_refused(tmp_path: Path) -> None:
     open_lake(tmp_path)
     with pytest.raises(ValueError, match="100 points for a block of 50"):
-        write_shard(tmp_path, Cell(0, 50).block, evaluate_cell(Cell(0, 100)))
+        store_points(tmp_path, Cell(0, 50).block, evaluate_cell(Cell(0, 100)))
     assert files(tmp_path) == []
 
 
@@ -142,7 +143,7 @@ def copied(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("lake") / "copied"
     open_lake(lake)
     for block, totals in list_blocks_of(database):
-        write_shard(lake, block, totals)
+        store_points(lake, block, totals)
     return lake
 
 
@@ -202,7 +203,7 @@ def test_the_front_of_a_lake_is_that_of_the_edges_of_its_shards(tmp_path: Path) 
         latency, energy = random.integers(1, 60, 2_000), random.integers(1, 60, 2_000)
         totals = attrs.evolve(drawn, latency_fs=latency, energy_fj=energy, category_fj={})
         open_lake(tmp_path)
-        write_shard(tmp_path, Cell(number, 2_000).block, totals)
+        store_points(tmp_path, Cell(number, 2_000).block, totals)
     page = (Path(__file__).parents[2] / "docs" / "lake.md").read_text()
     (plain,) = (text.split("```")[0] for text in page.split("```sql\n")[1:])
     few = plain.replace("is_edge", "refusal IS NULL AND latency_s > 2e-14")

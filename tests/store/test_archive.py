@@ -20,9 +20,10 @@ from joulemap.physics.record.workload import WorkloadKey
 from joulemap.store import connection, migration, schema
 from joulemap.store.archive import _is_of
 from joulemap.store.check import check_database
-from joulemap.store.manifest import KEYS, digest_file
+from joulemap.store.manifest import KEYS
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Rows
+from joulemap.store.shard import list_shards, name_shard
 from joulemap.system.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
@@ -170,7 +171,7 @@ def test_chosen_runs_take_along_what_they_consist_of_and_no_more(source: Path, t
     assert len(calibrated) == 1
     chosen = [int(calibrated[0][0])]
     assert workspace.export_runs(tmp_path / "one", chosen) == 1
-    rows = {table: pq.read_metadata(tmp_path / "one" / f"{table}.parquet").num_rows for table in KEYS}
+    rows = {table: pq.read_metadata(find_file(tmp_path / "one", table)).num_rows for table in KEYS}
     assert (rows["run"], rows["workload"], rows["calibration"], rows["hardware_version"]) == (1, 1, 1, 2)
     new = Workspace(tmp_path / "new.duckdb")
     assert new.import_runs(tmp_path / "one") == (1, 0)
@@ -186,12 +187,22 @@ def test_an_export_is_the_same_bytes_each_time_and_survives_a_round(
     assert digests(tmp_path / "again") == digests(exported)
     manifest = json.loads((exported / "manifest.json").read_text())
     assert manifest["schema_version"] == SCHEMA_VERSION
-    assert manifest["entries"]["run"]["columns"]["memory_bandwidth_bytes_per_s"] == "DOUBLE"
-    assert manifest["entries"]["ledger_line"]["columns"]["energy_fj"] == "BIGINT"
+    columns = {find_table(name): columns for name, columns in manifest["files"].items()}
+    assert columns["run"]["memory_bandwidth_bytes_per_s"] == "DOUBLE"
+    assert columns["ledger_line"]["energy_fj"] == "BIGINT"
 
 
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: digest_file(path) for path in sorted(folder.iterdir())}
+def digests(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def find_file(folder: Path, table: str) -> Path:
+    (shard,) = list_shards(folder, table)
+    return shard.path
+
+
+def find_table(file: str) -> str:
+    return file.partition("-")[0]
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -202,37 +213,42 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def replace_table(folder: Path, table: str, statement: str) -> None:
-    """Put other rows in place of a table's, and let the manifest vouch for them."""
-    file = folder / f"{table}.parquet"
+    """Put other rows in place of a table's, and let name and manifest vouch for them."""
+    file = find_file(folder, table)
     draft = folder / "draft"
-    duckdb.sql(f"COPY ({statement.format(file=file)}) TO '{draft}' (FORMAT parquet)")
-    draft.replace(file)
-    rows = pq.read_metadata(file).num_rows
-    rewrite(folder, lambda manifest: manifest["entries"][table].update(digest=digest_file(file), rows=rows))
+    action = find_file(folder, "action")
+    duckdb.sql(f"COPY ({statement.format(file=file, action=action)}) TO '{draft}' (FORMAT parquet)")
+    file.unlink()
+    new = name_shard(draft, table)
+    rewrite(folder, lambda manifest: manifest["files"].update({new.name: manifest["files"].pop(file.name)}))
 
 
 def cut(folder: Path) -> None:
-    file = folder / "ledger_line.parquet"
+    file = find_file(folder, "ledger_line")
     file.write_bytes(file.read_bytes()[:-100])
+
+
+def leave_out(folder: Path, table: str) -> None:
+    rewrite(folder, lambda manifest: manifest["files"].pop(find_file(folder, table).name))
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "is not an archive of runs"),
     "no json": (lambda folder: (folder / "manifest.json").write_text("{"), "cannot be read"),
     "foreign": (lambda folder: (folder / "manifest.json").write_text('{"name": "x"}'), "does not describe an archive"),
-    "emptied": (lambda folder: rewrite(folder, lambda one: one.pop("entries")), "is damaged: KeyError"),
-    "newer format": (lambda folder: rewrite(folder, lambda one: one.update(format_version=2)), "format version 2"),
+    "emptied": (lambda folder: rewrite(folder, lambda one: one.pop("files")), "is damaged: KeyError"),
+    "newer format": (lambda folder: rewrite(folder, lambda one: one.update(format_version=3)), "format version 3"),
     "newer schema": (lambda folder: rewrite(folder, lambda one: one.update(schema_version=999)), "schema 999"),
     "other table": (
-        lambda folder: rewrite(folder, lambda one: one["entries"].update({"../x": one["entries"]["run"]})),
+        lambda folder: rewrite(folder, lambda one: one["files"].update({"../x-0123456789abcdef.parquet": {}})),
         "is not a table of runs",
     ),
-    "table left out": (lambda folder: rewrite(folder, lambda one: one["entries"].pop("action")), "lacks action"),
-    "file missing": (lambda folder: (folder / "run.parquet").unlink(), "run.parquet is missing"),
-    "file cut": (cut, "ledger_line.parquet is damaged"),
+    "table left out": (lambda folder: leave_out(folder, "action"), "lacks action"),
+    "file missing": (lambda folder: find_file(folder, "run").unlink(), ".parquet is missing"),
+    "file cut": (cut, ".parquet is damaged: it was cut short or altered"),
     "other columns": (
         lambda folder: replace_table(folder, "action", "SELECT action_id, part FROM '{file}'"),
-        "action.parquet has the columns action_id, part",
+        ".parquet has the columns action_id, part",
     ),
     "rows gone": (
         lambda folder: replace_table(folder, "ledger_line", "FROM '{file}' WHERE run_id <> 1"),
@@ -248,7 +264,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: replace_table(
             folder,
             "ledger_line",
-            f"FROM '{{file}}' ANTI JOIN (FROM '{folder}/action.parquet' WHERE part = 'compute') USING (action_id)",
+            "FROM '{file}' ANTI JOIN (FROM '{action}' WHERE part = 'compute') USING (action_id)",
         ),
         "the rows of a run are those that were written (run 1, ledger_line of resnet18 on",
     ),
@@ -270,7 +286,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "out of range": (
         lambda folder: replace_table(folder, "run", "SELECT * REPLACE (-1 AS batch) FROM '{file}'"),
-        "run.parquet is damaged: Constraint Error",
+        ".parquet is damaged: Constraint Error",
     ),
 }  # fmt: skip
 
@@ -372,7 +388,7 @@ def test_the_commands_say_how_many(joulemap: Run, source: Path, tmp_path: Path) 
     assert (done.returncode, done.stdout) == (ExitCode.OK, "archive: 2 runs\n")
     done = joulemap("db", "import", "archive", "--db", "new.duckdb")
     assert (done.returncode, done.stdout) == (ExitCode.OK, "new.duckdb: 2 new, 0 already stored\n")
-    (tmp_path / "archive" / "run.parquet").write_bytes(b"PAR1")
+    find_file(tmp_path / "archive", "run").write_bytes(b"PAR1")
     done = joulemap("db", "import", "archive", "--db", "other.duckdb")
     assert done.returncode == ExitCode.CATALOGUE
     assert done.stderr.count("\n") == 1

@@ -15,7 +15,8 @@ from joulemap.domain.settings import Bounds
 from joulemap.generated.database import StoredTable
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, configure, limit, writing
-from joulemap.store.contract import Parameter, Query, parse_query, write_query
+from joulemap.store.contract import Parameter, Query, write_query
+from joulemap.store.header import parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import check_query, parse_parameter, run_query, sample
@@ -80,7 +81,7 @@ def test_what_is_shown_of_a_query_is_a_whole_query_file(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(write_query(query))
         shown = parse_query(path)
-        for field in ("title", "record", "summary", "grain", "order", "parameters", "columns", "written"):
+        for field in ("title", "record", "summary", "grain", "order", "parameters", "columns", "sql"):
             assert getattr(shown, field) == getattr(query, field), (query.name, field)
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.present.text import STEERING, escape_json, make_visible, one_line
+from joulemap.store.contract import write_query
 from joulemap.store.library import find_query
 from joulemap.system.errors import ExitCode
 
@@ -143,10 +144,10 @@ def test_a_marked_text_is_read_back_as_it_was(joulemap: Run, tmp_path: Path) -> 
 
 
 def test_a_query_file_is_shown_without_what_steers(joulemap: Run, tmp_path: Path) -> None:
-    text = find_query("run.list").path.read_text(encoding="utf-8").replace('"run.list"', '"own.ask"')
+    text = write_query(find_query("run.list"))
     place = tmp_path / "qs" / "own" / "ask.v1.sql"
     place.parent.mkdir(parents=True)
-    place.write_text(f"{text}-- \x1b[2J", encoding="utf-8")
+    place.write_text(f"{text}\n-- \x1b[2J", encoding="utf-8")
     told = joulemap("query", "show", "own.ask", "--queries", tmp_path / "qs").stdout
     assert "\x1b" not in told
     assert told.endswith("-- \\x1b[2J\n")

@@ -30,14 +30,13 @@ from joulemap.store.connection import (
     transaction,
 )
 from joulemap.store.library import find_query
-from joulemap.store.manifest import Manifest, read_manifest, write_manifest
+from joulemap.store.manifest import read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs
 from joulemap.store.run import find_all_runs
 from joulemap.system.draft import PLACE, drafting
 from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.resource import package_version
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
@@ -193,16 +192,10 @@ def export_runs(
                 draft = place / "archive"
                 draft.mkdir()
                 if form == "parquet":
-                    entries = write_tables(connection, draft, chosen)
+                    files = write_tables(connection, draft, chosen)
                 else:
-                    entries = write_views(connection, draft, chosen, form)
-                manifest = Manifest(
-                    schema_version=SCHEMA_VERSION,
-                    package_version=package_version("joulemap"),
-                    duckdb_version=package_version("duckdb"),
-                    entries=entries,
-                )
-                write_manifest(draft, manifest)
+                    files = write_views(connection, draft, chosen, form)
+                write_manifest(draft, files)
                 draft.replace(folder)
         except OSError as error:
             if error.strerror is None and str(draft) not in str(error):
@@ -221,10 +214,10 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
     from joulemap.store.check import find_row_faults
 
     folder = Path(folder)
-    manifest = read_manifest(folder, SCHEMA_VERSION)
+    schema_version, files = read_manifest(folder, SCHEMA_VERSION)
     with reporting_failures(source.path), _drafting_beside(source.path) as place:
         draft = place / "archive.duckdb"
-        with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
+        with contextlib.closing(read_tables(folder, schema_version, files, draft)) as connection:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
                 raise CatalogueError(FAULTY(findings[0], folder=folder, more=len(findings) - 1 or None))

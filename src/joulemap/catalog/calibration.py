@@ -82,7 +82,7 @@ def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
     """Return generation -> its built-in calibration; of several, the first by name. Only heads of files are read."""
     found: dict[str, CalibrationEntry] = {}
-    for name, generation in remember("code", "generations", _read_generations).items():
+    for name, generation in remember("generations", _read_generations).items():
         found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
     return found
 

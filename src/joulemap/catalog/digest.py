@@ -107,7 +107,7 @@ SOURCES: Final = (
 
 @cache
 def _shipped_digest() -> str:
-    return remember("code", "catalogue", _digest_shipped)
+    return remember("catalogue", _digest_shipped)
 
 
 def _digest_shipped() -> str:

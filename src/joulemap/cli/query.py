@@ -70,12 +70,12 @@ def show(
     from joulemap.cli.argument import named_files
     from joulemap.present.text import make_visible
     from joulemap.store.contract import write_query
-    from joulemap.store.library import find_query
+    from joulemap.store.library import find_query, ships
     from joulemap.system.file import read_text
 
     check_suffix(output, ".sql", "a query file")
     query = find_query(name, queries)
-    text = write_query(query) if queries is None else read_text(query.path).rstrip()
+    text = write_query(query) if ships(query) else read_text(query.path).rstrip()
     shown = text if output else make_visible(text, keep="\n\t")
     emit(shown, output, (query.path, *(() if output is None else named_files(output))), force=force)
 

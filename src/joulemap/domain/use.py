@@ -56,10 +56,10 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
     return found
 
 
-def fill_costs(sql: str) -> str:
-    """Insert the formulas as columns into SQL; their inputs are columns of a relation p."""
+def spell_costs() -> str:
+    """Return the formulas as columns in SQL; their inputs are columns of a relation p."""
     columns = []
     for name, text in FORMULAS.items():
         words = [f"p.{word}" if word.isidentifier() and word not in FORMULAS else word for word in _split(text)]
         columns.append(f"{' '.join(words)} AS {name}")
-    return sql.replace("p.{costs}", ",\n        ".join(columns))
+    return ",\n        ".join(columns)

@@ -28,7 +28,7 @@ def find_outdated() -> frozenset[str]:
     """Return the built-in models whose workloads were traced by other rules, or with other formulas of an operator that
     they contain.
     """
-    return frozenset(remember("code", "outdated workloads", lambda: {"models": _list_outdated()})["models"])
+    return frozenset(remember("outdated workloads", lambda: {"models": _list_outdated()})["models"])
 
 
 def _list_outdated() -> list[str]:

@@ -19,9 +19,10 @@ from joulemap.store.connection import Connection, as_file_error, is_full, is_int
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
-from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
+from joulemap.store.manifest import KEYS
 from joulemap.store.migration import migrate
 from joulemap.store.run import mark_newest
+from joulemap.store.shard import name_shard
 from joulemap.store.total import add_up, drop_sums, mark_detailed, write_ledger_actions
 from joulemap.store.workload import SHIPPED
 from joulemap.system.errors import CatalogueError
@@ -80,32 +81,28 @@ CREATE TEMP TABLE chosen_action_id AS
 """
 
 
-def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, Entry]:
-    """Write all stored data of these runs to Parquet files, one per table, with rows in stored order.
+def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, dict[str, str]]:
+    """Write all stored data of these runs to shards, one per table, with rows in stored order.
 
-    Returns table -> manifest entry.
+    Returns file -> its columns, as name -> type.
     """
     _choose(connection, run_ids)
-    return {
-        table: _copy(
-            connection,
-            folder / f"{table}.parquet",
-            "parquet",
-            columns := _columns(connection, f"internal.{table}"),
-            f"SELECT {_list(columns)} FROM internal.{table} WHERE {key} IN (SELECT {key} "
-            f"FROM chosen_{key}) ORDER BY rowid",
-        )
-        for table, key in KEYS.items()
-    }
+    files = {}
+    for table, key in KEYS.items():
+        columns = _columns(connection, f"internal.{table}")
+        rows = f"FROM internal.{table} WHERE {key} IN (SELECT {key} FROM chosen_{key}) ORDER BY rowid"
+        file = _copy(connection, folder / table, "parquet", f"SELECT {_list(columns)} {rows}")
+        files[name_shard(file, table).name] = columns
+    return files
 
 
-def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], form: str) -> dict[str, Entry]:
-    """Write the rows of the stable views that belong to these runs as `json` or `csv`. Return view -> manifest entry.
+def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], form: str) -> dict[str, dict[str, str]]:
+    """Write the rows of the stable views that belong to these runs as `json` or `csv`. Return file -> its columns.
 
     Non-finite numbers become null.
     """
     _choose(connection, run_ids)
-    entries = {}
+    files = {}
     for view, key in VIEW_KEYS.items():
         columns = _columns(connection, view)
         shown = ", ".join(
@@ -116,8 +113,8 @@ def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], fo
         literals = ", ".join(quote_text(value) if isinstance(value, str) else str(value) for (value,) in chosen)
         rows = f"{key} IN ({literals})" if literals else "FALSE"
         statement = f"SELECT {shown} FROM {view} WHERE {rows} ORDER BY ALL"
-        entries[view] = _copy(connection, folder / f"{view}.{form}", form, columns, statement)
-    return entries
+        files[_copy(connection, folder / f"{view}.{form}", form, statement).name] = columns
+    return files
 
 
 def _choose(connection: Connection, run_ids: Sequence[int]) -> None:
@@ -135,33 +132,35 @@ def _list(columns: Iterable[str]) -> str:
     return ", ".join(map(quote_name, columns))
 
 
-def _copy(connection: Connection, file: Path, form: str, columns: Mapping[str, str], statement: str) -> Entry:
+def _copy(connection: Connection, file: Path, form: str, statement: str) -> Path:
+    """Write the rows of a statement to a file and return the file."""
     try:
-        ((count,),) = connection.execute(f"COPY ({statement}) TO {quote_text(str(file))} ({OPTIONS[form]})").fetchall()
+        connection.execute(f"COPY ({statement}) TO {quote_text(str(file))} ({OPTIONS[form]})")
     except duckdb.IOException as error:
         raise as_file_error(error) from error
-    return Entry(rows=int(count), columns=columns, digest=digest_file(file))
+    return file
 
 
-def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
+def read_tables(folder: Path, schema_version: int, files: Mapping[str, Path], path: Path) -> Connection:
     """Return a connection to a new database at `path` that contains an archive's tables, migrated to the current
     schema.
+
+    `files` has the file of each table, at `schema_version`.
 
     Raises CatalogueError, naming the file, for columns that differ from the schema, or rows that violate its checks.
     """
     connection = connect(path)
     try:
-        migrate(connection, manifest.schema_version, has_comments=False)
+        migrate(connection, schema_version, has_comments=False)
         tables = {str(name) for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        missing = sorted((tables & set(KEYS)) - set(manifest.entries))
-        surplus = sorted(set(manifest.entries) - tables)
+        missing = sorted((tables & set(KEYS)) - set(files))
+        surplus = sorted(set(files) - tables)
         if missing or surplus:
             what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(surplus)}, later than its schema"
             raise CatalogueError(f"{folder} is incomplete: it {what}")
-        for table, entry in manifest.entries.items():
-            file = folder / f"{table}.parquet"
+        for table, file in files.items():
             try:
-                _load(connection, table, file, entry.rows)
+                _load(connection, table, file)
             except duckdb.Error as error:
                 if is_full(error) or is_internal(error):
                     raise
@@ -215,16 +214,14 @@ def _is_of(model: str, key: WorkloadKey) -> bool:
     return rest.startswith(model) and rest[len(model) : len(model) + 1] in ("", "(", "@", " ")
 
 
-def _load(connection: Connection, table: str, file: Path, row_count: int) -> None:
+def _load(connection: Connection, table: str, file: Path) -> None:
     source = f"read_parquet({quote_text(str(file))})"
     found = _columns(connection, f"FROM {source}")
     expected = _columns(connection, f"internal.{table}")
     if set(found) != set(expected):
         raise CatalogueError(f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}")
     names = _list(expected)
-    ((count,),) = connection.execute(f"INSERT INTO internal.{table} ({names}) SELECT {names} FROM {source}").fetchall()
-    if count != row_count:
-        raise CatalogueError(f"{file} has {count} rows, the manifest says {row_count}")
+    connection.execute(f"INSERT INTO internal.{table} ({names}) SELECT {names} FROM {source}")
 
 
 def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:

@@ -1,64 +1,78 @@
-"""Query files: those that ship with joulemap, and those in a user's folder."""
+"""Queries: those that ship with joulemap, and query files in a user's folder.
+
+`make rows` renders the files of `queries` into `generated/sql`: the SQL of each topic in one file, and the headers of
+all queries in another, one per line.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import re
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
-
-import attrs
+from typing import Final
 
 from joulemap.domain.table import Column
-from joulemap.store.contract import Parameter, Query, parse_query, read_entries, read_toml
+from joulemap.store.contract import Parameter, Query
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
-from joulemap.system.file import read_text
-from joulemap.system.resource import digest_code, folder, remember_all
 
-READERS: Final = (
-    "store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py",
-    *(f"physics/record/{name}.py" for name in ("configuration", "runtime")), "domain/scope.py",
-    "store/surface.py",
-)  # fmt: skip
-"""Code files whose change invalidates cached parses of query files."""
+SHIPPED: Final = Path(__file__).parents[1] / "generated" / "sql"
+"""Folder with the shipped queries: plain SQL."""
 
-Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
-"""(parameter name -> parameter, column name -> column)."""
+HEADERS: Final = SHIPPED / "header.jsonl"
+"""File with the header of each shipped query."""
+
+START: Final = '{"title":"'
+"""Beginning of each line of headers, before the title of a query."""
 
 VARIABLE = "JOULEMAP_QUERIES"
 """Environment variable that names a folder with the user's own query files."""
 
 
 @cache
-def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
-    """Return query name -> version -> file. Raise SqlError if one of the user's files has a shipped query's name."""
-    if own is not None and not os.path.isdir(own):
-        raise UsageError(f"there is no folder of queries at {own}")
-    if own is not None and (misplaced := _find_misplaced(own)):
-        raise SqlError(f"{misplaced}: a query file lies in the folder of its topic: {os.path.join(own, 'TOPIC')}")
-    found: dict[str, dict[int, str]] = {}
-    for topic, file in _scan(own or folder("queries")):
-        stem, _, version = file.name.removesuffix(".sql").rpartition(".v")
-        if stem and version.isdigit():
-            found.setdefault(f"{topic}.{stem}", {})[int(version)] = file.path
-        elif own is not None:
-            raise SqlError(f"{file.path}: a query file is called NAME.vN.sql")
-    if own is None:
-        return found
-    for name in sorted(set(found) & set(_files())):
-        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a built-in query; choose another")
-    return {**_files(), **found}
+def _headers() -> dict[str, str]:
+    """Return title of each shipped query -> its header as JSON."""
+    lines = HEADERS.read_text(encoding="utf-8").splitlines()
+    return {line[len(START) : line.index('"', len(START))]: line for line in lines}
 
 
-def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
-    """Return sorted (topic, query file) pairs of a folder. Uses `scandir`, because each command calls this and globs
-    are slower.
+@cache
+def _topic(name: str) -> str:
+    """Return the SQL of all queries of a shipped topic."""
+    return (SHIPPED / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def _shipped() -> dict[str, dict[int, Path | None]]:
+    """Return query name -> version -> None, of the shipped queries."""
+    found: dict[str, dict[int, Path | None]] = {}
+    for title in _headers():
+        name, _, version = title.partition("@")
+        found.setdefault(name, {})[int(version)] = None
+    return found
+
+
+@cache
+def _known(own: Path | None) -> dict[str, dict[int, Path | None]]:
+    """Return query name -> version -> file of the user, or None if the query ships.
+
+    Raises SqlError if one of the user's files has a shipped query's name.
     """
-    topics = [one for one in os.scandir(place) if one.is_dir()]
-    found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
-    return sorted(found, key=lambda one: (one[0], one[1].name))
+    if own is None:
+        return _shipped()
+    if not os.path.isdir(own):
+        raise UsageError(f"there is no folder of queries at {own}")
+    if misplaced := _find_misplaced(own):
+        raise SqlError(f"{misplaced}: a query file lies in the folder of its topic: {os.path.join(own, 'TOPIC')}")
+    found: dict[str, dict[int, Path | None]] = {}
+    for file in sorted(file for topic in own.iterdir() if topic.is_dir() for file in topic.glob("*.sql")):
+        stem, _, version = file.stem.rpartition(".v")
+        if not stem or not version.isdigit():
+            raise SqlError(f"{file}: a query file is called NAME.vN.sql")
+        found.setdefault(f"{file.parent.name}.{stem}", {})[int(version)] = file
+    for name in sorted(set(found) & set(_shipped())):
+        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a built-in query; choose another")
+    return {**_shipped(), **found}
 
 
 def _find_misplaced(place: Path) -> str:
@@ -70,13 +84,13 @@ def _find_misplaced(place: Path) -> str:
 
 
 def name_queries() -> tuple[str, ...]:
-    """Return the sorted names of all shipped queries, without opening files."""
-    return tuple(sorted(_files()))
+    """Return the sorted names of all shipped queries."""
+    return tuple(sorted(_shipped()))
 
 
 def list_topic(topic: str, own: Path | None = None) -> tuple[str, ...]:
     """Return the sorted names of the queries of a topic, without the topic, including those in the folder `own`."""
-    pairs = (name.partition(".") for name in _files(own))
+    pairs = (name.partition(".") for name in _known(own))
     return tuple(sorted(name for found, _, name in pairs if found == topic))
 
 
@@ -86,13 +100,12 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     Raises SqlError that names each invalid file of the user, and the reason.
     """
     queries, refused = [], []
-    paths = [Path(path) for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
-    _remember([path for path in paths if ships(path)])
-    for path in paths:
-        try:
-            queries.append(_load(path))
-        except SqlError as error:
-            refused.append(str(error))
+    for name, versions in sorted(_known(own).items()):
+        for version, path in sorted(versions.items()):
+            try:
+                queries.append(_load(name, version, path))
+            except SqlError as error:
+                refused.append(str(error))
     if refused:
         raise SqlError("; ".join(refused))
     return tuple(queries)
@@ -104,90 +117,43 @@ def find_query(name: str, own: Path | None = None) -> Query:
     otherwise.
     """
     stem, _, version = name.partition("@")
-    versions = _files(own).get(stem)
+    versions = _known(own).get(stem)
     if versions is None:
-        raise UnknownNameError("query", stem, _files(own), "see `joulemap query list`")
-    if not version:
-        return _load(Path(versions[max(versions)]))
-    if not version.isdigit() or int(version) not in versions:
+        raise UnknownNameError("query", stem, _known(own), "see `joulemap query list`")
+    if version and (not version.isdigit() or int(version) not in versions):
         raise UnknownNameError("version", version, [str(number) for number in versions], f"of query {stem}")
-    return _load(Path(versions[int(version)]))
+    number = int(version) if version else max(versions)
+    return _load(stem, number, versions[number])
 
 
-def _load(path: Path) -> Query:
-    """Return the query in a file; in a shipped query, calls of other queries are replaced by their SQL."""
-    if not ships(path):
+def _load(name: str, version: int, path: Path | None) -> Query:
+    """Return a query of the user in a file, or a shipped one."""
+    if path is not None:
+        from joulemap.store.header import parse_query
+
         query = parse_query(path)
         if not query.columns:
             raise SqlError(f"{path}: the header has no columns")
         return query
-    (found,) = _remember([path])
+    title, topic = f"{name}@{version}", name.partition(".")[0]
+    head = json.loads(_headers()[title])
+    text = _topic(topic)
+    start = text.index("\n", text.index(f"\n-- {title}\n") + 1) + 1
     return Query(
-        **{
-            **found,
-            "path": path,
-            "parameters": tuple(Parameter(**one) for one in found["parameters"]),
-            "columns": tuple(Column(**one) for one in found["columns"]),
-            "order": tuple(found["order"]),
-        }
+        name=name,
+        version=version,
+        record=head["record"],
+        schema=head["schema"],
+        summary=head["summary"],
+        grain=head["grain"],
+        order=tuple(head["order"]),
+        parameters=tuple(Parameter(**one) for one in head["parameters"]),
+        columns=tuple(Column(**one) for one in head["columns"]),
+        sql=text[start : text.index(";\n", start)],
+        path=SHIPPED / f"{topic}.sql",
     )
 
 
-def ships(path: Path) -> bool:
-    """Return whether a query file ships with joulemap."""
-    return folder("queries") in path.parents
-
-
-def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the fields of shipped queries from a cache, which is renewed when a query file or the code changes."""
-    digest = digest_code(*READERS)
-
-    def make(path: Path) -> dict[str, Any]:
-        return attrs.asdict(_fill(path)) | {"path": ""}
-
-    return remember_all("queries", {f"{one.parent.name}/{one.name} {digest}": partial(make, one) for one in paths})
-
-
-@cache
-def _words() -> Words:
-    """Return the parameters and columns of `words.toml`, which mean the same in every shipped query."""
-    from joulemap.store.surface import fill_choices
-
-    tables = read_toml(fill_choices(read_text(folder("queries") / "words.toml")))
-    parameters, columns = read_entries(Parameter, tables["parameters"]), read_entries(Column, tables["columns"])
-    return {one.name: one for one in parameters}, {one.name: one for one in columns}
-
-
-def _fill(path: Path) -> Query:
-    """Return a shipped query with calls replaced by SQL, and with the columns that called queries declare."""
-    from joulemap.domain.use import fill_costs
-    from joulemap.store.include import include, inherit
-
-    query = parse_query(path)
-    try:
-        query = _fill_metrics(attrs.evolve(query, written=fill_costs(query.written)))
-        query = inherit(query, _files().__contains__, find_query, _words())
-        return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
-    except SqlError as error:
-        raise SqlError(f"{path.name}: {error}") from error
-
-
-def _fill_metrics(query: Query) -> Query:
-    """Return a query in which `, r.{metric}` is replaced by a column for each run metric that it lacks."""
-    if "{metric}" not in query.written:
-        return query
-    from joulemap.domain.metric import METRICS
-    from joulemap.store.include import list_cells
-
-    own = {*list_cells(query.written), *(column.name for column in query.columns)}
-    new = [one for one in METRICS if one.is_of_runs and one.column not in own]
-    sql = re.sub(r", (\w)\.{metric}", lambda row: "".join(f", {row[1]}.{one.column}" for one in new), query.written)
-    columns = [Column(name=one.column, type="DOUBLE", null=True, unit=one.unit, meaning=one.label) for one in new]
-    return attrs.evolve(query, written=sql, columns=(*query.columns, *columns))
-
-
-def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
-    """Return (table name -> SQL, SQL of each query) of shipped queries, like `include.share`."""
-    from joulemap.store.include import share
-
-    return share(asked, _files().__contains__, find_query)
+def ships(query: Query) -> bool:
+    """Return whether a query ships with joulemap."""
+    return query.path.parent == SHIPPED

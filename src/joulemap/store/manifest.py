@@ -1,28 +1,29 @@
-"""Manifest of an archive of runs, which is a folder with one Parquet file per table.
+"""Manifest of an archive of runs, which is a folder with one shard per table (`joulemap.store.shard`).
 
-The manifest has the versions of schema, package and engine. For each file it has the number of rows, the columns with
-their DuckDB types, and the digest. Column names are those of the tables, including units.
+The manifest has the versions of schema, package and engine, and for each file the columns with their DuckDB types.
+Column names are those of the tables, including units.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import attrs
-
+from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.shard import find_damage, read_name
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_text
-from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
 
 MANIFEST: Final = "manifest.json"
 MOST_BYTES: Final = 10_000_000
 FORMAT: Final = "joulemap runs"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+PACKAGES: Final[Mapping[str, str]] = {"package": "joulemap", "duckdb": "duckdb"}
+"""Name in the manifest -> package whose version it states."""
 
 KEYS: Final[Mapping[str, str]] = {
     "workload": "workload_id",
@@ -56,44 +57,16 @@ KEYS: Final[Mapping[str, str]] = {
 """Table -> column by which the rows of exported runs are selected."""
 
 
-@frozen(kw_only=True)
-class Entry:
-    """Entry of the manifest for one file of an archive."""
-
-    rows: int
-    columns: Mapping[str, str]
-    """Column name -> DuckDB type."""
-    digest: str
-    """SHA-256 of the file, in hexadecimal digits."""
-
-
-@frozen(kw_only=True)
-class Manifest:
-    """Versions and files of an archive."""
-
-    schema_version: int
-    package_version: str
-    duckdb_version: str
-    entries: Mapping[str, Entry]
-    """File name without its suffix -> entry."""
-
-
-def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a manifest to the folder of its archive."""
-    text = json.dumps(
-        {"format": FORMAT, "format_version": FORMAT_VERSION, **attrs.asdict(manifest)}, indent=2, ensure_ascii=False
-    )
+def write_manifest(folder: Path, files: Mapping[str, Mapping[str, str]]) -> None:
+    """Write the manifest of the archive in a folder; `files` maps each file to its columns, as name -> type."""
+    versions = {f"{name}_version": package_version(package) for name, package in PACKAGES.items()}
+    document = {"format": FORMAT, "format_version": FORMAT_VERSION, "schema_version": SCHEMA_VERSION, **versions}
+    text = json.dumps({**document, "files": files}, indent=2, ensure_ascii=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
-def read_manifest(folder: Path, newest_schema: int) -> Manifest:
-    """Return the manifest of an archive, after a check of its files.
+def read_manifest(folder: Path, newest_schema: int) -> tuple[int, dict[str, Path]]:
+    """Return the schema version of an archive and the file of each table, after a check of the files.
 
     Raises CatalogueError for a folder that is not a run archive, was written by a newer joulemap, or has missing or
     changed files.
@@ -113,32 +86,24 @@ def read_manifest(folder: Path, newest_schema: int) -> Manifest:
             f"{path} has format version {document.get('format_version')}, this joulemap reads {FORMAT_VERSION}"
         )
     try:
-        manifest = _structure(document)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        schema_version, names = int(document["schema_version"]), list(dict(document["files"]))
+    except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"{path} is damaged: {type(error).__name__} {error}") from error
-    if not 1 <= manifest.schema_version <= newest_schema:
+    if not 1 <= schema_version <= newest_schema:
         raise CatalogueError(
-            f"{path} has schema {manifest.schema_version}, this joulemap reads up to {newest_schema}: upgrade joulemap"
+            f"{path} has schema {schema_version}, this joulemap reads up to {newest_schema}: upgrade joulemap"
         )
-    if "run" not in manifest.entries:
+    files = {name.partition("-")[0]: folder / name for name in names}
+    if "run" not in files:
         raise CatalogueError(f"{folder} is not an archive of whole runs, but of views; {hint}")
-    for name, entry in manifest.entries.items():
-        if name not in KEYS:
-            raise CatalogueError(f"{path} names {name!r}, which is not a table of runs")
-        file = folder / f"{name}.parquet"
-        if not file.is_file():
+    if len(files) < len(names):
+        raise CatalogueError(f"{path} names a table twice")
+    for table, file in files.items():
+        if table not in KEYS or file.parent != folder:
+            raise CatalogueError(f"{path} names {file.name!r}, which is not a table of runs")
+        shard = read_name(file)
+        if shard is None:
             raise CatalogueError(f"{file} is missing")
-        if digest_file(file) != entry.digest:
-            raise CatalogueError(f"{file} is damaged: its digest is not that of {MANIFEST}")
-    return manifest
-
-
-def _structure(document: Mapping[str, Any]) -> Manifest:
-    return Manifest(
-        **{name: str(document[name]) for name in ("package_version", "duckdb_version")},
-        schema_version=int(document["schema_version"]),
-        entries={
-            str(name): Entry(rows=int(entry["rows"]), columns=dict(entry["columns"]), digest=str(entry["digest"]))
-            for name, entry in document["entries"].items()
-        },
-    )
+        if damage := find_damage(shard):
+            raise CatalogueError(f"{file} is damaged: {damage}")
+    return schema_version, files

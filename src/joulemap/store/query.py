@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,10 +17,11 @@ from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.product import DEFAULT
 from joulemap.store import literal
+from joulemap.store.block import MARK, share
 from joulemap.store.bound import BATCH, bounding
 from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
-from joulemap.store.library import find_query, share_queries, ships
+from joulemap.store.library import find_query, ships
 from joulemap.store.run import find_projected_hardware
 from joulemap.store.statement import (
     Statement,
@@ -150,7 +151,7 @@ def _answering(*queries: Query) -> Iterator[None]:
         with blaming():
             yield
     except SqlError as error:
-        if isinstance(error.__cause__, REFUSED) and all(ships(query.path) for query in queries):
+        if isinstance(error.__cause__, REFUSED) and all(map(ships, queries)):
             raise error.__cause__ from None
         raise
 
@@ -177,11 +178,11 @@ def fetch_all(
         name: bind(query, {one.name: given[one.name] for one in query.parameters if one.name in given})
         for name, query in queries.items()
     }
-    spelled = {name: {key: literal.write(value) for key, value in one.items()} for name, one in bound.items()}
-    if any(text is None for one in spelled.values() for text in one.values()):  # values that only the engine can bind
+    shared = share([(query.sql, bound[name]) for name, query in queries.items()])
+    if shared is None:  # values that only the engine can bind
         return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
-    texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
-    with _sharing(connection, texts) as written:
+    tables, written = shared
+    with _storing(connection, tables, queries.values()):
         return {
             name: _run(connection, query, bound[name], partial(tuple.__new__, records[name]), sql)
             for (name, query), sql in zip(queries.items(), written, strict=True)
@@ -189,16 +190,15 @@ def fetch_all(
 
 
 @contextlib.contextmanager
-def _sharing(
-    connection: duckdb.DuckDBPyConnection, texts: Sequence[tuple[Query, Mapping[str, str]]]
-) -> Iterator[list[str]]:
-    """Create the tables that several queries share, and yield the SQL of each query; drop the tables afterwards."""
-    shared, written = share_queries(texts)
-    with _answering(*(query for query, _ in texts)):
-        for table, sql in shared.items():
+def _storing(
+    connection: duckdb.DuckDBPyConnection, tables: Mapping[str, str], queries: Iterable[Query]
+) -> Iterator[None]:
+    """Create the tables (name -> SQL) that queries share, and drop them afterwards."""
+    with _answering(*queries):
+        for table, sql in tables.items():
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {literal.list_numbers(sql)}")
-        yield written
-        for table in shared:
+        yield
+        for table in tables:
             connection.execute(f"DROP TABLE {table}")
 
 
@@ -228,12 +228,11 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    if filled is None and COMPUTED in query.sql and query.written != query.sql:
-        spelled = {name: literal.write(value) for name, value in parameters.items()}
-        if None not in spelled.values():
-            text = (query, {name: one or "" for name, one in spelled.items()})
-            with _sharing(connection, [text]) as (written,):
-                return _run(connection, query, given, make, written)
+    if filled is None and COMPUTED in query.sql and MARK in query.sql:
+        shared = share([(query.sql, parameters)])
+        if shared is not None and shared[0]:
+            with _storing(connection, shared[0], (query,)):
+                return _run(connection, query, given, make, *shared[1])
     filled = filled or literal.fill(query.sql, parameters)
     with _answering(query), _keeping(connection, filled) as kept:
         computed = _compute(connection, kept or query.sql, parameters)

@@ -10,17 +10,14 @@ import hashlib
 import importlib.metadata
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 
 _PACKAGE = Path(__file__).parents[1]
-
-Place = Literal["code", "queries"]
-"""Origin of a cached result: the package with its data, or the query files."""
 
 Value = TypeVar("Value", str, dict[str, Any])
 """JSON-compatible value."""
@@ -87,7 +84,7 @@ def digest_code(*places: str, without: Collection[str] = ()) -> str:
     files, comment lines do not.
     """
     name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
-    return remember("code", name, lambda: read_code(*places, without=without))
+    return remember(name, lambda: read_code(*places, without=without))
 
 
 def read_code(*places: str, without: Collection[str] = ()) -> str:
@@ -116,26 +113,21 @@ def _normalize(file: Path) -> str:
     return normalize_code(text)
 
 
-def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
-    """Return the cached result of `make`, which depends only on the files of a place; recompute it if they change."""
-    return remember_all(place, {name: make})[0]
-
-
-def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list[Value]:
-    """Return name -> result as a list: each result is cached like that of `remember`, new ones in one write."""
-    kept = cache_folder() / f"{place}.json"
-    seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
-    new = {name: make() for name, make in makes.items() if name not in values}
-    if new:
-        values |= {**_values_at(kept, seen), **new}  # with those that other processes cached meanwhile
+def remember(name: str, make: Callable[[], Value]) -> Value:
+    """Return the cached result of `make`, which depends only on the package's files; recompute it if they change."""
+    kept = cache_folder() / "code.json"
+    seen, values = _read_remembered(kept)
+    if name not in values:
+        values |= {**_values_at(kept, seen), name: make()}  # with those that other processes cached meanwhile
         write_cached(kept, {"seen": seen, "values": values})
-    return [values[name] for name in makes]
+    found: Value = values[name]
+    return found
 
 
 @cache
-def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
-    """Return a hash of the state of all files below a folder, and the cached values (name -> value) for it."""
-    seen = hashlib.sha256(repr(sorted(_look(str(top)))).encode()).hexdigest()
+def _read_remembered(kept: Path) -> tuple[str, dict[str, Any]]:
+    """Return a hash of the state of all files of the package, and the cached values (name -> value) for it."""
+    seen = hashlib.sha256(repr(sorted(_look(str(_PACKAGE)))).encode()).hexdigest()
     return seen, _values_at(kept, seen)
 
 

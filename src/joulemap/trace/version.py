@@ -42,7 +42,7 @@ _PACKAGE: Final = "joulemap.trace.formula"
 @cache
 def recorder_version() -> str:
     """Return sixteen hexadecimal digits that identify the code that traces and fuses, without formulas of operators."""
-    return remember("code", "recorder", lambda: read_rules(*RULES, without=WORDS))
+    return remember("recorder", lambda: read_rules(*RULES, without=WORDS))
 
 
 @cache
@@ -83,7 +83,7 @@ def closed_version(*places: str) -> str:
 
         return _join(read_rules(*CLOSED_FORMS, *places), digest_formulas(f"aten.{name}" for name in COUNTED))
 
-    return remember("code", " ".join(("closed forms", *places)), read)
+    return remember(" ".join(("closed forms", *places)), read)
 
 
 def read_rules(*places: str, without: Iterable[str] = ()) -> str:

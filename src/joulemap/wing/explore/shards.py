@@ -15,11 +15,11 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_span
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
+from joulemap.store.shard import Shard, is_abandoned
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
-from joulemap.wing.explore.lake.shard import Shard, is_abandoned
 
 SPELLED: Final = {full: short for short, full in SHORT.items()}
 """Full name of a constant -> short name, as options use it."""

@@ -99,7 +99,7 @@ class _Target:
 @cache
 def serving_version() -> str:
     """Return a hash of the code and data that turn passes into served requests, as sixteen hexadecimal digits."""
-    return remember("code", "serving", _digest)
+    return remember("serving", _digest)
 
 
 def _digest() -> str:

@@ -135,9 +135,7 @@ class PlacedQuestion:
         parts = "|".join(
             (
                 *map(formula_version, classes),
-                remember(
-                    "code", "box", lambda: digest_code("wing/place/box", "wing/place/record.py", "physics/interval")
-                ),
+                remember("box", lambda: digest_code("wing/place/box", "wing/place/record.py", "physics/interval")),
             )
         )
         return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -14,11 +14,11 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.version import formula_version
+from joulemap.store.shard import find_damage, list_shards
 from joulemap.system.errors import DatabaseError
-from joulemap.system.file import FileError
 from joulemap.wing.explore.block import Block
 from joulemap.wing.explore.lake.footer import read_footers
-from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_shards
+from joulemap.wing.explore.lake.shard import TOTALS
 
 
 def describe_block(
@@ -92,9 +92,9 @@ def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) ->
     """
     import pyarrow.parquet as pq
 
-    there = find_shards(lake / folder, question)
+    there = list_shards(lake / folder, question)
     if len(there) > 1:  # another file has the same question
-        footers, _ = read_footers([one for one in there if _is_whole(one)])
+        footers, _ = read_footers([one for one in there if not find_damage(one)])
         there = [one for one in there if one.path in footers]
     if not there:
         raise DatabaseError(f"{lake}: a shard was deleted meanwhile; run again")
@@ -108,10 +108,3 @@ def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) ->
         else:
             found[name] = column.fill_null(0).to_numpy()
     return found
-
-
-def _is_whole(shard: Shard) -> bool:
-    try:
-        return digest_bytes(shard.path) == shard.content
-    except (OSError, FileError):
-        return False

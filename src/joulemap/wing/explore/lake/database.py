@@ -25,21 +25,19 @@ from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, configure, reporting_failures
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
+from joulemap.store.shard import Shard, find_damage
 from joulemap.store.sharing import Kind
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
-from joulemap.system.file import FileError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder as resource_folder
 from joulemap.wing.explore.lake.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.wing.explore.lake.shard import (
     MOST_POINTS,
     PART,
-    Shard,
-    digest_bytes,
     is_lake,
-    read_name,
+    read_block,
     rule_version,
 )
 
@@ -108,7 +106,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     current = _list_current()
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
-    found = [shard for path in paths if (shard := read_name(path)) is not None]
+    found = [shard for path in paths if (shard := read_block(path)) is not None]
     fresh = [one for one in found if one.folder in current]
     reasons = _find_damaged(lake, fresh, is_thorough=is_thorough)
     footers, strange = read_footers([one for one in fresh if one.path not in reasons])
@@ -119,7 +117,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     whole: dict[tuple[str, str], Shard] = {}
     for one in fresh:
         if one.path not in reasons:
-            whole.setdefault((one.folder, one.question), one)
+            whole.setdefault((one.folder, one.subject), one)
     kept = {one.path for one in whole.values()}
     return Survey(
         shards=tuple(whole.values()),
@@ -143,7 +141,7 @@ def _find_damaged(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> 
     sights = {one.path.name: _read_attributes(one.path) for one in shards}
     new = [one for one in shards if seen.get(one.path.name) != sights[one.path.name]]
     with ThreadPoolExecutor(2) as pool:
-        reasons = {one.path: why for one, why in zip(new, pool.map(_judge, new), strict=True) if why}
+        reasons = {one.path: why for one, why in zip(new, pool.map(find_damage, new), strict=True) if why}
     if new:
         sound = {name: at for name, at in sights.items() if name not in {path.name for path in reasons}}
         write_cached(kept, sound)
@@ -155,18 +153,6 @@ def _read_attributes(path: Path) -> list[int]:
         found = path.stat()
         return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
     return []
-
-
-def _judge(shard: Shard) -> str:
-    try:
-        found = digest_bytes(shard.path)
-    except FileError as error:
-        return str(error)
-    except OSError as error:
-        return f"it cannot be read: {error.strerror or error}"
-    return (
-        "" if found == shard.content else "it was cut short or altered (its content has another digest than its name)"
-    )
 
 
 @contextlib.contextmanager
@@ -228,7 +214,7 @@ def number_shards(shards: Iterable[Shard]) -> list[int]:
     """Return a 33-bit number for each shard, derived from its question; later shards avoid numbers already taken."""
     found: dict[int, None] = {}
     for one in shards:
-        number = int(one.question, 16) >> 95
+        number = int(one.subject, 16) >> 95
         while number in found:
             number += 1
         found[number] = None
@@ -259,7 +245,7 @@ def _scan(
         for name, kind in COLUMNS.items()
     ]
     numbers = ", ".join(str(number * MOST_POINTS) for number in number_shards(shards))
-    questions = ", ".join(quote_text(one.question[:16]) for one in shards)
+    questions = ", ".join(quote_text(one.subject[:16]) for one in shards)
     times = ", ".join(
         quote_text(str(datetime.fromtimestamp(one.path.stat().st_mtime, UTC).replace(tzinfo=None))) for one in shards
     )

@@ -26,7 +26,7 @@ from joulemap.system.errors import JoulemapError, MissingPackageError, UsageErro
 from joulemap.system.handle import IS_POSIX
 from joulemap.system.record import define
 from joulemap.wing.explore.lake.database import survey
-from joulemap.wing.explore.lake.shard import open_lake, write_shard
+from joulemap.wing.explore.lake.shard import open_lake, store_points
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.block import Block
@@ -55,7 +55,7 @@ CALLBACK_S: Final = 0.2
 
 def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
     """Evaluate a task in a worker process and store its points; the shard is the only result."""
-    write_shard(lake, task.block, evaluate(task))
+    store_points(lake, task.block, evaluate(task))
 
 
 def read_cluster(text: str) -> tuple[str, int]:
@@ -128,7 +128,7 @@ def fill(
 
 def _list_missing(lake: Path, tasks: Iterable[One], filled: Filled) -> Iterator[One]:
     """Yield the tasks for which the lake has no whole shard, each block once."""
-    known = {one.question for one in survey(lake).shards}
+    known = {one.subject for one in survey(lake).shards}
     for task in tasks:
         filled.block_count += 1
         if task.block.digest in known:

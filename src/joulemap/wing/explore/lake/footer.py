@@ -22,11 +22,12 @@ from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
+from joulemap.store.shard import Shard
 from joulemap.store.sharing import Kind
 from joulemap.system.key import describe_unknown, keep_once
 from joulemap.system.record import frozen
 from joulemap.wing.explore.block import PREFIX, QUESTION, name_column
-from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD, Shard
+from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD
 
 TYPES: Final[Mapping[str, str]] = {
     "text": "VARCHAR", "whole": "BIGINT", "count": "INTEGER", "number": "DOUBLE",
@@ -249,7 +250,7 @@ class _File:
         if len(self.texts) != 1:
             raise FooterError("it has no footer" if not self.texts else "it has several footers")
         footer = parse_footer(self.texts[0])
-        if footer.question != shard.question or footer.folder != shard.folder:
+        if footer.question != shard.subject or footer.folder != shard.folder:
             raise FooterError("its footer answers another question than its name says")
         if footer.point_count != self.row_count:
             raise FooterError(f"it has {self.row_count} rows, its footer says {footer.point_count}")
@@ -351,4 +352,4 @@ def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str
         columns={**footer.fixed, **{name: values[name] for name in listed}},
         varied={one.name: (one.unit, values[one.column]) for one in footer.varied},
     )
-    return "" if block.digest == shard.question else "its rows answer another question than its name says"
+    return "" if block.digest == shard.subject else "its rows answer another question than its name says"

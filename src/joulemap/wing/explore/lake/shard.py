@@ -1,24 +1,19 @@
-"""Shard: the points of a block in one immutable Parquet file.
+"""Shards of a lake: the points of a block in one immutable file (`joulemap.store.shard`), and its footer.
 
     LAKE/joulemap-lake.json                         the marker: a folder without it is not a lake
     LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the design rules
         QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
-        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a killed process
 
-A file is written in the same folder, synced to disk, and renamed. Two processes that evaluate one block write the same
-bytes under the same name. Row n of a shard is point n of its block.
+Row n of a shard is point n of its block.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import re
-import socket
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -27,10 +22,9 @@ import numpy as np
 
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.run import BOTTLENECKS
+from joulemap.store.shard import Shard, make_token, read_name, write_shard
 from joulemap.system.errors import DatabaseError, UsageError
-from joulemap.system.file import FileError, open_regular, read_text
-from joulemap.system.handle import sync_folder, try_lock_file
-from joulemap.system.record import frozen
+from joulemap.system.file import FileError, read_text
 from joulemap.system.resource import digest_code, package_version
 from joulemap.wing.explore.block import QUESTION, Block, name_column
 
@@ -57,7 +51,9 @@ ROW_GROUP: Final = 122_880
 MOST_POINTS: Final = 1 << 20
 """Maximum points of a shard; a larger row number would make run ids, which are doubles, inexact."""
 
-NAME: Final = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.parquet")
+BLOCK: Final = re.compile(r"[0-9a-f]{32}")
+"""Pattern of the digest of a block, which is the subject of a lake's shard."""
+
 REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 """Pattern of a URL that was converted to a path, such as `s3:/bucket/lake`."""
 PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
@@ -129,23 +125,6 @@ class Points(Protocol):
         """Reason why the hardware cannot run the point; empty if it can."""
 
 
-@frozen
-class Shard:
-    """File of a lake with the results of one block of points."""
-
-    path: Path
-    question: str
-    """Digest of the block whose points the shard contains."""
-    content: str
-    """Digest of the bytes of the file."""
-    size_bytes: int
-
-    @property
-    def folder(self) -> str:
-        """Name of the shard's folder: class, version of the formulas and version of the rules."""
-        return self.path.parent.name
-
-
 def rule_version() -> str:
     """Return a digest of the design rules, as sixteen hexadecimal digits."""
     return digest_code(*RULED)
@@ -158,7 +137,7 @@ def open_lake(folder: Path) -> None:
     """
     if is_lake(folder):
         return
-    draft = folder / f".{MARKER}.{_token()}"
+    draft = folder / f".{MARKER}.{make_token()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(one.name != MARKER and not one.name.startswith(f".{MARKER}") for one in folder.iterdir()):
@@ -191,87 +170,24 @@ def is_lake(folder: Path) -> bool:
     return True
 
 
-def find_shards(place: Path, question: str) -> list[Shard]:
-    """Return the shards of a block in a folder of a lake, sorted by file name; `question` is the block's digest."""
-    paths = sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else []
-    return [shard for path in paths if (shard := read_name(path)) is not None]
+def read_block(path: Path) -> Shard | None:
+    """Return the shard that a file's name and size describe; None if the name is not that of a lake's shard."""
+    shard = read_name(path)
+    return shard if shard is not None and BLOCK.fullmatch(shard.subject) else None
 
 
-def read_name(path: Path) -> Shard | None:
-    """Return the shard that a file's name and size describe; None if the name is not a shard's."""
-    found = NAME.fullmatch(path.name)
-    if found is None:
-        return None
-    try:
-        return Shard(path, found[1], found[2], path.stat().st_size)
-    except FileNotFoundError:
-        return None if not path.is_symlink() else Shard(path, found[1], found[2], 0)
-    except OSError:  # a link to itself, a folder that may not be entered
-        return Shard(path, found[1], found[2], 0)
-
-
-def digest_bytes(path: Path) -> str:
-    """Return the digest of a file's bytes, as a shard's name contains it.
-
-    Raise FileError if it is not a regular file, OSError if it cannot be read.
-    """
-    with open_regular(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
-
-
-def write_shard(lake: Path, block: Block, points: Points) -> Shard:
+def store_points(lake: Path, block: Block, points: Points) -> Shard:
     """Write the points of a block atomically as a shard and return it; an existing shard is returned unchanged.
 
     Raise ValueError if points and block differ in length, DatabaseError if the shard cannot be written.
     """
-    content = encode(block, points)
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    place = lake / block.folder
-    path = place / f"{block.digest}-{digest}.parquet"
-    draft = place / f".{block.digest}.{_token()}.part"
     try:
-        with contextlib.suppress(OSError, FileError):
-            if digest_bytes(path) == digest:
-                return Shard(path, block.digest, digest, len(content))
-        place.mkdir(exist_ok=True)
-        _write_locked(draft, content)
-        draft.rename(path)
+        return write_shard(lake / block.folder, block.digest, encode(block, points))
     except OSError as error:
         raise DatabaseError(
             f"{lake}: a shard cannot be written: {error.strerror or error}; finished shards stay, and the same "
             "command continues from there"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-    _keep(place)
-    return Shard(path, block.digest, digest, len(content))
-
-
-def _write_locked(draft: Path, content: Any) -> None:
-    """Write a file durably under a lock, which shows other processes that its writer is alive."""
-    with draft.open("xb") as stream:
-        with contextlib.suppress(OSError):  # a file system without locks
-            try_lock_file(stream.fileno())
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def is_abandoned(part: Path, patience_s: float) -> bool:
-    """Return whether nobody writes an unfinished file any more.
-
-    A process on this machine locks the file that it writes. A process on another machine gets `patience_s` seconds
-    after its last byte, because locks may not work across a shared file system.
-    """
-    try:
-        with open_regular(part) as stream:
-            if not try_lock_file(stream.fileno()):
-                return False
-    except (OSError, FileError):
-        pass
-    is_own = part.name.split(".")[2].startswith(f"{_host()}-")
-    return is_own or time.time() - part.lstat().st_mtime >= patience_s
 
 
 def encode(block: Block, points: Points) -> Any:
@@ -385,17 +301,3 @@ def _distinct(block: Block, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _token() -> str:
-    return f"{_host()}-{os.getpid()}-{os.urandom(4).hex()}"
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9]", "", socket.gethostname())[:20]
-
-
-def _keep(place: Path) -> None:
-    """Sync a folder to disk, so that the names of its files survive a power failure."""
-    with contextlib.suppress(OSError):
-        sync_folder(place)

@@ -1,10 +1,11 @@
-"""Queries that call others, and those that are a header alone."""
+"""Queries that call others, and those that are a header alone, as they are rendered."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import attrs
@@ -16,15 +17,18 @@ from joulemap.domain.table import Row
 from joulemap.generated.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.generated.explain import Effect, EnergyTerm
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES, RuntimeName
+from joulemap.store.block import share
 from joulemap.store.connection import Connection
-from joulemap.store.contract import Query, parse_query
-from joulemap.store.include import CALL, include
-from joulemap.store.library import find_query, list_queries, share_queries
+from joulemap.store.contract import Query
+from joulemap.store.header import parse_query
+from joulemap.store.library import SHIPPED, find_query, list_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
 from joulemap.store.surface import fill_choices
 from joulemap.system.errors import SqlError, UsageError
 from joulemap.system.resource import folder
+from joulemap.tools.include import CALL, include
+from joulemap.tools.query import TOGETHER, find_source, read_source, render, spell_files
 
 CALLED = """/*
 name = "own.called"
@@ -117,9 +121,7 @@ def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opene
         "bounds": EdpBound,
         "operators": EdpOperatorShare,
     }
-    asked = [(find_query(record.query), {"run_id": "1"}) for record in records.values()]
-    shared, _ = share_queries(asked)
-    assert len(shared) == 2  # of subgraphs and of operators
+    assert count_shared(record.query for record in records.values()) == 2  # of subgraphs and of operators
     found = fetch_all(opened, records, run_id=1)
     for name, record in records.items():
         assert found[name] == fetch(opened, record, run_id=1)
@@ -134,17 +136,38 @@ def test_what_no_query_takes_is_refused_and_what_has_no_literal_is_asked_all_the
     assert [len(table) for table in found.values()] == [0, 6]
 
 
-def test_a_metric_of_runs_needs_no_column_in_a_query(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path))
-    monkeypatch.setattr("joulemap.domain.metric.METRICS", (*METRICS, attrs.evolve(METRIC["power"], column="is_newest")))
-    find_query.cache_clear()
+def test_a_metric_of_runs_needs_no_column_in_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joulemap.tools.query.METRICS", (*METRICS, attrs.evolve(METRIC["power"], column="is_newest")))
+    read_source.cache_clear()
     try:
         for name in ("cube.run", "cube.cost"):
-            query = find_query(name)
+            query = render(find_source(name))
             assert query.columns[-1].name == "is_newest"
             assert ".is_newest" in query.sql
     finally:
-        find_query.cache_clear()
+        read_source.cache_clear()
+
+
+def test_what_ships_is_what_is_rendered_anew() -> None:
+    files = {path: path.read_text(encoding="utf-8") for path in SHIPPED.iterdir()}
+    assert files == spell_files(), "make rows"
+    for query in list_queries():
+        assert attrs.evolve(render(find_source(query.title)), path=query.path) == query
+
+
+def count_shared(names: Iterable[str]) -> int:
+    """Return the number of tables that queries share if their parameters of one name have the same value."""
+    queries = [find_query(name) for name in names]
+    found = share([(query.sql, {one.name: one.name for one in query.parameters}) for query in queries])
+    assert found is not None
+    return len(found[0])
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0].partition(".")[0])
+def test_queries_that_are_run_together_share_what_they_call(names: tuple[str, ...]) -> None:
+    assert count_shared(names) > 0
+    for name in names:
+        assert any(count_shared([name, other]) for other in names), name
 
 
 def test_few_numbers_of_a_list_stand_alone() -> None:
@@ -159,9 +182,18 @@ def test_sql_and_python_call_the_same_runtimes_merging(runtime: RuntimeName, ope
 
 
 def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
-    shared, (sql,) = share_queries([(find_query("edp.bound"), {"run_id": "7"})])
-    assert shared == {}
-    assert sql == find_query("edp.bound").sql.replace("$run_id", "7")
+    sql = find_query("edp.bound").sql
+    found = share([(sql, {"run_id": 7})])
+    assert found is not None
+    tables, (written,) = found
+    assert (tables, sql.count("( -- cube.place")) == ({}, 1)
+    assert written == sql.replace("$run_id", "7").replace("( -- cube.place", "(")
+
+
+def test_a_value_of_several_lines_is_not_moved() -> None:
+    sql = "SELECT * FROM ( -- own.called\n    SELECT $word AS word\n)"
+    assert share([(sql, {"word": "a b"})] * 2) == ({"shared_0": "SELECT 'a b' AS word"}, ["SELECT * FROM shared_0"] * 2)
+    assert share([(sql, {"word": "a\nb"})] * 2) is None
 
 
 def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) -> None:
@@ -169,8 +201,8 @@ def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) 
     known = {name for (name,) in opened.execute(statement).fetchall()}
     seen: set[str] = set()
     for query in list_queries():
-        text = query.path.read_text()
-        if CALL.search(text.partition("\n*/\n")[2]):
+        text = find_source(query.title).sql
+        if CALL.search(text):
             own = re.findall(r"^(?:WITH )?(\w+) (?:\([\w, ]*\) )?AS (?:MATERIALIZED )?\($", text, re.MULTILINE)
             assert not known & set(own), query.name
             seen.update(own)
@@ -211,7 +243,7 @@ def opened(database: Path) -> Connection:
 def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -> None:
     query = find_query("compare.summary")
     columns = {column.name: column for column in query.columns}
-    assert "energy_j" not in {column.name for column in parse_query(query.path).columns}
+    assert "energy_j" not in {column.name for column in parse_query(find_source(query.name).path).columns}
     assert columns["label"].meaning != ""
     assert (columns["energy_j"].unit, columns["energy_j"].null) == ("J", True)  # a refused run has none
     alone = {column.name: column for column in find_query("analyze.total").columns}
@@ -221,7 +253,7 @@ def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -
 
 def test_a_word_is_what_several_queries_do_not_declare() -> None:
     words = tomllib.loads(fill_choices((folder("queries") / "words.toml").read_text()))
-    files = [(query, parse_query(query.path)) for query in list_queries()]
+    files = [(query, parse_query(find_source(query.title).path)) for query in list_queries()]
     for kind, told in words.items():
         taken = Counter(
             one.name

@@ -4,7 +4,7 @@ Where the SQL of a query that ships calls another by its name, as if it were a t
 
     SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
 
-the call is replaced by the SQL of that file when the file is loaded, with the given parameters or their defaults.
+the call is replaced by the SQL of that file when the queries are rendered, with the given parameters or their defaults.
 Columns that the caller never names are dropped, with the joins that only they need. Arguments may be parameters of the
 caller, literals and lists of them, so the called SQL means the same as on its own.
 
@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from joulemap.domain.table import Column
+from joulemap.store.block import MARK
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.literal import write
 from joulemap.system.errors import SqlError
@@ -51,24 +52,16 @@ Find = Callable[[str], Query]
 """Function that returns the query with a name, or raises UnknownNameError."""
 
 
-def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:
-    """Return SQL in which each call of a query is replaced by the query's SQL. Raise SqlError for an invalid call."""
-    return _Text(is_known=is_known, find=find).spell(sql, {})
+def include(sql: str, is_known: Callable[[str], bool], find: Find, others: Sequence[str] = ()) -> str:
+    """Return SQL in which each call of a query is replaced by the query's SQL. Raise SqlError for an invalid call.
 
-
-def share(
-    asked: Sequence[tuple[Query, Mapping[str, str]]], is_known: Callable[[str], bool], find: Find
-) -> tuple[dict[str, str], list[str]]:
-    """Return (table name -> SQL, SQL of each query), where the tables replace calls that occur several times.
-
-    Tables must be created in the order returned. `asked` has each query with its parameters' values as SQL. A table has
-    the columns that any of its readers names.
+    `others` are texts that are run together with this one. Where one of them contains the same call, both replacements
+    are alike, with the columns that either names, so that what they read is stored once.
     """
     text = _Text(is_known=is_known, find=find)
-    for query, values in asked:
-        text.look(query.written, values)
-    spelled = [text.spell(query.written, values) for query, values in asked]
-    return text.tables, spelled
+    for one in others:
+        text.look(one, {})
+    return text.spell(sql, {})
 
 
 def read_arguments(text: str) -> dict[str, str]:
@@ -84,14 +77,12 @@ def read_arguments(text: str) -> dict[str, str]:
 
 @define(kw_only=True)
 class _Text:
-    """Replacement of calls in SQL: by the called query, or by the name of a shared table if several places read it."""
+    """Replacement of calls in SQL by the called queries."""
 
     is_known: Callable[[str], bool]
     find: Find
     readers: dict[_Call, list[str]] = attrs.field(factory=dict)
     """Call -> SQL texts in which it occurs."""
-    names: dict[_Call, str] = attrs.field(factory=dict)
-    tables: dict[str, str] = attrs.field(factory=dict)
 
     def look(self, sql: str, values: Mapping[str, str]) -> None:
         """Record the calls in SQL, and the calls in the called queries, with the texts that contain them."""
@@ -100,7 +91,7 @@ class _Text:
                 call = self._read(found, values)
                 self.readers.setdefault(call, []).append(sql)
                 if len(self.readers[call]) == 1:
-                    self.look(self.find(call[0]).written, dict(call[1]))
+                    self.look(self.find(call[0]).sql, dict(call[1]))
 
     def spell(self, sql: str, values: Mapping[str, str]) -> str:
         """Return SQL with calls replaced, and with these values in place of its parameters."""
@@ -111,21 +102,14 @@ class _Text:
             if not self.is_known(found[1].partition("@")[0]):
                 return found[0]
             call = self._read(found, values)
-            readers = self.readers.get(call, [sql])
-            if len(readers) == 1:
-                lines = self._spell_called(call, readers).splitlines()
-                return "(\n" + "\n".join(f"    {line}".rstrip() for line in lines) + "\n)"
-            if call not in self.names:
-                body = self._spell_called(call, readers)
-                self.names[call] = f"shared_{len(self.names)}"
-                self.tables[self.names[call]] = body
-            return self.names[call]
+            lines = self._spell_called(call, self.readers.get(call, [sql])).splitlines()
+            return "\n".join((f"{MARK}{call[0]}", *(f"    {line}".rstrip() for line in lines), ")"))
 
         return _FILLED.sub(replace, sql)
 
     def _spell_called(self, call: _Call, readers: Sequence[str]) -> str:
         """Return the SQL of a called query, without the columns that no reader names."""
-        sql = _ORDER.sub("", self.find(call[0]).written)
+        sql = _ORDER.sub("", self.find(call[0]).sql)
         if not any(map(_ANY.search, readers)):
             sql = _pick(sql, {word for reader in readers for word in _WORD.findall(reader)})
         return self.spell(sql, dict(call[1]))
@@ -205,16 +189,16 @@ def inherit(
     had: dict[str, Column] = {}
     parameters = {parameter.name: parameter for parameter in query.parameters}
     handed: dict[str, Parameter] = {}
-    for found in CALL.finditer(query.written):
+    for found in CALL.finditer(query.sql):
         if is_known(found[1].partition("@")[0]):
             had = declare(found[0], find) | had
             given = read_arguments(found[2])
             handed |= {one.name: one for one in find(found[1]).parameters if given.get(one.name) == f"${one.name}"}
-    for name in _PARAMETER.findall(query.written):
+    for name in _PARAMETER.findall(query.sql):
         if name in words[0] and name not in parameters:
             handed.setdefault(name, words[0][name])
     own = {column.name: column for column in query.columns}
-    cells = list_cells(query.written)
+    cells = list_cells(query.sql)
     had = {**words[1], **had, **own}
     names = cells if own.keys() <= set(cells) else tuple(own)
     columns = (own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in names)
