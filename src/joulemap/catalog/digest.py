@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.physics.interval.error_scale import describe_foreign_errors
 from joulemap.system.errors import CatalogueError
 from joulemap.system.resource import remember
-from joulemap.system.wing import BUILT_IN, list_wings, load
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -89,12 +89,6 @@ def catalogue_digest() -> str:
         digest.update(str(path.name).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
-
-
-def describe_foreign_errors() -> str:
-    """Return the errors that wings of other distributions register, as text; empty without any."""
-    wings = (wing for wing in list_wings() if wing.name not in BUILT_IN and "error_groups" in wing.parts)
-    return "".join(repr(load(wing.parts["error_groups"])) for wing in wings)
 
 
 PACKAGE: Final = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.catalog.digest import describe_foreign_errors
+from joulemap.physics.interval.error_scale import PORT, describe_foreign_errors
 from joulemap.system.resource import digest_code, list_code
 from joulemap.system.wing import BUILT_IN, find_parts, list_wings
 
@@ -38,18 +38,13 @@ INTERVAL_INPUTS: Final = (
 )  # fmt: skip
 """Other files that the stored intervals of runs depend on: what reads their inputs, and the error scales."""
 
-ERROR_GROUPS: Final = "error_groups"
-"""Port at which wings register errors of their runs."""
-
 
 @cache
 def interval_version() -> str:
     """Return a hash of the code and data that compute intervals of runs, as sixteen hexadecimal digits; for a wing of
     another distribution, followed by what it registers.
     """
-    built_in = (
-        wing.parts[ERROR_GROUPS] for wing in list_wings() if wing.name in BUILT_IN and ERROR_GROUPS in wing.parts
-    )
+    built_in = (wing.parts[PORT] for wing in list_wings() if wing.name in BUILT_IN and PORT in wing.parts)
     files = (place.partition(":")[0].partition(".")[2].replace(".", "/") + ".py" for place in built_in)
     return digest_code(INTERVALS, *INTERVAL_INPUTS, *files) + describe_foreign_errors()
 
