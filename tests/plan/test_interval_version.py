@@ -15,7 +15,7 @@ from joulemap.catalog.error_scale import FOLDER
 from joulemap.physics.interval import half_width
 from joulemap.physics.interval.half_width import Errors, HalfWidths, Spent
 from joulemap.plan import catalogue, evaluate, reader
-from joulemap.plan.version import INTERVAL_INPUTS, INTERVALS, formula_version, interval_version
+from joulemap.plan.version import INTERVAL_INPUTS, INTERVALS, formula_version, interval_version, list_interval_code
 from joulemap.system import resource
 from joulemap.system.errors import DatabaseError
 from joulemap.system.resource import list_code, read_code
@@ -47,7 +47,7 @@ def test_formulas_and_error_scales_change_the_version(tmp_path: Path, monkeypatc
     monkeypatch.setattr(resource, "_PACKAGE", package)
 
     def read() -> str:
-        return read_code(INTERVALS, *INTERVAL_INPUTS)
+        return read_code(*list_interval_code())
 
     before = read()
     assert before == interval_version()
@@ -55,6 +55,7 @@ def test_formulas_and_error_scales_change_the_version(tmp_path: Path, monkeypatc
         ("physics/interval/half_width.py", "\nMORE = 2\n"),
         ("physics/interval/error_scale.py", "\nFULL_GROUPS = 3.0\n"),
         ("store/total.py", "\nMORE = 2\n"),
+        ("wing/train/error_scale.py", "\nMORE = 2\n"),
         ("catalog/data/doubt/scale.csv", "latency,0,,,,,,1,1,1\n"),
     ):
         kept = (package / name).read_text()

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.physics.interval.error_scale import describe_foreign_errors
 from joulemap.system.errors import CatalogueError
 from joulemap.system.resource import remember
+from joulemap.system.wing import describe_foreign
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -81,7 +81,7 @@ def catalogue_digest() -> str:
     """Return a digest of all data files, including the user's, and of the code that reads them, as sixteen hexadecimal
     digits.
     """
-    own, groups = own_files(), describe_foreign_errors()
+    own, groups = own_files(), describe_foreign("error_groups")
     if not own and not groups:
         return _shipped_digest()
     digest = hashlib.sha256(f"{_shipped_digest()}{groups}".encode())

@@ -16,9 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.physics.interval.error_scale import PORT, describe_foreign_errors
 from joulemap.system.resource import digest_code, list_code
-from joulemap.system.wing import BUILT_IN, find_parts, list_wings
+from joulemap.system.wing import BUILT_IN, describe_foreign, find_parts, list_wings
 
 LAWS: Final = ("physics", "system/units.py")
 """Folder and file with the formulas of all classes."""
@@ -38,15 +37,23 @@ INTERVAL_INPUTS: Final = (
 )  # fmt: skip
 """Other files that the stored intervals of runs depend on: what reads their inputs, and the error scales."""
 
+ERROR_GROUPS: Final = "error_groups"
+"""Port at which wings register errors of their runs."""
+
 
 @cache
 def interval_version() -> str:
     """Return a hash of the code and data that compute intervals of runs, as sixteen hexadecimal digits; for a wing of
     another distribution, followed by what it registers.
     """
-    built_in = (wing.parts[PORT] for wing in list_wings() if wing.name in BUILT_IN and PORT in wing.parts)
-    files = (place.partition(":")[0].partition(".")[2].replace(".", "/") + ".py" for place in built_in)
-    return digest_code(INTERVALS, *INTERVAL_INPUTS, *files) + describe_foreign_errors()
+    return digest_code(*list_interval_code()) + describe_foreign(ERROR_GROUPS)
+
+
+def list_interval_code() -> tuple[str, ...]:
+    """Return the folders and files of the package that compute intervals of runs, those of its wings included."""
+    places = (wing.parts.get(ERROR_GROUPS) for wing in list_wings() if wing.name in BUILT_IN)
+    modules = (place.partition(":")[0] for place in places if place)
+    return INTERVALS, *INTERVAL_INPUTS, *(f"{one.partition('.')[2].replace('.', '/')}.py" for one in modules)
 
 
 @cache

@@ -107,6 +107,12 @@ def find_parts(port: str) -> Iterator[Any]:
             yield load(place)
 
 
+def describe_foreign(port: str) -> str:
+    """Return the objects that wings of other distributions registered at a port, as text; empty without any."""
+    wings = (wing for wing in list_wings() if wing.name not in BUILT_IN and port in wing.parts)
+    return "".join(repr(load(wing.parts[port])) for wing in wings)
+
+
 def load(place: str) -> Any:
     """Return the object at `package.module:OBJECT`."""
     module, _, name = place.partition(":")

@@ -18,10 +18,7 @@ from joulemap.physics.record.reference import OVERHEAD
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
-from joulemap.system.wing import BUILT_IN, find_parts, list_wings, load
-
-PORT: Final = "error_groups"
-"""Port at which wings register errors of their runs."""
+from joulemap.system.wing import find_parts
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """Hardware whose measurements give the error of a run."""
@@ -297,7 +294,7 @@ class ErrorGroup:
 @cache
 def list_error_groups() -> tuple[ErrorGroup, ...]:
     """Return the groups of errors of all wings."""
-    return tuple(find_parts(PORT))
+    return tuple(find_parts("error_groups"))
 
 
 def _derived(quantity: DoubtQuantity, factor: str, share: float) -> ErrorShare:
@@ -305,9 +302,3 @@ def _derived(quantity: DoubtQuantity, factor: str, share: float) -> ErrorShare:
         value=share, unit="1", basis="derived", source="what the other shares leave (docs/doubt.md)", note=""
     )
     return ErrorShare(quantity=quantity, factor=factor, share=value)
-
-
-def describe_foreign_errors() -> str:
-    """Return the errors that wings of other distributions register, as text; empty without any."""
-    wings = (wing for wing in list_wings() if wing.name not in BUILT_IN and PORT in wing.parts)
-    return "".join(repr(load(wing.parts[PORT])) for wing in wings)
