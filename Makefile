@@ -189,7 +189,7 @@ wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first a
 	rm -f src/joulemap/template/code.json
 	$(BIN)/python -c "import lzma, pathlib; pack = lambda one: pathlib.Path(f'{one}.xz').write_bytes(lzma.compress(one.read_bytes(), filters=[{'id': lzma.FILTER_LZMA2, 'preset': 9 | lzma.PRESET_EXTREME, 'pb': 0}])); found = lambda folder, end: pathlib.Path('src/joulemap', folder).glob(end); [(pack(one), one.unlink()) for one in found('template', '*.duckdb')]; [pack(one) for one in found('catalog/data/measurement/public', '*.csv')]"
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template src/joulemap/catalog/data/measurement/public/*.csv.xz; exit $$code
-	$(BIN)/python -c "import pathlib, zipfile; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zipfile.ZipFile(path, 'w'); [new.writestr(one, content, zipfile.ZIP_DEFLATED, 9) for one, content in kept]; new.close()"
+	$(BIN)/python -c "import pathlib, zipfile, zopfli; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zopfli.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, iterations=1); [new.writestr(one, content, zipfile.ZIP_DEFLATED) for one, content in kept]; new.close()"
 
 clean:
 	rm -rf $(VENV) .venv-newest .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
