@@ -25,6 +25,7 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.interval.error_scale import OWN_LEVEL, ErrorGroup, ErrorScale, find_new_source, list_error_groups
 from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.model_name import ModelNames
+from joulemap.plan.version import interval_version
 from joulemap.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.question import ModelQuestion
 from joulemap.system.errors import ExitCode
@@ -138,17 +139,17 @@ TOY_WORK = ErrorGroup(
 
 
 def test_a_wing_adds_errors_of_its_own_kind_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = load_doubt(), catalogue_digest()
+    usual = load_doubt(), catalogue_digest(), interval_version()
     toy = Wing(name="toy", parts={"error_groups": f"{__name__}:TOY_WORK"})
-    for module in ("joulemap.system.wing", "joulemap.catalog.digest"):
-        monkeypatch.setattr(f"{module}.list_wings", lambda: (toy,))
-    for cached in (load_doubt, list_error_groups):
+    monkeypatch.setattr("joulemap.system.wing.list_wings", lambda: (toy,))
+    for cached in (load_doubt, list_error_groups, interval_version):
         cached.cache_clear()
-    found = load_doubt().scales, find_new_source("gpu", "toy", "eager"), catalogue_digest()
-    for cached in (load_doubt, list_error_groups):
+    found = load_doubt().scales, find_new_source("gpu", "toy", "eager"), catalogue_digest(), interval_version()
+    for cached in (load_doubt, list_error_groups, interval_version):
         cached.cache_clear()
     assert found[:2] == ((*usual[0].scales, *TOY_WORK.scales), 0.3)
     assert found[2] != usual[1]
+    assert found[3] != usual[2]
 
 
 def write_wing(folder: Path) -> None:
