@@ -1,5 +1,5 @@
 /*
-record = "Step"
+record = "OperatorSpan"
 summary = "Operators of one run in order, with their kernels"
 grain = "one row per operator that runs; energies and latencies sum to the run, exactly"
 order = ["kernel_index", "operator_index"]

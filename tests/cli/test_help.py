@@ -18,7 +18,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands, list_groups, list_start
-from joulemap.cli.panel import Place
+from joulemap.cli.panel import HelpPosition
 from joulemap.system.wing import Command, Wing
 
 LINES: Final = 60
@@ -273,12 +273,12 @@ def test_a_number_is_read_strictly_and_within_its_range(
 def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:
     import attrs
 
-    from joulemap.cli.command import PLACE
+    from joulemap.cli.command import POSITION
     from joulemap.cli.option.run import RunOptions
 
     fields = attrs.fields(RunOptions)
-    assert fields.calibration.metadata[PLACE] == Place("", is_advanced=True)
-    assert fields.precision.metadata[PLACE] == Place("", is_advanced=False)
+    assert fields.calibration.metadata[POSITION] == HelpPosition("", is_advanced=True)
+    assert fields.precision.metadata[POSITION] == HelpPosition("", is_advanced=False)
 
 
 def list_docstrings(path: Path) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Predict all measurements of one chip for changing coefficients, and compute the derivatives of latencies.
 
-Derivatives are finite differences; each parameter is changed only for the kernels that depend on it.
+Derivatives are finite differences; each fitted number is changed only for the kernels that depend on it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.calibrate.fitted_number import FittedNumber, values_at
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import Parameter, values_at
-from joulemap.calibrate.stack import Part, Stack, stack
+from joulemap.calibrate.stack import ObservedKernels, Stack, stack
 from joulemap.physics.architecture import Architecture, find_architecture
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.placement import Placement
@@ -217,7 +217,8 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
             if (key_of_work, precision, runtime) not in formed:
                 formed[key_of_work, precision, runtime] = form_kernels(work, precision, runtime)
         parts = [
-            Part.of(formed[key_of_work, precision, runtime], those, device) for key_of_work, those in covered.items()
+            ObservedKernels.of(formed[key_of_work, precision, runtime], those, device)
+            for key_of_work, those in covered.items()
         ]
         groups.append(
             Group(
@@ -239,12 +240,12 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
 
 @frozen(kw_only=True, eq=False)
 class _Dependence:
-    """Kernels of a group that a parameter changes."""
+    """Kernels of a group that a fitted number changes."""
 
     number: int
-    """Index of the parameter."""
+    """Index of the fitted number."""
     kernels: Integers
-    """Kernels of the group that the parameter changes."""
+    """Kernels of the group that the number changes."""
     stack: Stack
     """Stack of only these kernels."""
 
@@ -257,7 +258,7 @@ class LatencyModel:
     """
 
     bench: Bench
-    parameters: tuple[Parameter, ...]
+    fitted: tuple[FittedNumber, ...]
 
     def predict(self, position: Floats) -> Floats:
         """Return the natural logarithm of each observation's latency in seconds."""
@@ -268,16 +269,16 @@ class LatencyModel:
         return found
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return the derivatives of the logarithms: one row per observation, one column per parameter."""
+        """Return the derivatives of the logarithms: one row per observation, one column per fitted number."""
         coefficients = self._coefficients(position)
-        slopes = np.zeros((self.bench.row_count, len(self.parameters)))
+        slopes = np.zeros((self.bench.row_count, len(self.fitted)))
         for group, dependences in zip(self.bench.groups, self._dependences, strict=True):
             base = group.stack.kernel_seconds(self.bench.under(coefficients, group), self.bench.architecture)
             seconds = group.stack.rows(base)
             for one in dependences:
-                parameter, u = self.parameters[one.number], float(position[one.number])
-                step = STEP / parameter.spread
-                if u + step > parameter.bounds[1]:
+                number, u = self.fitted[one.number], float(position[one.number])
+                step = STEP / number.spread
+                if u + step > number.bounds[1]:
                     step = -step
                 hardware = self._moved(coefficients, one.number, u + step, group)
                 moved = one.stack.kernel_seconds(hardware, self.bench.architecture)
@@ -285,24 +286,24 @@ class LatencyModel:
         return slopes
 
     def _coefficients(self, position: Floats) -> dict[str, Quantity]:
-        return self.bench.coefficients(values_at(self.parameters, position))
+        return self.bench.coefficients(values_at(self.fitted, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the hardware for a group of observations, with parameter `number` at position `u`."""
-        one = self.parameters[number]
+        """Return the hardware for a group of observations, with fitted number `number` at position `u`."""
+        one = self.fitted[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)
 
     @cached_property
     def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
-        """Parameters of each group that change the time of any kernel, with these kernels."""
-        coefficients = self._coefficients(np.zeros(len(self.parameters)))
+        """Fitted numbers of each group that change the time of any kernel, with these kernels."""
+        coefficients = self._coefficients(np.zeros(len(self.fitted)))
         return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
 
     def _depend(self, coefficients: Mapping[str, Quantity], group: Group) -> Iterator[_Dependence]:
         architecture = self.bench.architecture
         base = group.stack.components(self.bench.under(coefficients, group), architecture)
-        for number, one in enumerate(self.parameters):
+        for number, one in enumerate(self.fitted):
             low, high = one.bounds
             changes = np.zeros(base.shape[1], dtype=bool)
             for u in (max(-PROBE, low), min(PROBE, high)):

@@ -12,8 +12,8 @@ import numpy as np
 
 from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.fit import Fitter, Prediction, Solution, Target, changed
+from joulemap.calibrate.fitted_number import FARTHEST, FittedNumber, fitted_coefficients, rounded
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import FARTHEST, Parameter, coefficient_parameters, rounded
 from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
@@ -157,9 +157,9 @@ def calibrate(
     report(f"fitting {len(ordered)} measurements …")
     target = Target(
         bench=make_bench(hardware, ordered),
-        parameters=coefficient_parameters(hardware, freedom.coefficients),
+        coefficients=fitted_coefficients(hardware, freedom.coefficients),
         scales=tuple(scale for scale, _ in freedom.scales),
-        scale_parameters=tuple(_scale_parameter(hardware, scale, spread) for scale, spread in freedom.scales),
+        factors=tuple(_fitted_factor(hardware, scale, spread) for scale, spread in freedom.scales),
     )
     fitter = Fitter(target)
     defaults, all_rows = fitter.start(), np.ones(len(ordered), dtype=bool)
@@ -183,20 +183,20 @@ def calibrate(
             *_contradictions(ordered),
             *_beyond_cap(hardware, ordered),
             *_beyond_peak(hardware, ordered),
-            *_at_bounds(target.parameters, fitted.coefficients),
+            *_at_bounds(target.coefficients, fitted.coefficients),
         ),
     )
 
 
-def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of an energy scale as a fit parameter with its allowed range.
+def _fitted_factor(hardware: Hardware, scale: EnergyScale, spread: float) -> FittedNumber:
+    """Return the factor of an energy scale as a fitted number with its allowed range.
 
     Static power stays below every power cap and every power measured under a load.
     """
     highest = MOST_FACTOR
     if STATIC_ACTION in scale.actions:
         highest = min(highest, hardware.most_static_w / hardware.static_power.value)
-    return Parameter(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
+    return FittedNumber(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
 
 
 def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
@@ -231,9 +231,9 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
         )
 
 
-def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[str]:
+def _at_bounds(fitted: Sequence[FittedNumber], position: Floats) -> Iterator[str]:
     """Yield a warning for each coefficient that ended at a bound of its valid range."""
-    for one, u in zip(parameters, position.tolist(), strict=True):
+    for one, u in zip(fitted, position.tolist(), strict=True):
         for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
             if end and abs(end) < FARTHEST and math.isclose(u, end, rel_tol=1e-9):
                 yield f"{one.name} is at the end of its valid range, {limit:g}: the measurements suggest one beyond"
@@ -255,12 +255,12 @@ def _start_from(target: Target, start: Calibration | None) -> Solution | None:
     if start.static_power is not None and target.static is not None:
         factors[target.scales[target.static].name] = start.static_power.value / target.bench.hardware.static_power.value
 
-    def positions(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Floats:
-        return np.array([one.position(values.get(one.name, one.default)) for one in parameters])
+    def positions(fitted: Sequence[FittedNumber], values: Mapping[str, float]) -> Floats:
+        return np.array([one.position(values.get(one.name, one.default)) for one in fitted])
 
     return Solution(
-        coefficients=positions(target.parameters, {name: one.value for name, one in start.coefficients.items()}),
-        factors=positions(target.scale_parameters, factors),
+        coefficients=positions(target.coefficients, {name: one.value for name, one in start.coefficients.items()}),
+        factors=positions(target.factors, factors),
     )
 
 
@@ -276,10 +276,10 @@ def _record(
 ) -> Calibration:
     """Build the calibration from a solution, its weights and its errors; name and digest are added later."""
     hardware = target.bench.hardware
-    coefficients = changed(target.parameters, solution.coefficients)
-    factors = changed(target.scale_parameters, solution.factors)
-    weight_of = _by_name(target.parameters, weights[0])
-    weight_of_factor = _by_name(target.scale_parameters, weights[1])
+    coefficients = changed(target.coefficients, solution.coefficients)
+    factors = changed(target.factors, solution.factors)
+    weight_of = _by_name(target.coefficients, weights[0])
+    weight_of_factor = _by_name(target.factors, weights[1])
     name = "" if target.static is None else target.scales[target.static].name
     static = None
     if name in factors:
@@ -326,8 +326,8 @@ def _record(
     )
 
 
-def _by_name(parameters: Sequence[Parameter], weights: Floats) -> dict[str, float]:
-    pairs = zip(parameters, weights.tolist(), strict=True)
+def _by_name(fitted: Sequence[FittedNumber], weights: Floats) -> dict[str, float]:
+    pairs = zip(fitted, weights.tolist(), strict=True)
     return {one.name: rounded(weight, WEIGHT_DIGITS) for one, weight in pairs}
 
 

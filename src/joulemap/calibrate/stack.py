@@ -55,7 +55,7 @@ SAME: Final = 1e-9
 
 
 @frozen(kw_only=True, eq=False)
-class Part:
+class ObservedKernels:
     """Kernels of one workload, and the observations of it."""
 
     kernels: KernelColumns
@@ -67,7 +67,7 @@ class Part:
     @classmethod
     def of(
         cls, kernels: KernelColumns, covered: Sequence[tuple[int, tuple[int, ...] | None]], hardware: Hardware
-    ) -> Part:
+    ) -> ObservedKernels:
         """Return the kernels of one part of a batch, if this hardware's engine cuts the batch."""
         times = float(find_parts(kernels, hardware).flat[0])
         if times > 1.0:
@@ -174,7 +174,9 @@ class Stack:
         return sum_by(self.pair_row, seconds * self.pair_count, self.row_count)
 
 
-def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
+def stack(
+    parts: Sequence[ObservedKernels], row_count: int, hardware: Hardware, architecture: Architecture[Placement]
+) -> Stack:
     """Stack the kernels of these parts; equal kernels are merged if this hardware allows it."""
     together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
     expected = apart.seconds(hardware, architecture)
@@ -183,7 +185,7 @@ def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architectur
     return apart
 
 
-def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
+def _side_by_side(parts: Sequence[ObservedKernels], row_count: int) -> Stack:
     """Return a stack with one block per part; nothing is merged."""
     first = 0
     pairs: list[tuple[int, int, float]] = []
@@ -194,7 +196,7 @@ def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
     return _paired(tuple(part.kernels for part in parts), row_count, pairs)
 
 
-def _merge(parts: Sequence[Part], row_count: int) -> Stack:
+def _merge(parts: Sequence[ObservedKernels], row_count: int) -> Stack:
     """Return a stack of one block in which every distinct kernel occurs once."""
     picked: list[tuple[KernelColumns, list[list[int]]]] = []
     pairs: list[tuple[int, int, float]] = []

@@ -16,8 +16,8 @@ import typer
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import option
 from joulemap.cli.complete import begin
-from joulemap.cli.interrupt import heed
-from joulemap.cli.panel import OUTPUT, Place
+from joulemap.cli.interrupt import raise_if_interrupted
+from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -98,7 +98,7 @@ class DatabaseOptions:
 Force = Annotated[
     bool,
     typer.Option("--force", help="Overwrite a file that joulemap did not write or that has changed."),
-    Place(OUTPUT, is_advanced=True),
+    HelpPosition(OUTPUT, is_advanced=True),
 ]
 
 
@@ -347,7 +347,7 @@ def _inform(message: str) -> None:
 
 
 def _move(done: int, total: int) -> None:
-    heed()
+    raise_if_interrupted()
     move_progress(done, total)
 
 

@@ -20,7 +20,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from joulemap.cli.command import option
-from joulemap.cli.interrupt import heed
+from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
 from joulemap.cli.voice import voice
 from joulemap.system.draft import discard
@@ -244,7 +244,7 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
         def count() -> Iterator[Batch]:
             done = 0
             for batch in batches:
-                heed()
+                raise_if_interrupted()
                 done += len(batch)
                 say(show_count(done, "row"))
                 yield batch

@@ -20,7 +20,7 @@ import duckdb
 from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect, read_head, renew_identity
-from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, settle
+from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, restore
 from joulemap.store.literal import quote_text
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
@@ -138,7 +138,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
         try:
             if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
-            settle(path)
+            restore(path)
             found = identify_file(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
             if identify_file(path) != found:  # replaced by another process while this one waited for its lock

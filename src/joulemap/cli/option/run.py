@@ -18,7 +18,7 @@ from joulemap.cli.complete import (
     complete_weights,
     complete_words,
 )
-from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
+from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, HelpPosition
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
@@ -81,7 +81,7 @@ RUNTIME_HELP: Final = f"Execution mode: {join_choices(one.label for one in RUNTI
 TrustRows = Annotated[
     bool,
     typer.Option("--trust", help="Run the code of model files that measurements name."),
-    Place(GENERAL, is_advanced=True),
+    HelpPosition(GENERAL, is_advanced=True),
 ]
 
 
@@ -119,12 +119,12 @@ Models = Annotated[
 ]
 LIMIT_HELP: Final = "Maximum rows shown per table."
 
-Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OUTPUT)]
+Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), HelpPosition(OUTPUT)]
 
 Check = Annotated[
     bool,
     typer.Option("--check", help="Print a benchmark command for each run, or the reason why there is none."),
-    Place(OUTPUT, is_advanced=True),
+    HelpPosition(OUTPUT, is_advanced=True),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Fit parameters: positive numbers, each with a default and a spread that keeps the fit near the default.
+"""Fitted numbers: positive, each with a default and a spread that keeps the fit near the default.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit minimizes the loss + u^2
 
@@ -27,7 +27,7 @@ DIGITS: Final = 5
 
 
 @frozen(kw_only=True)
-class Parameter:
+class FittedNumber:
     """Number that a calibration may fit."""
 
     name: str
@@ -55,8 +55,8 @@ class Parameter:
         return min(max(math.log(value / self.default) / self.spread, low), high)
 
 
-def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a chip that have a spread, as fit parameters.
+def fitted_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[FittedNumber, ...]:
+    """Return the coefficients of a chip that have a spread, as fitted numbers.
 
     Omits coefficients with the value 0, which cannot be scaled, and coefficients that the chip lacks.
     """
@@ -68,7 +68,7 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
         low, high = fitted_range(name)
         if default > 0.0:
             found.append(
-                Parameter(
+                FittedNumber(
                     name=name,
                     default=default,
                     spread=spread,
@@ -79,14 +79,14 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
     return tuple(found)
 
 
-def values_at(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value of each parameter at these positions."""
-    return {one.name: one.value(u) for one, u in zip(parameters, position.tolist(), strict=True)}
+def values_at(fitted: Sequence[FittedNumber], position: Floats) -> dict[str, float]:
+    """Return name -> value of each number at these positions."""
+    return {one.name: one.value(u) for one, u in zip(fitted, position.tolist(), strict=True)}
 
 
-def bounds_of(parameters: Sequence[Parameter]) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest position u of each parameter."""
-    pairs = [one.bounds for one in parameters]
+def bounds_of(fitted: Sequence[FittedNumber]) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest position u of each number."""
+    pairs = [one.bounds for one in fitted]
     return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
 
 
