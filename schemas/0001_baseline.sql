@@ -1333,7 +1333,7 @@ CREATE TABLE internal.seller_price (
     usd DOUBLE NOT NULL CHECK (usd > 0),
     half_width DOUBLE NOT NULL CHECK (half_width >= 0),
     seller VARCHAR NOT NULL,
-    told VARCHAR NOT NULL,
+    price_text VARCHAR NOT NULL,
     offer_count INTEGER NOT NULL CHECK (offer_count > 0),
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     reference_usd DOUBLE NOT NULL CHECK (reference_usd > 0),
@@ -1350,7 +1350,7 @@ COMMENT ON COLUMN internal.seller_price.kind_index IS 'Rank of the kind; the low
 COMMENT ON COLUMN internal.seller_price.usd IS 'Price of one device, per hour if rented';
 COMMENT ON COLUMN internal.seller_price.half_width IS 'Of the 80 % interval of the natural logarithm of the price, over sellers';
 COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the seller if there is only one, whose prices share an error; else kind and hardware';
-COMMENT ON COLUMN internal.seller_price.told IS 'Seller and date as displayed';
+COMMENT ON COLUMN internal.seller_price.price_text IS 'Seller and date as displayed';
 COMMENT ON COLUMN internal.seller_price.offer_count IS 'Number of sellers';
 COMMENT ON COLUMN internal.seller_price.basis IS 'Least certain basis of the offers';
 COMMENT ON COLUMN internal.seller_price.reference_usd IS 'Price in the hardware file, which the offers replace';

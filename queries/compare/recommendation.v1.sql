@@ -100,7 +100,7 @@ contender AS (
     WHERE goal <> 'memory'
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
@@ -130,6 +130,6 @@ SELECT
     t.probabilities,
     r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
-JOIN told AS t ON t.question = r.question
+JOIN advantage AS t ON t.question = r.question
 WHERE r.rank = 1
 ORDER BY r.is_among, r.position

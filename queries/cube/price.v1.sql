@@ -15,7 +15,7 @@ half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of th
 basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price of the question" }
 kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 seller = { type = "VARCHAR", meaning = "group of prices with a common error: the only seller, or the kind of seller and the hardware if several sell it" }
-told = { type = "VARCHAR", meaning = "seller and date of the price" }
+price_text = { type = "VARCHAR", meaning = "seller and date of the price" }
 is_alike = { type = "BOOLEAN", meaning = "true if the price is compared: from the requested kind of seller or of no kind, and without a request from any kind but reserved and spot" }
 compared_kind = { type = "VARCHAR", meaning = "kind of seller whose prices alone are compared; empty if each chip has the price of its cheapest kind" }
 price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives the price" }
@@ -58,7 +58,7 @@ offered AS (
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,
         coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
         CASE
             WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
             ELSE coalesce(s.source, v.own_source)
@@ -93,7 +93,7 @@ SELECT
     o.basis,
     o.kind,
     o.seller,
-    o.told,
+    o.price_text,
     o.is_alike,
     o.compared_kind,
     o.price_source,

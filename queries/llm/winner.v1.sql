@@ -101,7 +101,7 @@ contender AS (
     FROM ranked
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.goal,
         count(*) AS hardware_count,
@@ -126,6 +126,6 @@ SELECT
     t.hardware_count,
     r.is_available, r.place, r.run_id
 FROM ranked AS r
-JOIN told AS t ON t.goal = r.goal
+JOIN advantage AS t ON t.goal = r.goal
 WHERE r.rank = 1
 ORDER BY r.position

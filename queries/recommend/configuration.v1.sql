@@ -43,7 +43,7 @@ WITH chosen AS MATERIALIZED (
         p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.total_power_w,
         p.peak_memory_bytes,
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
-        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
+        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.price_text, p.unlike_price_text,
         p.gco2_per_million,
         p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
         p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
@@ -198,7 +198,7 @@ SELECT
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
     c.busy_fraction, c.idle_energy_per_inference_j,
     c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.total_purchase_usd, c.pay, c.way,
-    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
+    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.price_text,
     c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,
     coalesce(m.failed, '') AS failed,
@@ -211,11 +211,11 @@ SELECT
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
-        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
+        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' THEN 'of another kind of seller: ' || c.unlike_price_text
         WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
-    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' AS is_elsewhere,
+    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' AS is_elsewhere,
     c.run_id
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id

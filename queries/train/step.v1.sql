@@ -89,8 +89,8 @@ SELECT
         pow(r.latency_half_width, 2)
         + pow(c.price_half_width, 2)
     ) AS usd_half_width,
-    c.told,
-    c.unlike_told,
+    c.price_text,
+    c.unlike_price_text,
     c.is_available
 FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS r
 JOIN cube.cost(

@@ -1469,7 +1469,7 @@ LEFT JOIN (
                 ),
             0e0
         )) AS wall_power_half_width,
-        CASE WHEN p.kind_of_source <> '' AND contains(p.told, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
+        CASE WHEN p.kind_of_source <> '' AND contains(p.sources, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
     FROM (
         SELECT
             *,
@@ -1485,7 +1485,7 @@ LEFT JOIN (
                 f.growth_half_width,
                 f.host_half_width,
                 h.host_w,
-                h.told,
+                h.sources,
                 n.kind_of_source,
                 CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS run_power_w,
                 run_power_w + coalesce((f.board_count / n.device_count - 1e0) * h.host_w, 0e0)
@@ -1529,7 +1529,7 @@ LEFT JOIN (
                     e.hardware_digest,
                     joules(max(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power'))
                         AS host_w,
-                    string_agg(e.source, '; ' ORDER BY e.source) AS told
+                    string_agg(e.source, '; ' ORDER BY e.source) AS sources
                 FROM internal.energy_per_action AS e
                 JOIN internal.action AS a ON a.action_id = e.action_id
                 WHERE (a.component = 'host' AND a.action = 'static_power') OR a.component IN ('chassis', 'psu')

@@ -204,7 +204,7 @@ def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
         assert_close(row["price_half_width"], math.log(factor), rel=1e-12)
         assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)), rel=1e-12)
     (row,) = ask(doubted, "cost.million", run_ids=[1], **FREE)
-    assert (row["price_half_width"], row["price_basis"], row["price_told"]) == (0.0, "given", "given")
+    assert (row["price_half_width"], row["price_basis"], row["price_text"]) == (0.0, "given", "given")
     assert_close(row["usd_half_width"], 0.3, rel=1e-12)
 
 

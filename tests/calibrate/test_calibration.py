@@ -212,7 +212,7 @@ def ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Make a folder that holds all calibrations that ship."""
     folder = tmp_path / "ships"
     monkeypatch.setattr("joulemap.catalog.calibration.SHIPPED", folder)
-    monkeypatch.setattr("joulemap.catalog.calibration.remember", lambda _place, _name, make: make())
+    monkeypatch.setattr("joulemap.catalog.calibration.remember", lambda _name, make: make())
     shipped_generations.cache_clear()
     yield folder
     shipped_generations.cache_clear()

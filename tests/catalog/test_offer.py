@@ -53,9 +53,9 @@ def test_a_price_is_the_median_of_the_newest_offer_of_each_seller() -> None:
     prices = {one.kind: one for one in summarize_offers(offers)}
     assert_close(prices["cloud"].usd, 2.0, rel=1e-12)  # of an even number the geometric mean of the middle two
     assert prices["cloud"].offer_count == 2
-    assert prices["cloud"].told == "median of 2 GPU clouds on demand, 2026-09"
+    assert prices["cloud"].price_text == "median of 2 GPU clouds on demand, 2026-09"
     assert_close(prices["hyperscaler"].usd, 100.0, rel=1e-12)
-    assert prices["hyperscaler"].told == "A, hyperscaler on demand, 2026-09"
+    assert prices["hyperscaler"].price_text == "A, hyperscaler on demand, 2026-09"
     assert {one.reference_usd for one in prices.values()} == {9.0}
 
 
@@ -136,7 +136,7 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
     kinds = {name: row.seller_kind for name, row in rented.items()}
     assert kinds == {"h100_sxm5": "marketplace", "mi300x": "cloud", "t4": "marketplace"}
     assert all(
-        row.rank is not None and row.price_told and (row.price_half_width or 0.0) > 0.1 for row in rented.values()
+        row.rank is not None and row.price_text and (row.price_half_width or 0.0) > 0.1 for row in rented.values()
     )
     sold = {one.runs[0]: one.values["seller"] for one in answer.facts.of(Caveat) if one.kind == "sold"}
     run_ids = {row.hardware: row.run_id for row in answer.rows}

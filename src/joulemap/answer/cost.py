@@ -52,7 +52,7 @@ SELLER_PRICE: Final = Template("{kind} price")
 DECIDING: Final = (
     "hardware | *precision= | *batch= | runtime= | *payment way! | *cost usd_per_million | "
     "cost range -usd_per_million:usd_half_width | *ratio ratio | *price | confidence is_best_of_hardware? | "
-    "seller price_told | CO2 gco2_per_million"
+    "seller price_text | CO2 gco2_per_million"
 )
 COSTS: Final = (
     "*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
@@ -60,7 +60,7 @@ COSTS: Final = (
 )
 FIGURES: Final = "throughput throughput_per_s | latency latency_s | *energy kwh_per_million | CO2 gco2_per_million"
 PRICES: Final = (
-    "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_told | "
+    "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_text | "
     "*source price_source | product price_note"
 )
 

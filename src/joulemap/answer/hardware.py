@@ -81,7 +81,7 @@ MAIN: Final[Mapping[str, str]] = {
 }
 """Main quantity of a chip -> its label."""
 PEAK: Final = Template("peak {precision}")
-OFFER: Final = Template("{basis}: {told}")
+OFFER: Final = Template("{basis}: {price_text}")
 
 SURE: Final = Template("of {count} {noun}, {some:and}")
 SURE_SOME: Final = Template("{count:n is|are} {basis}")

@@ -142,7 +142,7 @@ def find_prices(
                 unit=row.price_unit or "",
                 basis="published" if row.price_basis == "given" else row.price_basis or "",
                 source=row.price_source or "",
-                note=row.price_told or row.price_note or "",
+                note=row.price_text or row.price_note or "",
             )
             kinds.add(row.compared_kind)
     kind = next(iter(kinds)) if len(kinds) == 1 and pay != "both" else ""

@@ -112,7 +112,7 @@ class SellerPrice:
     """Key of the price's error: the seller's name if there is only one, else kind and hardware. Errors of prices with
     the same key are correlated.
     """
-    told: str
+    price_text: str
     """Description of the price for answers: sellers and dates."""
     offer_count: int
     basis: str
@@ -208,7 +208,7 @@ def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
                 usd=math.exp(_median(math.log(one.usd) for one in found)),
                 half_width=_half_width(found, pooled[kind]),
                 seller=found[0].seller if is_one else f"{kind} {hardware}",
-                told=f"{name}, {_describe_dates(found)}",
+                price_text=f"{name}, {_describe_dates(found)}",
                 offer_count=len(found),
                 basis=least_sure(*(one.basis for one in found)),
                 reference_usd=references[hardware, WAY_OF[kind]].usd,

@@ -333,7 +333,7 @@ WITH price AS MATERIALIZED (
             coalesce(s.kind, '') AS kind,
             coalesce(s.kind_index, 0) AS kind_index,
             coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
             CASE
                 WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
                 ELSE coalesce(s.source, v.own_source)
@@ -368,7 +368,7 @@ WITH price AS MATERIALIZED (
         o.basis,
         o.kind,
         o.seller,
-        o.told,
+        o.price_text,
         o.is_alike,
         o.compared_kind,
         o.price_source,
@@ -420,8 +420,8 @@ powered AS MATERIALIZED (
         coalesce(buy.seller, v.vendor) AS bought_seller,
         coalesce(rent.half_width, 0e0) AS rented_price_half_width,
         coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-        coalesce(rent.told, '') AS rented_told,
-        coalesce(buy.told, '') AS bought_told,
+        coalesce(rent.price_text, '') AS rent_text,
+        coalesce(buy.price_text, '') AS purchase_text,
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
@@ -613,16 +613,16 @@ SELECT
     by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
     coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-    coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+    coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-    s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+    s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
     CASE
         WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-            THEN tell_rent(s.usd_per_hour, s.rented_told)
+            THEN describe_rent(s.usd_per_hour, s.rent_text)
         WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-            THEN tell_purchase(s.purchase_usd, s.bought_told)
+            THEN describe_purchase(s.purchase_usd, s.purchase_text)
         ELSE ''
-    END AS unlike_told,
+    END AS unlike_price_text,
     s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
     coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -638,7 +638,7 @@ FROM (
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-        p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+        p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
         p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
         b.busy_fraction,
         b.own_power_w,
@@ -1025,7 +1025,7 @@ offered AS (
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,
         coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
         CASE
             WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
             ELSE coalesce(s.source, v.own_source)
@@ -1060,7 +1060,7 @@ SELECT
     o.basis,
     o.kind,
     o.seller,
-    o.told,
+    o.price_text,
     o.is_alike,
     o.compared_kind,
     o.price_source,

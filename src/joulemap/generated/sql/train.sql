@@ -66,8 +66,8 @@ SELECT
         pow(r.latency_half_width, 2)
         + pow(c.price_half_width, 2)
     ) AS usd_half_width,
-    c.told,
-    c.unlike_told,
+    c.price_text,
+    c.unlike_price_text,
     c.is_available
 FROM ( -- cube.run
     WITH spent AS (
@@ -194,7 +194,7 @@ JOIN ( -- cube.cost
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
                     WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
                     ELSE coalesce(s.source, v.own_source)
@@ -229,7 +229,7 @@ JOIN ( -- cube.cost
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -281,8 +281,8 @@ JOIN ( -- cube.cost
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -469,14 +469,14 @@ JOIN ( -- cube.cost
         by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
         coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-        coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+        coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
         CASE
             WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                THEN tell_rent(s.usd_per_hour, s.rented_told)
+                THEN describe_rent(s.usd_per_hour, s.rent_text)
             WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                THEN tell_purchase(s.purchase_usd, s.bought_told)
+                THEN describe_purchase(s.purchase_usd, s.purchase_text)
             ELSE ''
-        END AS unlike_told,
+        END AS unlike_price_text,
         s.is_available,
         s.lifetime_years, s.hours_per_year, s.usd_per_kwh, s.gco2_per_kwh
     FROM (
@@ -486,7 +486,7 @@ JOIN ( -- cube.cost
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,

@@ -82,7 +82,7 @@ GROUP BY p.hardware, p.kind, p.is_overlapping
 ORDER BY p.hardware, p.kind <> 'all', device_time_s DESC, p.kind, p.is_overlapping;
 
 -- validate.pair@1
-WITH told AS (
+WITH compared AS (
     SELECT
         p.quantity,
         p.measured,
@@ -108,8 +108,8 @@ pair AS (
         abs(ln(a.predicted / b.predicted)) AS ahead,
         sqrt(pow(a.half_width, 2) + pow(b.half_width, 2)) AS half_width,
         row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS place
-    FROM told AS a
-    JOIN told AS b
+    FROM compared AS a
+    JOIN compared AS b
         ON b.quantity = a.quantity
         AND b.same = a.same
         AND b.batch = a.batch
