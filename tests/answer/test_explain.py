@@ -187,7 +187,7 @@ def test_every_action_of_every_hardware_has_a_role() -> None:
             role = roles[hardware.architecture, *action.key]
             category = action.common_category.replace("unit_memory", "on_chip").replace("chip_memory", "on_chip")
             categories.setdefault(role.role, set()).add(category)
-    assert {name: found for name, found in categories.items() if len(found) > 1} == {}
+    assert {name: several for name, several in categories.items() if len(several) > 1} == {}
     assert ROLES.keys() - categories.keys() <= {"busy_cycle", "busy_memory", "host"}
     for architecture in {one.architecture for one in roles.values()}:
         counted = {one.role for one in roles.values() if one.architecture == architecture and one.amount}
@@ -233,8 +233,8 @@ def test_every_decomposition_sums_to_the_difference(pair_count: int, database: P
             ("latency", "latency_difference_fs"),
             ("edp", "edp_difference_exact"),
         ):
-            found = rows("explain.category", metric=metric)
-            assert sum(row["difference_exact"] for row in found) == total[whole], (metric, run_a, run_b)
+            categories = rows("explain.category", metric=metric)
+            assert sum(row["difference_exact"] for row in categories) == total[whole], (metric, run_a, run_b)
         parts = rows("explain.subgraph")
         assert sum(row["energy_difference_fj"] for row in parts) == total["difference_fj"]
         assert sum(row["latency_difference_fs"] for row in parts) == total["latency_difference_fs"]

@@ -46,8 +46,8 @@ def amounts(text: str, unit: str) -> list[float]:
     """Return the quantities in a unit, in order, in SI units; ends of intervals are left out."""
     text = re.sub(rf"\([^()]*{DASH}[^()]*\)", "", text)
     space = "" if unit.startswith("/") else " "
-    found = re.findall(rf"{NUMBER}{space}([fpnµmkMGT]?){re.escape(unit)}(?![\w/])", text)
-    return [number(value) * PREFIXES[prefix] for value, prefix in found]
+    pairs = re.findall(rf"{NUMBER}{space}([fpnµmkMGT]?){re.escape(unit)}(?![\w/])", text)
+    return [number(value) * PREFIXES[prefix] for value, prefix in pairs]
 
 
 def agree(shown: Sequence[float], exact: Sequence[float], rel: float = HALF_DIGIT) -> None:

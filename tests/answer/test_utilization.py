@@ -347,17 +347,17 @@ def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: Utilizat
 
 @pytest.mark.slow
 def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(workspace: Workspace) -> None:
-    found = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
-    (row,) = found.rows
+    asked = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
+    (row,) = asked.rows
     # 494.7 Tops/s in TF32, which only the first convolution uses, and 66.9 in fp32
     assert row.fp32_peak_ops_per_s is not None and row.attained_ops_per_s is not None
     assert_close(row.fp32_peak_ops_per_s, 66.9e12, rel=1e-3)
     share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
-    (lanes,) = (one for one in found.facts.of(Share) if one.level == "lanes")
+    (lanes,) = (one for one in asked.facts.of(Share) if one.level == "lanes")
     assert_close(lanes.share, share, rel=1e-12)
     assert row.peak_ops_per_s is not None
     assert row.attained_ops_per_s / row.peak_ops_per_s < 0.05
-    assert "of its TF32 compute peak" in found.document().answer
+    assert "of its TF32 compute peak" in asked.document().answer
     convolutions = workspace.utilization("resnet18", hardware="h100_sxm5", has_advice=False)
     assert not convolutions.has_plain_gemms
     (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows

@@ -246,9 +246,9 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     shown = workspace.describe_hardware("h100_sxm5")
     assert shown.calibrations[0].inheritors == ["h100_sxm5"]
     assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    (found,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
-    assert (found.kind, found.values["inheritors"]) == ("inherited", ("h100_sxm5",))
-    assert describe_values(found.kind, found.values) in shown.document().notes
+    (finding,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
+    assert (finding.kind, finding.values["inheritors"]) == ("inherited", ("h100_sxm5",))
+    assert describe_values(finding.kind, finding.values) in shown.document().notes
     assert workspace.describe_hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 

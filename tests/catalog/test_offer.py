@@ -109,10 +109,10 @@ def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
     for one in newest_offers(offers):
         groups[one.hardware, one.kind].append(one)
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (_, kind), found in groups.items():
-        logs = [math.log(one.usd) for one in found]
+    for (_, kind), group in groups.items():
+        logs = [math.log(one.usd) for one in group]
         scale = math.sqrt(len(logs) / max(len(logs) - 1, 1))
-        for one, log in zip(found, logs, strict=True):
+        for one, log in zip(group, logs, strict=True):
             if len(logs) > 2:
                 errors[kind, one.seller].append((log - sum(logs) / len(logs)) * scale)
     squares = [error * error for own in errors.values() for error in own]
@@ -121,9 +121,9 @@ def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
 
 
 def test_sellers_share_as_much_as_the_offers_say() -> None:
-    found, count = correlate_sellers(load_offers())
+    share, count = correlate_sellers(load_offers())
     assert count > 100
-    assert abs(SELLER_SHARE - found) < 0.01
+    assert abs(SELLER_SHARE - share) < 0.01
 
 
 PAIR = ("h100_sxm5", "mi300x")

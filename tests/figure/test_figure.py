@@ -233,18 +233,18 @@ def make_roofs(*peaks: float) -> Figure:
 
 def read_heights(drawn: str, pattern: str) -> list[float]:
     """Heights in pixels of the texts of a drawing that match, from the top of the picture."""
-    found = []
+    heights = []
 
     def walk(element: ElementTree.Element, height: float) -> None:
         moved = re.match(r"translate\([-\d.]+,([-\d.]+)\)", element.get("transform", ""))
         height += float(moved[1]) if moved else 0.0
         if element.text and re.fullmatch(pattern, element.text):
-            found.append(height)
+            heights.append(height)
         for one in element:
             walk(one, height)
 
     walk(ElementTree.fromstring(drawn), 0.0)
-    return sorted(found)
+    return sorted(heights)
 
 
 CROWDS: dict[str, Callable[[], Figure]] = {

@@ -119,8 +119,8 @@ def test_a_damaged_journal_is_told_and_kept_where_it_is_needed(torn: tuple[Path,
 
 def describe(file: Path) -> tuple[int, int, int]:
     """What reading a file does not change."""
-    found = file.lstat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = file.lstat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def put_text(file: Path) -> None:

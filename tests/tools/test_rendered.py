@@ -122,9 +122,9 @@ def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opene
         "operators": EdpOperatorShare,
     }
     assert count_shared(record.query for record in records.values()) == 2  # of subgraphs and of operators
-    found = fetch_all(opened, records, run_id=1)
+    tables = fetch_all(opened, records, run_id=1)
     for name, record in records.items():
-        assert found[name] == fetch(opened, record, run_id=1)
+        assert tables[name] == fetch(opened, record, run_id=1)
     assert opened.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
 
 
@@ -132,8 +132,8 @@ def test_what_no_query_takes_is_refused_and_what_has_no_literal_is_asked_all_the
     with pytest.raises(UsageError, match="takes subgraf"):
         fetch_all(opened, {"cuts": EdpCut}, run_id=1, subgraf="conv1")
     records: dict[str, type[Row]] = {"terms": EnergyTerm, "effects": Effect}
-    found = fetch_all(opened, records, run_a=1, run_b=2, subgraph="half of a pair: \0")
-    assert [len(table) for table in found.values()] == [0, 6]
+    tables = fetch_all(opened, records, run_a=1, run_b=2, subgraph="half of a pair: \0")
+    assert [len(table) for table in tables.values()] == [0, 6]
 
 
 def test_a_metric_of_runs_needs_no_column_in_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +158,9 @@ def test_what_ships_is_what_is_rendered_anew() -> None:
 def count_shared(names: Iterable[str]) -> int:
     """Return the number of tables that queries share if their parameters of one name have the same value."""
     queries = [find_query(name) for name in names]
-    found = share([(query.sql, {one.name: one.name for one in query.parameters}) for query in queries])
-    assert found is not None
-    return len(found[0])
+    shared = share([(query.sql, {one.name: one.name for one in query.parameters}) for query in queries])
+    assert shared is not None
+    return len(shared[0])
 
 
 @pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0].partition(".")[0])
@@ -183,9 +183,9 @@ def test_sql_and_python_call_the_same_runtimes_merging(runtime: RuntimeName, ope
 
 def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
     sql = find_query("edp.bound").sql
-    found = share([(sql, {"run_id": 7})])
-    assert found is not None
-    tables, (written,) = found
+    shared = share([(sql, {"run_id": 7})])
+    assert shared is not None
+    tables, (written,) = shared
     assert (tables, sql.count("( -- cube.place")) == ({}, 1)
     assert written == sql.replace("$run_id", "7").replace("( -- cube.place", "(")
 

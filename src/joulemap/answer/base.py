@@ -51,8 +51,8 @@ class Answer:
     @property
     def own_tables(self) -> dict[str, Table[Any]]:
         """Name -> table, for every field of the answer that holds a table."""
-        found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return {name: value for name, value in found.items() if isinstance(value, Table)}
+        values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        return {name: value for name, value in values.items() if isinstance(value, Table)}
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
@@ -149,7 +149,7 @@ def fetch_tables(
     """
     from joulemap.store.query import fetch_all
 
-    names = {name: found[1] for field in attrs.fields(answer) if (found := _TABLE.fullmatch(str(field.type)))
+    names = {name: match[1] for field in attrs.fields(answer) if (match := _TABLE.fullmatch(str(field.type)))
              and (name := field.name) not in but}  # fmt: skip
     known = vars(sys.modules[answer.__module__])
     return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)

@@ -165,9 +165,15 @@ class CostAnswer(RankedAnswer):
         rows = super().data()
         names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
-        found = rows.pop("break_evens")
+        break_evens = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
-        return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
+        return {
+            **rows,
+            "pay": self.pay,
+            **first,
+            "break_even": break_evens[0] if break_evens else None,
+            "limits": limits,
+        }
 
     def figures(self) -> Figures:
         """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""

@@ -58,7 +58,7 @@ def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
     """Return the text of a template, with projected hardware in its fields marked."""
     names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)
-    marked = {name: mark_projected(found, projected) for name in names if (found := getattr(row, name, None))}
+    marked = {name: mark_projected(value, projected) for name in names if (value := getattr(row, name, None))}
     return template(row, **{**marked, **values})
 
 

@@ -114,14 +114,14 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     If a chip has several prices for one way of paying, the last one applies. Raises UnknownNameError for unknown
     hardware, UsageError for a class of hardware or a power mode.
     """
-    found: dict[str, tuple[float, str]] = {}
+    given: dict[str, tuple[float, str]] = {}
     for price in prices:
         hardware = find_chip(price.hardware)
         for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
-                found[f"{hardware}:{way}"] = value, price.source
-    values, sources = ([one[place] for one in found.values()] for place in (0, 1))
-    return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
+                given[f"{hardware}:{way}"] = value, price.source
+    values, sources = ([one[place] for one in given.values()] for place in (0, 1))
+    return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
 
 
 def find_prices(
@@ -131,11 +131,11 @@ def find_prices(
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
     used, way = read_usage(usage, settings)
-    found: dict[int, dict[str, Quantity | None]] = {}
+    by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
     for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):
         pay = row.pay
-        prices = found.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
+        prices = by_run.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
         if row.status == "ok" and row.is_alike and row.way in (pay, *(WAYS if pay == "both" else ())):
             prices["price_cloud" if row.way == "rented" else "price_purchase"] = Quantity(
                 value=row.price or 0.0,
@@ -146,7 +146,7 @@ def find_prices(
             )
             kinds.add(row.compared_kind)
     kind = next(iter(kinds)) if len(kinds) == 1 and pay != "both" else ""
-    return ComparedPrices(of_run=found, paid=describe_pay(pay, kind or ""))
+    return ComparedPrices(of_run=by_run, paid=describe_pay(pay, kind or ""))
 
 
 def find_chip(name: str) -> str:

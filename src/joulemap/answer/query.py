@@ -64,19 +64,19 @@ def stream_query(
 ) -> Iterator[Statement]:
     """Run a query like `query`, but yield an open statement that streams any number of rows, as `stream` does."""
     own = _place(queries)
-    found = find_query(name, own)
-    is_own = own is not None and found.path.is_relative_to(own)
+    definition = find_query(name, own)
+    is_own = own is not None and definition.path.is_relative_to(own)
     kind = limit(bounds.max_memory_bytes, output=_place(output))
     given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
-            check_query(connection, found, SCHEMA_VERSION)
+            check_query(connection, definition, SCHEMA_VERSION)
         check_runs(connection, given)
         if _find_folder(source) is None:  # a lake reports missing ledgers itself
-            check_ledgers(connection, found, given)
-        _report_absent(source, connection, found.sql)
+            check_ledgers(connection, definition, given)
+        _report_absent(source, connection, definition.sql)
         with contextlib.closing(
-            find_projected(connection, prepare_query(connection, found, given, bounds))
+            find_projected(connection, prepare_query(connection, definition, given, bounds))
         ) as statement:
             yield statement
 
@@ -104,9 +104,9 @@ def describe(source: Source, name: str, parameters: Mapping[str, Any] | None = N
     """
     from joulemap.plan.catalogue import opening_catalogue
 
-    found = find_query(name)
+    definition = find_query(name)
     with opening_catalogue(source) as connection:
-        return find_projected(connection, run_query(connection, found, parameters or {}))
+        return find_projected(connection, run_query(connection, definition, parameters or {}))
 
 
 @contextlib.contextmanager
@@ -150,7 +150,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
     does not exist.
     """
     own = _place(queries)
-    found = find_queries(own)
+    definitions = find_queries(own)
     if own is not None:
         _check_own(source, own)
     rows = tuple(
@@ -159,7 +159,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
             " ".join(one.name if one.is_required else f"[{one.name}]" for one in query.parameters),
             query.summary,
         )
-        for query in found
+        for query in definitions
     )
     return Rows(title="query list", columns=LISTED, rows=rows)
 

@@ -174,9 +174,9 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
 
 def _group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
     """Return engine -> hardware deployed with it, in the given order."""
-    found: dict[str, list[str]] = {}
+    by_engine: dict[str, list[str]] = {}
     for entry in entries:
-        names = found.setdefault(name_engine(entry.architecture, entry.vendor), [])
+        names = by_engine.setdefault(name_engine(entry.architecture, entry.vendor), [])
         if entry.id not in names:
             names.append(entry.id)
-    return found
+    return by_engine

@@ -218,15 +218,15 @@ def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> 
     groups: dict[tuple[str, ...], list[SweepPoint]] = {}
     for row in points:
         groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
-    found: list[Turn] = []
+    turns: list[Turn] = []
     for settings, rows in groups.items():
         had = [row for row in rows if row.is_available or takes_all] or rows
         if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
-            found += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
-    pairs = sorted({one for turn in found if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
+            turns += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
+    pairs = sorted({one for turn in turns if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
     chances = fetch(scope.connection, PairChance, run_ids=pairs) if pairs else ()
     close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
-    for turn in found:
+    for turn in turns:
         is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
         yield attrs.evolve(turn, is_tied=is_tied)
 

@@ -263,10 +263,10 @@ class LatencyModel:
     def predict(self, position: Floats) -> Floats:
         """Return the natural logarithm of each observation's latency in seconds."""
         coefficients = self._coefficients(position)
-        found = np.zeros(self.bench.row_count)
+        logarithms = np.zeros(self.bench.row_count)
         for group in self.bench.groups:
-            found[group.rows] = np.log(self.bench.seconds(coefficients, group))
-        return found
+            logarithms[group.rows] = np.log(self.bench.seconds(coefficients, group))
+        return logarithms
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
         """Return the derivatives of the logarithms: one row per observation, one column per fitted number."""

@@ -33,14 +33,14 @@ def score(
 
     `measured` holds latencies (s) and energies (J), NaN where not measured; `predictions` has one entry per split.
     """
-    found = []
+    scores = []
     for quantity, values in zip(("latency", "energy"), measured, strict=True):
         counted = np.isfinite(values) & np.array([one.is_run for one in observations])
         for place, rows in _groups(observations, counted):
             for split, prediction in predictions:
                 predicted = prediction.latency_s if quantity == "latency" else prediction.energy_j
-                found.append(_score(quantity, split, place, predicted[rows], values[rows]))
-    return tuple(found)
+                scores.append(_score(quantity, split, place, predicted[rows], values[rows]))
+    return tuple(scores)
 
 
 def _groups(

@@ -272,8 +272,8 @@ class Fitter:
         latency_s, energy_j = np.zeros(count), np.zeros(count)
         for number, (name, left_out) in enumerate(parts.items(), 1):
             report(f"leaving out {name} ({number} of {len(parts)}) …")
-            found = self.predict(self.shrink(self.fit(~left_out, solution, slope), ~left_out))
-            latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
+            prediction = self.predict(self.shrink(self.fit(~left_out, solution, slope), ~left_out))
+            latency_s[left_out], energy_j[left_out] = prediction.latency_s[left_out], prediction.energy_j[left_out]
         return Prediction(latency_s=latency_s, energy_j=energy_j)
 
 

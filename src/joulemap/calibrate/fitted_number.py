@@ -60,14 +60,14 @@ def fitted_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tup
 
     Omits coefficients with the value 0, which cannot be scaled, and coefficients that the chip lacks.
     """
-    found = []
+    numbers = []
     for name, spread in spreads.items():
         if name not in hardware.coefficients:
             continue
         default = hardware.coefficients[name].value
         low, high = fitted_range(name)
         if default > 0.0:
-            found.append(
+            numbers.append(
                 FittedNumber(
                     name=name,
                     default=default,
@@ -76,7 +76,7 @@ def fitted_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tup
                     highest=min(high, default * MOST_RATIO),
                 )
             )
-    return tuple(found)
+    return tuple(numbers)
 
 
 def values_at(fitted: Sequence[FittedNumber], position: Floats) -> dict[str, float]:

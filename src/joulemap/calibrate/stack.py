@@ -107,13 +107,13 @@ class Stack:
 
         Times are in seconds at the full clock; sharpness describes how compute and memory time overlap.
         """
-        found = []
+        components = []
         for kernels in self.blocks:
             placement = place_parts(*split(kernels, hardware), hardware, architecture)
             compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
             sharpness = np.full(kernels.kernel_count, placement.sharpness)
-            found.append(np.stack([placement.launch_s, compute, memory, sharpness]))
-        return np.concatenate(found, axis=1)
+            components.append(np.stack([placement.launch_s, compute, memory, sharpness]))
+        return np.concatenate(components, axis=1)
 
     def only(self, kernels: Integers) -> Stack:
         """Return a stack of these kernels alone, renumbered in order; the original stack must have a single block."""
@@ -140,7 +140,7 @@ class Stack:
         evaluation does.
         """
         width = max(scales.values(), default=-1) + 2
-        found = []
+        joules = []
         for kernels in self.blocks:
             part, times = split(kernels, hardware)
             placement = place(part, hardware, architecture)
@@ -161,8 +161,8 @@ class Stack:
                 side = 0 if action.follows_voltage else 1
                 taken = 1.0 if action.is_on_board else 1.0 + hardware.reference.loss_j
                 columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * taken / FJ_PER_J)
-            found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
-        per_kernel = np.concatenate(found, axis=2)
+            joules.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
+        per_kernel = np.concatenate(joules, axis=2)
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
 
     def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
@@ -269,12 +269,12 @@ def _as_numbers(column: Any) -> Floats:
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return all columns of the kernels and of their workload, with one value per operator."""
     work = kernels.work
-    found = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
+    columns = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
             value = getattr(kernels, field.name)
-            found[field.name] = value if isinstance(value, np.ndarray) else np.full(work.operator_count, float(value))
-    return found
+            columns[field.name] = value if isinstance(value, np.ndarray) else np.full(work.operator_count, float(value))
+    return columns
 
 
 def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColumns:

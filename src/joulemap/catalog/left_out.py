@@ -32,10 +32,10 @@ QUANTITIES: Final = (STATIC, "tdp")
 @cache
 def read_left_out() -> Mapping[str, tuple[Row, ...]]:
     """Return board -> its numbers that are replaced."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    by_hardware: dict[str, list[Row]] = defaultdict(list)
     for row in read_rows(PATH):
-        found[row["hardware"]].append(row)
-    return {name: tuple(rows) for name, rows in found.items()}
+        by_hardware[row["hardware"]].append(row)
+    return {name: tuple(rows) for name, rows in by_hardware.items()}
 
 
 def describe_left_out(name: str) -> Hardware:

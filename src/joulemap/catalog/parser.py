@@ -78,12 +78,12 @@ def _describe(exception: BaseException, _type: type | None) -> str:
 
 def _describe_syntax(error: Exception, content: bytes) -> str:
     """Describe a TOML syntax error, with the key and line of a duplicate key."""
-    found = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
-    if found is None:
+    match = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
+    if match is None:
         return f"not valid TOML: {error}"
     lines = content.decode().splitlines()
-    text = lines[int(found[1]) - 1].split("=")[0].strip() if int(found[1]) <= len(lines) else ""
-    return f"not valid TOML: duplicate key {text} at line {found[1]}"
+    text = lines[int(match[1]) - 1].split("=")[0].strip() if int(match[1]) <= len(lines) else ""
+    return f"not valid TOML: duplicate key {text} at line {match[1]}"
 
 
 def name_file(path: Path) -> str:

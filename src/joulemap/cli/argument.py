@@ -156,18 +156,18 @@ def _split_older(word: str) -> list[str]:
 
 def join_values(words: Sequence[str]) -> list[str]:
     """Return a command line with commas between several values of an option, e.g. for `--batch 1 8`."""
-    found: list[str] = []
+    joined: list[str] = []
     is_value: Callable[[str], bool] | None = None
     for place, word in enumerate(words):
         if word == "--":
-            return [*found, *words[place:]]
+            return [*joined, *words[place:]]
         is_option = word.startswith("-")  # an option may be spelled like a value
-        if is_value is not None and not is_option and is_value(word) and is_value(found[-1].rpartition(",")[2]):
-            found[-1] += f",{word}"
+        if is_value is not None and not is_option and is_value(word) and is_value(joined[-1].rpartition(",")[2]):
+            joined[-1] += f",{word}"
             continue
         is_value = SEVERAL.get(words[place - 1]) if place else None
-        found.append(word)
-    return found
+        joined.append(word)
+    return joined
 
 
 def _is_number(word: str) -> bool:

@@ -22,8 +22,8 @@ def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         module, _, name = place.rpartition(".")
-        found: Any = getattr(import_module(f"joulemap.{module}"), name)
-        names = get_args(found) or (found() if callable(found) else found)
+        source: Any = getattr(import_module(f"joulemap.{module}"), name)
+        names = get_args(source) or (source() if callable(source) else source)
         return [one for one in names if one.startswith(incomplete.lower())] if is_one else begin(incomplete, names)
 
     return complete

@@ -103,10 +103,10 @@ Force = Annotated[
 
 
 def _check_format(name: str) -> str:
-    found = fold_into(name, FORMATS)
-    if name and found not in FORMATS:
+    folded = fold_into(name, FORMATS)
+    if name and folded not in FORMATS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}")
-    return found
+    return folded
 
 
 def choose_format(given: str, output: Path | None) -> str:

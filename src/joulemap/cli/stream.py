@@ -75,8 +75,8 @@ def capping(bounds: Bounds) -> Iterator[None]:
 def _read_data_bytes() -> int | None:
     """Return the data memory of this process as Linux counts it against the limit; None on other systems."""
     with contextlib.suppress(OSError):
-        found = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        return 1024 * int(found[1]) if found else None
+        match = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        return 1024 * int(match[1]) if match else None
     return None
 
 

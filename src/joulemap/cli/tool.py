@@ -116,10 +116,10 @@ class Tool:
     def _parsed(self) -> Any:
         from joulemap.cli.app import build
 
-        found = typer.main.get_command(build(self.command))
+        parsed = typer.main.get_command(build(self.command))
         for word in self.command:
-            found = found.commands[word]  # type: ignore[attr-defined]
-        return found
+            parsed = parsed.commands[word]  # type: ignore[attr-defined]
+        return parsed
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -164,16 +164,16 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the listed arguments, with `more` for all others."""
-        found = {
+        properties = {
             name: _describe(one, self._find_kind(one), is_brief=True)
             for name, one in self.parameters.items()
             if name in self.listed
         }
-        if len(found) < len(self.parameters):
+        if len(properties) < len(self.parameters):
             description = f"Other arguments by name, described by the tool {OPTIONS}."
-            found[MORE] = {"type": "object", "description": description}
+            properties[MORE] = {"type": "object", "description": description}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
-        return {"type": "object", "properties": found, "required": required, "additionalProperties": False}
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _describe(parameter: Any, kind: Kind, *, is_brief: bool = False) -> dict[str
 def _shorten(text: str) -> str:
     """Return the first sentence of a description, up to the last clause that ends within `BRIEF` characters."""
     text = re.split(r"(?<!e\.g)\. ", text)[0]
-    ends = [found.start() for found in re.finditer(r"; |, |: | \(", text)]
+    ends = [match.start() for match in re.finditer(r"; |, |: | \(", text)]
     return text[: max([end for end in ends if end <= BRIEF] or ends[:1])] if len(text) > BRIEF and ends else text
 
 
@@ -303,13 +303,13 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
 
 def _cut_pieces(value: str) -> Iterator[str]:
     """Yield every part of a value between two characters of `BREAKS`; UsageError for too many of them."""
-    breaks = [found.span() for found in BREAKS.finditer(value)]
+    breaks = [match.span() for match in BREAKS.finditer(value)]
     if len(breaks) > MOST_BREAKS:
         raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}")
     begins = [0, *(end for _, end in breaks)]
     ends = [*(start for start, _ in breaks), len(value)]
-    found = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
-    yield from sorted({*found, value, *map(str.strip, found)} - {""})
+    pieces = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
+    yield from sorted({*pieces, value, *map(str.strip, pieces)} - {""})
 
 
 def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
@@ -385,9 +385,9 @@ def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:
     """Return an answer with as many rows per table as fit and six-digit numbers, and a text on the omitted rows."""
     for most in [one for one in (most_rows, 100, 50, 20, 10, 5, 3, 2, 1, 0) if one <= most_rows]:
         left: list[str] = []
-        found = _cut(answer, most, "", left)
-        if len(json.dumps(found, ensure_ascii=False)) <= most_characters:
-            return found, "; ".join(left)
+        kept = _cut(answer, most, "", left)
+        if len(json.dumps(kept, ensure_ascii=False)) <= most_characters:
+            return kept, "; ".join(left)
     return {}, "the whole answer, which is longer than the limit"
 
 
@@ -410,5 +410,5 @@ def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
             else _cut(one, most, place, left)
             for one in value
         ]
-    found = {key: _cut(one, most, f"{place}.{key}".strip("."), left) for key, one in value.items()}
-    return {key: one for key, one in found.items() if one not in (None, "", [], {})}
+    cells = {key: _cut(one, most, f"{place}.{key}".strip("."), left) for key, one in value.items()}
+    return {key: one for key, one in cells.items() if one not in (None, "", [], {})}

@@ -138,9 +138,9 @@ def _convert(spec: dict[str, Any], config: dict[str, Any]) -> str:
 
 
 def _measure(drawn: str) -> float:
-    found = re.search(r'\bwidth="([\d.]+)"', drawn)
-    assert found is not None, "an SVG without a width"
-    return float(found[1])
+    match = re.search(r'\bwidth="([\d.]+)"', drawn)
+    assert match is not None, "an SVG without a width"
+    return float(match[1])
 
 
 def _add_widths(view: dict[str, Any]) -> float:

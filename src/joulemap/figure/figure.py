@@ -174,16 +174,16 @@ def _list_chips(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]
     if spec.series is None:
         return {}
     label, chip, least = spec.series.label, spec.series.chip, spec.series.least
-    found = {str(row[label]): row[chip] or "" for row in rows if row[label] is not None}
+    chips = {str(row[label]): row[chip] or "" for row in rows if row[label] is not None}
     if least:
         values: dict[str, float] = {}
         for row in rows:
             if row[least] is not None:
                 values[row[label]] = min(row[least], values.get(row[label], row[least]))
         kept = sorted(values, key=lambda name: (values[name], name))[: spec.series.most]
-        found = {name: found[name] for name in kept}
-    named = [name for name in found.values() if name]
-    return found if len({*named}) == len(named) else {name: name for name in found}
+        chips = {name: chips[name] for name in kept}
+    named = [name for name in chips.values() if name]
+    return chips if len({*named}) == len(named) else {name: name for name in chips}
 
 
 def _paint(part: Any, spec: Spec, chips: Mapping[str, str], colours: Mapping[str, Paint]) -> Any:

@@ -163,12 +163,12 @@ def make_bars(
     if part:
         names, stacks = _stack(rows, part, group, value)
     bars = []
-    for row, amount, found in stacks:
+    for row, amount, amounts in stacks:
         low, high = _find_ends(row, amount, half_width, *ends)
         is_refused = amount is None and "status" in row and row["status"].value != "ok"
         caption = "unsupported" if is_refused else text.format_map(row)
         name = label.format_map(row).strip()
-        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=found, text=caption))
+        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=amounts, text=caption))
     if order:
         bars.sort(key=lambda bar: -(bar.value or 0.0))
     left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
@@ -261,13 +261,13 @@ def make_chart(
         ridge, peak = (_find((row,), one) or 1.0 for one in roof)
         return Point(x=left, y=left * peak / ridge), Point(x=ridge, y=peak), Point(x=right, y=peak)
 
-    found: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
-    found = [(row, right if roof and place is None else place, height) for row, place, height in found]
-    found = [one for one in found if one[1] is not None and one[2] is not None]
+    placed: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
+    placed = [(row, right if roof and place is None else place, height) for row, place, height in placed]
+    placed = [one for one in placed if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
     above: dict[str, tuple[Point, ...]] = {}
     dots: list[Point] = []
-    for row, place, height in _join(found, alike) if alike else found:
+    for row, place, height in _join(placed, alike) if alike else placed:
         label = "" if unnamed and row[unnamed].value else name.format_map(row)
         if not label or (label not in curves and len(curves) == named):
             dots.append(Point(x=place, y=height))
@@ -279,10 +279,10 @@ def make_chart(
             above[label] = draw_roof(row)
             curves[label].append(above[label][-1])
     lines: list[tuple[Point, ...]] = []
-    if roof and found and not has_own_roofs:
+    if roof and placed and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
     if is_sum:
-        lines.append((Point(x=0.0, y=0.0), *(Point(x=place, y=height) for _, place, height in found)))
+        lines.append((Point(x=0.0, y=0.0), *(Point(x=place, y=height) for _, place, height in placed)))
     beside = [] if is_sum else dots
     return Chart(
         title=title,
@@ -357,44 +357,44 @@ def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> t
 
 def _split(rows: Rows, name: str) -> list[Rows]:
     """Group rows by the value of a column, in order of first appearance."""
-    found: dict[Any, list[Row]] = {}
+    by_value: dict[Any, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[name].value, []).append(row)
-    return list(found.values())
+        by_value.setdefault(row[name].value, []).append(row)
+    return list(by_value.values())
 
 
 def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
     """Return the names of the parts, largest first, and (first row, total, sum of each part) for each group of rows."""
     groups = _split(rows, group)
     sums = [_sum((part.format_map(row), row[value].value) for row in members) for members in groups]
-    whole = _sum(item for found in sums for item in found.items())
+    whole = _sum(item for amounts in sums for item in amounts.items())
     names = sorted(whole, key=lambda name: (-whole[name], name))
     kept = names if len(names) <= MOST_PARTS else names[: MOST_PARTS - 1]
     small = names[len(kept) :]
     stacks: list[Stacked] = []
-    for members, found in zip(groups, sums, strict=True):
-        rest = (math.fsum(found.get(name, 0.0) for name in small),) if small else ()
-        stack = (*(found.get(name, 0.0) for name in kept), *rest)
+    for members, amounts in zip(groups, sums, strict=True):
+        rest = (math.fsum(amounts.get(name, 0.0) for name in small),) if small else ()
+        stack = (*(amounts.get(name, 0.0) for name in kept), *rest)
         stacks.append((members[0], math.fsum(stack), stack))
     return (*kept, *((f"{len(small)} smaller",) if small else ())), stacks
 
 
 def _sum(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for name, amount in amounts:
-        found[name] = found.get(name, 0.0) + amount
-    return found
+        totals[name] = totals.get(name, 0.0) + amount
+    return totals
 
 
 def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
     """Merge points at nearly the same position, the largest first. The column `size` is added up, and merged rows are
     counted.
     """
-    found: dict[tuple[str, str], list[Placed]] = {}
+    groups: dict[tuple[str, str], list[Placed]] = {}
     for one in placed:
-        found.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
+        groups.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
     joined = []
-    for group in found.values():
+    for group in groups.values():
         row, place, height = group[0]
         amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in group))
         more = attrs.evolve(row["name"], value=f" and {len(group) - 1} alike" if len(group) > 1 else "")

@@ -111,13 +111,13 @@ def _draw_pictures(block: Grid) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
     """
     from joulemap.present.draw.svg import draw_images
 
-    found: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    pictures: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for picture in block.pictures:
         if picture.is_drawn and picture.after in block.headings:
             images = draw_images(picture, best=_find_best(block, picture))
             place = picture.of if picture.of in block.headings else picture.after
-            found.setdefault(place, []).append((images.heading, images.rows))
-    return found
+            pictures.setdefault(place, []).append((images.heading, images.rows))
+    return pictures
 
 
 def _find_best(block: Grid, picture: Picture) -> frozenset[int]:

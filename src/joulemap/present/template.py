@@ -165,12 +165,12 @@ class Template:
         """
         given = _Values(row, values)
         text = "".join(text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given)))
-        found: list[str] = []
+        words: list[str] = []
         for word in shlex.split(text):
             name = word[1:-1] if word.startswith("{") and word.endswith("}") else ""
             value = _WRITER.get_field(name, (), given)[0] if name.replace(".", "_").isidentifier() else None
-            found += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
-        return [word for word in found if word]
+            words += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
+        return [word for word in words if word]
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:

@@ -123,10 +123,10 @@ def list_reasons(facts: Facts) -> list[str]:
     """
     terms = _find_terms(facts)
     choice: Choice = facts.of(Choice)[0]
-    found = [(one.share or 0.0, line) for one in terms if (line := describe_term(one, facts.runs))]
-    against = [AGAINST(line=line) for share, line in sorted(found)[:1] if share <= -LEADING]
-    along = [line for share, line in found if share > 0.0]
-    large = [line for share, line in found if share >= SMALL]
+    reasons = [(one.share or 0.0, line) for one in terms if (line := describe_term(one, facts.runs))]
+    against = [AGAINST(line=line) for share, line in sorted(reasons)[:1] if share <= -LEADING]
+    along = [line for share, line in reasons if share > 0.0]
+    large = [line for share, line in reasons if share >= SMALL]
     lines = _describe_quantities(facts) if not choice.tied and not choice.equal else []
     most = MOST_TIED_WHY if choice.tied else MOST_WHY
     lines += (large or along[:1])[: min(MOST_ALONG, max(0, most - len(lines) - len(against)))]

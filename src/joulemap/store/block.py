@@ -86,5 +86,5 @@ def _fill(parts: Parts, values: Mapping[str, Any]) -> Parts | None:
 
 
 def _fill_text(text: str, values: Mapping[str, Any]) -> str | None:
-    found = fill(text, values)
-    return found if found is not None and found.count("\n") == text.count("\n") else None
+    filled = fill(text, values)
+    return filled if filled is not None and filled.count("\n") == text.count("\n") else None

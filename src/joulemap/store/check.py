@@ -241,8 +241,8 @@ def _check_indexes(connection: Connection, path: Path) -> None:
                 f"SELECT {column} FROM internal.{table} "
                 f"WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
             )
-            found = execute(connection, statement, {"keys": asked}).fetchall()
-            if [key for (key,) in found] != asked:
+            rows = execute(connection, statement, {"keys": asked}).fetchall()
+            if [key for (key,) in rows] != asked:
                 raise DatabaseError(f"{path}: the index of {named}.{indexed_column} is damaged; {ADVICE}")
 
 
@@ -255,14 +255,14 @@ def find_faults(connection: Connection) -> list[Fault]:
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     digester = Digester(connection)
     for table in REPLACED_TABLES:
-        found = digester.read_table(table)
+        digest = digester.read_table(table)
         expected = stored.get(table, EMPTY)
-        if found != expected:
-            faults.append((TABLE_RULE, None, None, table, expected, found))
+        if digest != expected:
+            faults.append((TABLE_RULE, None, None, table, expected, digest))
     for seal in SEALS:
-        found, expected = digester.read_set(seal), stored.get(seal.table, NO_RECORDS)
-        if found != expected:
-            faults.append((SET_RULE, None, None, seal.table, expected, found))
+        digest, expected = digester.read_set(seal), stored.get(seal.table, NO_RECORDS)
+        if digest != expected:
+            faults.append((SET_RULE, None, None, seal.table, expected, digest))
     return sorted([*faults, *find_row_faults(connection)], key=_order)
 
 
@@ -300,20 +300,20 @@ def _order(fault: Fault) -> tuple[str, int, int, str]:
 def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     seal = sealed.seal
     name = f"SELECT {sealed.name} FROM internal.{seal.table} AS t WHERE t.{seal.key} = $key"
-    for key, stored, found in Digester(connection).compare(seal):
-        if stored != found:
+    for key, stored, current in Digester(connection).compare(seal):
+        if stored != current:
             rows = execute(connection, name, {"key": key}).fetchall()
-            yield from _list_mismatches(sealed, key, rows[0][0] if rows else str(key), stored, found)
+            yield from _list_mismatches(sealed, key, rows[0][0] if rows else str(key), stored, current)
 
 
-def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
+def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, current: str) -> Iterator[Fault]:
     """Yield a fault for each table in which the rows of a record do not match their digest."""
     rule = RECORD_RULE.format(noun=sealed.noun)
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")
     if len(expected) != len(tables):
         expected = ["no digest"] * len(tables)
-    held = found.split("-") if found else ["no row"] * len(tables)
+    held = current.split("-") if current else ["no row"] * len(tables)
     for table, was, digest in zip(tables, expected, held, strict=True):
         if was != digest:
             yield rule, run_id, workload_id, f"{table} of {name}" if name else table, was, digest

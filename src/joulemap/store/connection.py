@@ -101,8 +101,8 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     if lacks_memory(error):
         return _blame_memory(path, error)
     if "Could not set lock" in text or "already open in" in text or is_in_use(path):
-        found = re.search(r"PID (\d+)", text)
-        holder = f"process {found.group(1)}" if found else "another process"
+        match = re.search(r"PID (\d+)", text)
+        holder = f"process {match.group(1)}" if match else "another process"
         return LockedDatabaseError(f"{path} is locked by {holder}")
     # The engine opens csv, json and parquet in memory.
     if "not a valid DuckDB database file" in text or "Cannot launch in-memory database" in text:
@@ -139,9 +139,9 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
             if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
             restore(path)
-            found = identify_file(path)
+            identity = identify_file(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
-            if identify_file(path) != found:  # replaced by another process while this one waited for its lock
+            if identify_file(path) != identity:  # replaced by another process while this one waited for its lock
                 connection.close()
                 continue
             for name, value in kind.later:
@@ -186,7 +186,7 @@ def place_database(path: str | Path) -> Path:
 def check_place(path: Path) -> bool:
     """Return whether a file exists at a path. Raise DatabaseError if no database can be there."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
         if left is not None and not path.exists():  # another process may have created it meanwhile
@@ -198,11 +198,11 @@ def check_place(path: Path) -> bool:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DatabaseError(f"cannot use {str(path)[:80]!r} as a database: {reason}") from error
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise DatabaseError(
             f"{path} is a folder: only `joulemap sql` and `joulemap query` ask lakes; choose another --db"
         )
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DatabaseError(f"{path} is not a file; choose another --db")
     return True
 

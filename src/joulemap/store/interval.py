@@ -210,12 +210,12 @@ def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str])
 
 def _load_evidence(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[str, dict[str, Evidence]]:
     """Return hardware digest -> dotted name of a fitted number -> measurements behind it."""
-    found: dict[str, dict[str, Evidence]] = {}
+    by_digest: dict[str, dict[str, Evidence]] = {}
     for digest, quantity, *counts in execute(
         connection,
         f"SELECT hardware_digest, quantity, {', '.join(COUNTS)} FROM internal.hardware_fact "
         "WHERE list_contains($digests, hardware_digest) AND sources IS NOT NULL",
         {"digests": sorted(digests)},
     ).fetchall():
-        found.setdefault(digest, {})[quantity] = Evidence(**dict(zip(COUNTS, counts, strict=True)))
-    return found
+        by_digest.setdefault(digest, {})[quantity] = Evidence(**dict(zip(COUNTS, counts, strict=True)))
+    return by_digest

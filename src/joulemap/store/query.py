@@ -396,8 +396,8 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
         if not blames_statement(error):
             raise
         raise SqlError(first_line(error)) from error
-    found = [(str(name), str(kind)) for name, kind, *_ in rows]
+    described = [(str(name), str(kind)) for name, kind, *_ in rows]
     promised = [(column.name, column.type) for column in query.columns]
-    if found != promised:
-        both = (", ".join(" ".join(column) for column in columns) for columns in (found, promised))
+    if described != promised:
+        both = (", ".join(" ".join(column) for column in columns) for columns in (described, promised))
         raise SqlError("its columns are {}; its header says {}".format(*both))

@@ -100,8 +100,8 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
         except duckdb.Error as error:
             if not log.exists():
                 raise DatabaseError(f"{path}: nothing can be read of it: {_reason(error)}") from error
-            size, found = log.stat().st_size, _POSITION.search(str(error))
-            end = int(found[1]) if found is not None else 0
+            size, match = log.stat().st_size, _POSITION.search(str(error))
+            end = int(match[1]) if match is not None else 0
             if 0 < end < size:
                 os.truncate(log, end)
             else:

@@ -64,7 +64,7 @@ def _list(objects: Any) -> tuple[Any, str] | None:
         return _list_texts(objects)
     places: dict[str, int] = {}
     texts: dict[str, int] = {}
-    found = np.empty(len(objects), dtype=np.int32)
+    indices = np.empty(len(objects), dtype=np.int32)
     for index, value in enumerate(objects):
         place = texts.get(value) if type(value) is str else None
         if place is None:
@@ -74,8 +74,8 @@ def _list(objects: Any) -> tuple[Any, str] | None:
             place = places.setdefault(literal, len(places) + 1)
             if type(value) is str:
                 texts[value] = place
-        found[index] = place
-    return found, f"[{', '.join(places)}]"
+        indices[index] = place
+    return indices, f"[{', '.join(places)}]"
 
 
 def _list_texts(texts: Any) -> tuple[Any, str] | None:
@@ -89,8 +89,8 @@ def _list_texts(texts: Any) -> tuple[Any, str] | None:
     if None in literals:
         return None
     places = {text: place for place, text in enumerate(one_of, 1)}
-    found = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
-    return found, f"[{', '.join(map(str, literals))}]"
+    indices = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
+    return indices, f"[{', '.join(map(str, literals))}]"
 
 
 def as_array(values: Any) -> Any:

@@ -45,15 +45,15 @@ class Shard:
 
 def read_name(path: Path) -> Shard | None:
     """Return the shard that a file's name and size describe; None if it is missing or its name is not a shard's."""
-    found = _NAME.fullmatch(path.name)
-    if found is None:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
         return None
     try:
-        return Shard(path, found[1], found[2], path.stat().st_size)
+        return Shard(path, match[1], match[2], path.stat().st_size)
     except FileNotFoundError:
-        return None if not path.is_symlink() else Shard(path, found[1], found[2], 0)
+        return None if not path.is_symlink() else Shard(path, match[1], match[2], 0)
     except OSError:  # a link to itself, a folder that may not be entered
-        return Shard(path, found[1], found[2], 0)
+        return Shard(path, match[1], match[2], 0)
 
 
 def list_shards(place: Path, subject: str) -> list[Shard]:

@@ -218,8 +218,8 @@ class Statement:
         quick = attrs.evolve(self.bounds, timeout_s=most_s)
         with self._cursor() as cursor, contextlib.suppress(SqlError):
             with bounding(cursor, quick), blaming():
-                found = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
-            return int(found[0][0])
+                rows = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
+            return int(rows[0][0])
         return None
 
     def _cursor(self) -> AbstractContextManager[Connection]:

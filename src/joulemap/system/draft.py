@@ -70,9 +70,9 @@ def sweep(folder: Path) -> None:
         if MARKER not in entries:
             return
         for entry in entries:
-            found = _LOCK.fullmatch(entry)
-            if found is not None and place / found[1] not in _own:
-                _remove_left(place / found[1], place / entry)
+            match = _LOCK.fullmatch(entry)
+            if match is not None and place / match[1] not in _own:
+                _remove_left(place / match[1], place / entry)
         _leave(place)
 
 

@@ -120,8 +120,8 @@ def remember(name: str, make: Callable[[], Value]) -> Value:
     if name not in values:
         values |= {**_values_at(kept, seen), name: make()}  # with those that other processes cached meanwhile
         write_cached(kept, {"seen": seen, "values": values})
-    found: Value = values[name]
-    return found
+    value: Value = values[name]
+    return value
 
 
 @cache
@@ -133,9 +133,9 @@ def _read_remembered(kept: Path) -> tuple[str, dict[str, Any]]:
 
 def _values_at(kept: Path, seen: str) -> dict[str, Any]:
     """Return the values in a cache file; empty if they are of another state of the files."""
-    found = read_cached(kept)
-    values = found.get("values")
-    return values if found.get("seen") == seen and isinstance(values, dict) else {}
+    cached = read_cached(kept)
+    values = cached.get("values")
+    return values if cached.get("seen") == seen and isinstance(values, dict) else {}
 
 
 def _look(top: str) -> Iterator[tuple[object, ...]]:
@@ -146,5 +146,5 @@ def _look(top: str) -> Iterator[tuple[object, ...]]:
                 if entry.name != "__pycache__":
                     yield from _look(entry.path)
             else:
-                found = entry.stat()
-                yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+                status = entry.stat()
+                yield entry.path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

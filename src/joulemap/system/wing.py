@@ -93,11 +93,11 @@ class Wing(NamedTuple):
 @cache
 def list_wings() -> tuple[Wing, ...]:
     """Return all installed wings whose requirements are met: built-in ones first, then by name."""
-    found = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
-    while missing := [name for name, wing in found.items() if not found.keys() >= {*wing.uses}]:
+    wings = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
+    while missing := [name for name, wing in wings.items() if not wings.keys() >= {*wing.uses}]:
         for name in missing:
-            del found[name]
-    return tuple(found.values())
+            del wings[name]
+    return tuple(wings.values())
 
 
 def find_parts(port: str) -> Iterator[Any]:

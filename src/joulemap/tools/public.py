@@ -146,16 +146,16 @@ def find_public() -> dict[str, str]:
     waiting = [homes[name] for name in asked if name in homes]
     waiting += [(module, name) for module, names in BESIDE.items() for name in names]
     waiting += [(module, name) for module, _, name in (one.partition(":") for one in _list_exports())]
-    found = dict(functions)
+    public = dict(functions)
     while waiting:
         module, name = waiting.pop()
         node = _find_definitions(module).get(name)
-        if node is None or name in found or name in HIDDEN or name.startswith("_"):
+        if node is None or name in public or name in HIDDEN or name.startswith("_"):
             continue
-        found[name] = module
+        public[name] = module
         homes = _find_homes(module)
         waiting += [homes[kind] for kind in _find_types(node) if kind in homes]
-    return found
+    return public
 
 
 def _list_exports() -> dict[str, str]:

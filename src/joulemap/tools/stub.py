@@ -60,16 +60,16 @@ def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
 
 def list_definitions(tree: ast.Module) -> dict[str, ast.stmt]:
     """Return name -> definition of a module's classes, functions and aliases, without type variables."""
-    found: dict[str, ast.stmt] = {}
+    definitions: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found[node.name] = node
+            definitions[node.name] = node
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
+            definitions[node.target.id] = node
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             is_variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
-            found |= {} if is_variable else {node.targets[0].id: node}
-    return found
+            definitions |= {} if is_variable else {node.targets[0].id: node}
+    return definitions
 
 
 def find_names(node: ast.AST | None) -> Iterator[str]:

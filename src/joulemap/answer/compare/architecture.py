@@ -378,9 +378,9 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     like `compare`.
     """
     with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as scope:
-        found = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
-        facts = find_facts(scope, found["rows"].rows)
-        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **found)
+        tables = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
+        facts = find_facts(scope, tables["rows"].rows)
+        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **tables)
 
 
 @contextlib.contextmanager

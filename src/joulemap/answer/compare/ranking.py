@@ -199,12 +199,12 @@ class RankingAnswer(RunAnswer):
         """Return the composition of the model and, if requested, the numbers and the utilization of each chip."""
         is_large = len(self.facts.of(Entry)) >= FEWEST_FOR_MEDIAN
         told = [row for row in self.strengths if row.verdict != EVEN and (is_large or row.median_ratio is None)]
-        found = [
+        sections = [
             Section(OPERATORS_TITLE, self._lay(self.mix, MIX)),
             Section(STRENGTHS_TITLE, self._lay(self.strengths.with_rows(told), STRENGTHS)),
         ]
         if self.numbers is not None:
-            found.append(
+            sections.append(
                 Section(
                     NUMBERS_TITLE,
                     self._lay(
@@ -213,8 +213,8 @@ class RankingAnswer(RunAnswer):
                 )
             )
         if self.spread is not None:
-            found.append(Section(SPREADS_TITLE, self._lay(self.spread, SPREADS)))
-        return found
+            sections.append(Section(SPREADS_TITLE, self._lay(self.spread, SPREADS)))
+        return sections
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return commands on the best chip, and on the next one if there is one."""

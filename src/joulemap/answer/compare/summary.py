@@ -288,9 +288,9 @@ def compare(
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         others = among if among != ids else []
         insights = find(connection, Insight, run_ids=among)
-        found = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
-        recommendations = found.with_rows(row for row in found if not row.is_among)
-        available = found.with_rows(row for row in found if row.is_among or not others)
+        recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
+        recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
+        available = recommended.with_rows(row for row in recommended if row.is_among or not others)
         explained = insights()
         facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
     answer = CompareAnswer(

@@ -370,11 +370,11 @@ def _try_batches(
     if any(one.is_traced for one in plan.models):
         return []
     with holding_variations(source, plan, metric, usage) as (_, variations, _):
-        found = {(one.name, one.batch): one.metric(metric) for one in variations}
+        by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []
     for batch in batches:
-        value_a, value_b = (found.get((name, batch)) for name in names)
+        value_a, value_b = (by_batch.get((name, batch)) for name in names)
         winner = None if value_a is None or value_b is None else "AB"[not is_better(metric, value_a, value_b)]
         rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
     return rows

@@ -86,8 +86,8 @@ class Pair:
         """Return every constant that changes the ratio; static power of both chips is always included."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
-        found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
-        moving = [self._row(side, name, ends) for (side, name), ends in found.items()]
+        solved = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
+        moving = [self._row(side, name, ends) for (side, name), ends in solved.items()]
         total = math.fsum(row.ratio_spread**2 for row in moving)
         rows = [
             attrs.evolve(
@@ -148,8 +148,8 @@ class Pair:
         omitted.
         """
         spread = (self.b if side == "B" else self.a).spread(name)
-        found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
-        return [value for value in found if value is not None]
+        ratios = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
+        return [value for value in ratios if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
         """Return whether a constant changes ln(A / B). Also true if a tested value of the constant is impossible."""
@@ -157,10 +157,10 @@ class Pair:
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
 
-    def _row(self, side: str, name: str, found: tuple[float, float] | None) -> Flip:
+    def _row(self, side: str, name: str, flipped: tuple[float, float] | None) -> Flip:
         owner = self.b if side == "B" else self.a
         constant, spread = owner.constants[name], owner.spread(name)
-        flip_value = None if found is None else owner.value_at(name, found[1])
+        flip_value = None if flipped is None else owner.value_at(name, flipped[1])
         factor = None if flip_value is None else flip_value / constant.value
         count = None if factor is None or spread.origin == "exact" else spread.count(factor)
         ends = self._ends(side, name)
@@ -189,12 +189,12 @@ class Pair:
         return one.slope(self.metric, name)[0]
 
     def _method(self, side: str, name: str, factor: float) -> str:
-        found = [
+        factors = [
             one.totals(name, factor)
             for one, mark in ((self.a, "A"), (self.b, "B"))
             if side in (mark, "both") and name in one.constants
         ]
-        return "exact" if all(one is not None and one[1] for one in found) else "evaluated"
+        return "exact" if all(one is not None and one[1] for one in factors) else "evaluated"
 
 
 def _origin(source: str) -> str:

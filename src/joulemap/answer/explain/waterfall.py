@@ -99,12 +99,12 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     Causes are roles for energy, categories for latency and energy x delay, and terms for memory.
     """
     if answer.metric == "energy":
-        found = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
+        terms = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
     elif answer.metric == "memory":
-        found = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
+        terms = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
-        found = [(name_spent(row), row.difference_exact) for row in answer.categories]
-    return sorted(found, key=lambda one: -abs(one[1]))
+        terms = [(name_spent(row), row.difference_exact) for row in answer.categories]
+    return sorted(terms, key=lambda one: -abs(one[1]))
 
 
 def _ends(answer: PairAnswer) -> tuple[int, int]:

@@ -134,11 +134,11 @@ def find_out(
 
         Pairs without an answer are omitted, unless the caller named the pair: then exceptions propagate.
         """
-        found = (
+        answers = (
             ask(source, model, *one, plain) if pair else attempt(partial(ask, source, model, *one, plain))
             for one in pairs
         )
-        return [one for one in found if one is not None]
+        return [one for one in answers if one is not None]
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
@@ -160,7 +160,7 @@ def find_out(
         flip=answer("flip", lambda: next(iter(ask_each(flip, pairs[:1])), None)),
         cost=answer("cost", lambda: attempt(lambda: find_answer(cost, model)(source, model, candidates))),
         utilization=answer("utilization", lambda: utilization(source, model, chosen, has_advice=False)),
-        added={name: found for name, found in added.items() if found is not None},
+        added={name: part for name, part in added.items() if part is not None},
     )
 
 

@@ -197,7 +197,7 @@ class UtilizationAnswer(RunAnswer):
 
     def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each chip."""
-        found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
+        choices = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         return self._lay(
             self.rows.with_rows(self.used),
             USE_COLUMNS.format(
@@ -208,8 +208,8 @@ class UtilizationAnswer(RunAnswer):
             keep=USE_KEEP,
             ranked="utilization",
             bound=describe_bound,
-            choice=lambda row: self._mark_choice(found[row.run_id]) if row.run_id in found else "",
-            gain=lambda row: Number(f"{show_plain(found[row.run_id].gain_ratio)}x") if row.run_id in found else "",
+            choice=lambda row: self._mark_choice(choices[row.run_id]) if row.run_id in choices else "",
+            gain=lambda row: Number(f"{show_plain(choices[row.run_id].gain_ratio)}x") if row.run_id in choices else "",
         )
 
     def figures(self) -> Figures:
@@ -223,8 +223,8 @@ class UtilizationAnswer(RunAnswer):
 
     def _bound(self) -> Table[tuple[Any, ...]]:
         """Return the rows with an additional column: what takes most of the time."""
-        found = (next((REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
-        return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in found))
+        reasons = (next((REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
+        return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in reasons))
 
     @property
     def _tried(self) -> Table[Remedy] | None:

@@ -309,21 +309,21 @@ class DeployedRunOptions(CandidateRunOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords; a requested boundary has no fallback."""
-        found = super().keywords()
-        return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
+        keywords = super().keywords()
+        return keywords if self.boundary else {**keywords, "boundary": SYSTEM, "fallback_boundary": BOARD}
 
 
 def _read_arguments(texts: Sequence[str]) -> dict[str, str]:
     """Return the values of a factory's arguments; UsageError for one given twice."""
     from joulemap.construct.source import parse_argument
 
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for text in texts:
         name, value = parse_argument(text)
-        if name in found:
+        if name in arguments:
             raise UsageError(f"--model-arg {text}: {name} is set twice")
-        found[name] = value
-    return found
+        arguments[name] = value
+    return arguments
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

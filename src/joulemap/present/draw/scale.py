@@ -59,13 +59,13 @@ class Scale:
         if not self.is_log or self._decades < LEAST_DECADES:
             return _ticks_linear(self.low, self.high, most)
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        found = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
-        found += [
+        choices = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
+        choices += [
             self._inside((exponent for exponent in range(first, last + 1) if exponent % every == 0), STEPS[:1])
             for every in range(2, last - first + 1)
         ]
-        several = [ticks for ticks in found if len(ticks) > 1]
-        return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else found[0])
+        several = [ticks for ticks in choices if len(ticks) > 1]
+        return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else choices[0])
 
     def _inside(self, exponents: Iterable[int], steps: Sequence[float]) -> list[float]:
         ticks = (float(f"{step}e{exponent}") for exponent in exponents for step in steps)

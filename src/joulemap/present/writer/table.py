@@ -182,13 +182,13 @@ def _draw_pictures(
     """Return the drawings of the pictures that have room, by column of the widened table."""
     from joulemap.present.draw.picture import draw_picture
 
-    found = {}
+    drawn = {}
     for column, picture in pictures.items():
         if column in widths:
             own = grid.headings.index(picture.of or picture.after)
             best = {row for row, place in (*grid.best, *grid.tied) if place == own}
-            found[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
-    return found
+            drawn[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
+    return drawn
 
 
 def _describe_folded(block: Grid, kept: Collection[int], width: int | None, mark: str = "") -> str:
