@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from joulemap.answer.measurement import observe, select_models
 from joulemap.calibrate.bench import make_bench as make_model_bench
 from joulemap.calibrate.fit import Fitter as ModelFitter, Target
-from joulemap.calibrate.fitted_number import FittedNumber, bounds_of, fitted_coefficients
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.solve import minimize
 from joulemap.catalog.chip import load_class
@@ -142,9 +142,9 @@ SHAPE: Final[Mapping[str, tuple[str, ...]]] = {
 """Kind of operator -> the sizes that identify a shape, which is held out as a whole."""
 
 ROOFLINE: Final = (
-    FittedNumber(name="share of the peak", default=0.72, spread=0.5, highest=1.0),
-    FittedNumber(name="share of the bandwidth", default=0.8, spread=0.5, highest=1.0),
-    FittedNumber(name="start", default=2e-6, spread=1.0),
+    FreeParameter(name="share of the peak", default=0.72, spread=0.5, highest=1.0),
+    FreeParameter(name="share of the bandwidth", default=0.8, spread=0.5, highest=1.0),
+    FreeParameter(name="start", default=2e-6, spread=1.0),
 )
 """Parameters of a roofline for one kind of operator."""
 
@@ -323,7 +323,7 @@ class Form(Protocol):
     """Predictor of latencies with parameters that can be fitted."""
 
     @property
-    def parameters(self) -> Sequence[FittedNumber]:
+    def parameters(self) -> Sequence[FreeParameter]:
         """Parameters that can be fitted."""
 
     def predict(self, bench: Bench, position: Floats) -> Floats:
@@ -338,7 +338,7 @@ class Roofline:
     """Kinds with three fitted parameters; other kinds have the defaults."""
 
     @property
-    def parameters(self) -> Sequence[FittedNumber]:
+    def parameters(self) -> Sequence[FreeParameter]:
         """Three parameters for each kind, kind by kind."""
         return [attrs.evolve(one, name=f"{one.name}, {kind}") for kind in self.kinds for one in ROOFLINE]
 
@@ -359,7 +359,7 @@ class Model:
 
     held: Mapping[str, float]
     """Coefficient of the class or quantity of a board -> fixed value."""
-    parameters: Sequence[FittedNumber]
+    parameters: Sequence[FreeParameter]
     """Parameters of the class; a board with another default in its file is changed by the same factor."""
     moves: Mapping[int, Sequence[int]] = attrs.field(factory=dict)
     """Group number -> indices of the parameters that its rows depend on; a missing group depends on all."""
@@ -428,13 +428,13 @@ def moved_kinds(bench: Bench, held: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(kind for kind in bench.kinds if moves[bench.rows_of_kind(kind)].any())
 
 
-def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[FittedNumber, ...]:
+def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[FreeParameter, ...]:
     """Return the parameters that can be fitted besides `held`; raise ValueError for a name that the hardware lacks."""
     unknown = [name for name in held if name not in hardware.coefficients and not hasattr(hardware, name)]
     if unknown:
         raise ValueError(f"EFFECTS: {hardware.id} has no {', '.join(unknown)}")
     spreads = {one.name: one.spread for one in load_spreads(CLASS).coefficients if one.name not in held}
-    return fitted_coefficients(hardware, spreads)
+    return free_coefficients(hardware, spreads)
 
 
 @attrs.define(eq=False)

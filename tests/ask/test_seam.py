@@ -185,7 +185,7 @@ def test_questions_know_no_words_and_words_no_store(path: Path) -> None:
 def test_every_rule_has_its_words(one: SqlRule) -> None:
     columns = {column.name for column in find_query(one.query, one.folder).columns}
     words = {**CAVEAT, **read_words().caveats}
-    assert {place for place, _ in words[one.kind].places} <= columns - set(WEIGHED) | {"chips"}
+    assert {slot for slot, _ in words[one.kind].slots} <= columns - set(WEIGHED) | {"chips"}
 
 
 def list_texts(value: ast.expr) -> set[str]:

@@ -18,7 +18,7 @@ from joulemap.answer.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
-from joulemap.calibrate.fitted_number import FittedNumber, bounds_of, fitted_coefficients, rounded, values_at
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients, rounded, values_at
 from joulemap.calibrate.observation import Observation, balance, credibility, divide
 from joulemap.calibrate.solve import SCALE, information, minimize
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
@@ -106,8 +106,8 @@ def test_one_of_many_that_contradicts_costs_its_share_alone() -> None:
     assert math.exp(0.7 * (with_wrong - alone)) < 1.02
 
 
-def test_a_fitted_number_by_hand() -> None:
-    one = FittedNumber(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
+def test_a_free_parameter_by_hand() -> None:
+    one = FreeParameter(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
     assert one.value(0.0) == 0.5
     assert_close(one.value(2.0), 0.5 * math.exp(0.5), rel=1e-15)
     assert_close(one.bounds[1], math.log(2.0) / 0.25, rel=1e-15)
@@ -200,9 +200,9 @@ def test_a_prediction_is_what_a_run_under_the_calibration_gives(
     fitter = Fitter(
         Target(
             bench=make_bench(target, [observe(columns, target, "graph") for columns in workloads.values()]),
-            coefficients=fitted_coefficients(target, {one.name: 1.0 for one in spreads.coefficients}),
+            coefficients=free_coefficients(target, {one.name: 1.0 for one in spreads.coefficients}),
             scales=tuple(scales),
-            factors=tuple(FittedNumber(name=one.name, default=1.0, spread=3.0) for one in scales),
+            factors=tuple(FreeParameter(name=one.name, default=1.0, spread=3.0) for one in scales),
         )
     )
     wanted = {"device_time_scale": 1.2, "launch_time_scale": 0.1, "vector_arithmetic": 4.0, "static_power": 0.5}
@@ -244,13 +244,13 @@ def test_slopes_of_the_kernels_that_depend_are_slopes_of_all(
     spreads = {one.name: one.spread for one in load_spreads(target.architecture).coefficients}
     model = LatencyModel(
         bench=make_bench(target, [observe(columns, target, "eager") for columns in workloads.values()]),
-        fitted=fitted_coefficients(target, spreads),
+        parameters=free_coefficients(target, spreads),
     )
-    position = np.array([0.3 * (-1.0) ** number for number in range(len(model.fitted))])
-    position = np.minimum(position, bounds_of(model.fitted)[1])
+    position = np.array([0.3 * (-1.0) ** number for number in range(len(model.parameters))])
+    position = np.minimum(position, bounds_of(model.parameters)[1])
     slopes = model.slope(position)
     assert (np.abs(slopes).max(axis=0) > 1e-3).sum() >= 3
-    for number, one in enumerate(model.fitted):
+    for number, one in enumerate(model.parameters):
         step = -1e-4 / one.spread
         moved = position.copy()
         moved[number] += step
@@ -341,15 +341,15 @@ def test_no_coefficients_are_above_the_roofline(
 ) -> None:
     target = hardware(name)
     spreads = load_spreads(target.architecture).coefficients
-    fitted = fitted_coefficients(target, {one.name: one.spread for one in spreads})
-    low, high = bounds_of(fitted)
+    parameters = free_coefficients(target, {one.name: one.spread for one in spreads})
+    low, high = bounds_of(parameters)
     assert (low <= 0.0).all()
     assert (high >= 0.0).all()
     generator = np.random.default_rng(11)
-    fastest = np.where([one.name.endswith(("cost", "clocks", "latency")) for one in fitted], low, high)
-    corners = [low, high, fastest, *generator.uniform(low, high, size=(3, len(fitted)))]
+    fastest = np.where([one.name.endswith(("cost", "clocks", "latency")) for one in parameters], low, high)
+    corners = [low, high, fastest, *generator.uniform(low, high, size=(3, len(parameters)))]
     for position in corners:
-        values = values_at(fitted, position)
+        values = values_at(parameters, position)
         assert values["device_time_scale"] >= 1.0
         assert all(value <= 1.0 + 1e-12 for name, value in values.items() if "efficiency" in name)
         coefficients = {key: attrs.evolve(target.coefficients[key], value=value) for key, value in values.items()}
@@ -561,7 +561,7 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
         workspace, tmp_path, f"gaudi3,resnet18,bf16,1,graph,{truth['resnet18'][0]!r},{truth['resnet18'][1]!r},,made up"
     )
     answer = workspace.calibrate("Gaudi-3")
-    assert answer.place == str(own / "gaudi3.toml")
+    assert answer.written_to == str(own / "gaudi3.toml")
     assert answer.calibration.row_count == 1
     assert {"device_time_scale", "launch_time_scale"} & set(answer.calibration.coefficients)
     for model in models:
@@ -647,7 +647,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) ->
         imported(workspace, tmp_path, *order)
         for turn in "ab":
             path = tmp_path / f"{number}{turn}.toml"
-            assert workspace.calibrate("gaudi3", output=path).place == str(path)
+            assert workspace.calibrate("gaudi3", output=path).written_to == str(path)
             texts.append(path.read_text())
     assert len(set(texts)) == 1
     assert not own.exists()

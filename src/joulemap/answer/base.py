@@ -349,7 +349,7 @@ class RunAnswer(Answer):
         `--db`.
         """
         filled = (step.words(row, **values) for step in steps)
-        return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
+        return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return a grid of these columns of a table, with projected hardware marked; an empty table gives an empty
@@ -370,7 +370,7 @@ def _without_steps(document: Document) -> Document:
     return attrs.evolve(document, steps=())
 
 
-def find_place(repeated: Sequence[str]) -> list[str]:
+def keep_database(repeated: Sequence[str]) -> list[str]:
     """Return `--db` and its value from repeated options; a command on a stored run needs no other option."""
     return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import RunAnswer, find_place
+from joulemap.answer.base import RunAnswer, keep_database
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above
@@ -138,7 +138,7 @@ class DiffAnswer(RunAnswer):
             details=[*every, *(self._list_parts(name, limit) for name in chips)],
             notes=NOTES,
             steps=[
-                [*STEP.words(row), *find_place(repeated)]
+                [*STEP.words(row), *keep_database(repeated)]
                 for row in sorted(changed, key=lambda row: -abs(row.change_fraction or 0.0))[:1]
             ],
         )

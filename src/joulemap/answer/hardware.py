@@ -365,9 +365,9 @@ def opening_hardware(
     use = use_calibration(calibration)
     name = resolve_name(name)
     ref = HardwareRef.read(name)
-    place = ref.label
-    if not ref.mode and not is_hardware_path(place):
-        entry = find_chip(known_hardware([place]), place)
+    label = ref.label
+    if not ref.mode and not is_hardware_path(label):
+        entry = find_chip(known_hardware([label]), label)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
             is_stored = entry.id in known_hardware()
@@ -402,14 +402,14 @@ def load_named(name: str) -> tuple[Hardware, str]:
     from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
-    place = ref.label
-    if is_hardware_path(place):
-        loaded = load_files(expand_paths([Path(place).expanduser()]))
+    label = ref.label
+    if is_hardware_path(label):
+        loaded = load_files(expand_paths([Path(label).expanduser()]))
         if len(loaded) > 1:
-            raise UsageError(f"{place} holds {len(loaded)} hardware files: name one")
+            raise UsageError(f"{label} holds {len(loaded)} hardware files: name one")
         hardware = loaded[0]
     else:
-        hardware = find_hardware(place)
+        hardware = find_hardware(label)
     return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from joulemap.physics.record.product import MatmulPrecision
     from joulemap.physics.workload import WorkloadColumns
 
-Place = tuple[str, int]
+ModelBatch = tuple[str, int]
 """Model name and batch size."""
 
 ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
@@ -283,27 +283,27 @@ def observe(
     )
 
 
-def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
+def _read_stored(connection: Connection, models: Mapping[ModelBatch, Model]) -> dict[ModelBatch, WorkloadColumns | str]:
     """Return the workload of each model that the database holds; other models are omitted."""
-    keys = {place: stored_key(connection, model) for place, model in models.items()}
+    keys = {named: stored_key(connection, model) for named, model in models.items()}
     return {
-        place: read_columns(connection, find_workload_id(connection, key))
-        for place, key in keys.items()
+        named: read_columns(connection, find_workload_id(connection, key))
+        for named, key in keys.items()
         if key is not None
     }
 
 
 def find_workloads(
-    source: Source, wanted: Collection[Place], *, trust: bool = False
-) -> dict[Place, WorkloadColumns | str]:
+    source: Source, wanted: Collection[ModelBatch], *, trust: bool = False
+) -> dict[ModelBatch, WorkloadColumns | str]:
     """Return the workload of each model and batch size, or the reason why there is none.
 
     A workload is stored, shipped or traced; that of a single operator follows from its name. Code files run only with
     `trust`.
     """
     settings = Settings(is_named=False, trust=trust)
-    workloads: dict[Place, WorkloadColumns | str] = {}
-    models: dict[Place, Model] = {}
+    workloads: dict[ModelBatch, WorkloadColumns | str] = {}
+    models: dict[ModelBatch, Model] = {}
     for name, batch in sorted(wanted):
         try:
             models[name, batch] = find_model(name, settings, batch)
@@ -313,21 +313,21 @@ def find_workloads(
     with reading_if_there(source) as connection:
         if connection is not None:
             workloads |= _read_stored(
-                connection, {place: one for place, one in models.items() if not is_operator(place[0])}
+                connection, {named: one for named, one in models.items() if not is_operator(named[0])}
             )
     with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
-        shipped = {place: one for place, one in models.items() if place not in workloads and one.shipped is not None}
+        shipped = {named: one for named, one in models.items() if named not in workloads and one.shipped is not None}
         ensure_known(scratch, list(shipped.values()))
-        for place, model in shipped.items():
-            workloads[place] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
-    for place, model in models.items():
-        if place not in workloads:
+        for named, model in shipped.items():
+            workloads[named] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
+    for named, model in models.items():
+        if named not in workloads:
             from joulemap.physics.workload import columns_of
 
             try:
-                workloads[place] = columns_of(trace(model, source.talk))
+                workloads[named] = columns_of(trace(model, source.talk))
             except (ModelError, UsageError) as error:
-                workloads[place] = str(error)
+                workloads[named] = str(error)
     return workloads
 
 

@@ -197,7 +197,7 @@ def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
     """Return `count` rows at even distances, including the first and the last; all rows if there are fewer."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
-    return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))
+    return tuple(rows[round(step * (len(rows) - 1) / (count - 1))] for step in range(count))
 
 
 def pareto(

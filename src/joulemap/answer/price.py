@@ -86,7 +86,7 @@ def _read_toml(text: str) -> list[dict[str, Any]]:
     return [{"hardware": name, **table} for name, table in tables.items()]
 
 
-def _read_price(row: Mapping[str, Any], place: str) -> Price:
+def _read_price(row: Mapping[str, Any], default_source: str) -> Price:
     """Parse one row of a price file; ValueError or UsageError for an invalid row."""
     surplus = sorted(set(row) - set(COLUMNS))
     if surplus:
@@ -102,7 +102,7 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{hardware}: {name} is {value!r}, expected a number in US dollars") from None
     try:
-        return Price(hardware=hardware, **numbers, source=str(row.get("source") or place))
+        return Price(hardware=hardware, **numbers, source=str(row.get("source") or default_source))
     except UsageError as error:
         raise ValueError(f"{hardware}: {error}") from error
 
@@ -120,7 +120,7 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
         for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
                 given[f"{hardware}:{way}"] = value, price.source
-    values, sources = ([one[place] for one in given.values()] for place in (0, 1))
+    values, sources = ([one[index] for one in given.values()] for index in (0, 1))
     return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
 
 

@@ -63,10 +63,10 @@ def stream_query(
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
     """Run a query like `query`, but yield an open statement that streams any number of rows, as `stream` does."""
-    own = _place(queries)
+    own = _as_path(queries)
     definition = find_query(name, own)
     is_own = own is not None and definition.path.is_relative_to(own)
-    kind = limit(bounds.max_memory_bytes, output=_place(output))
+    kind = limit(bounds.max_memory_bytes, output=_as_path(output))
     given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
@@ -123,7 +123,7 @@ def stream(
     Rows come in batches, as Arrow without a copy, or as Parquet in the file `output`; the statement can write no other
     file. The time limit applies to the wait for each row. Raises like `sql`.
     """
-    with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
+    with reading(source, limit(bounds.max_memory_bytes, output=_as_path(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
         _report_absent(source, connection, statement)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
@@ -149,7 +149,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
     No database is needed. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that
     does not exist.
     """
-    own = _place(queries)
+    own = _as_path(queries)
     definitions = find_queries(own)
     if own is not None:
         _check_own(source, own)
@@ -171,7 +171,7 @@ def _report_absent(source: Source, connection: Connection, sql: str) -> None:
         source.patience.tell(text)
 
 
-def _place(path: str | Path | None) -> Path | None:
+def _as_path(path: str | Path | None) -> Path | None:
     return None if path is None else Path(path)
 
 

@@ -53,7 +53,7 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     """Return a sentence that states whether sums of rows equal the whole; each of `sums` is (sum, whole, unit)."""
-    parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
+    parts, wholes = ([f"{one[side]:,} {one[2]}" for one in sums] for side in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 

@@ -128,7 +128,7 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
         mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
     is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
     choices = choose_least(scope, "energy") if is_choice else []
-    order = {run_id: place for one in reversed(choices) for place, run_id in enumerate(one.runs)}
+    order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
     entries: list[Fact] = [*choices]
     ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
     entries += [enter(scope, row) for row in ordered]

@@ -95,9 +95,9 @@ def list_sql_rules() -> tuple[SqlRule, ...]:
     topics: list[tuple[str, Path | None]] = [(TOPIC, None)]
     topics += [(f"{wing.name}_{TOPIC}", wing.queries_folder) for wing in list_wings()]
     return tuple(
-        SqlRule(kind=kind, query=f"{topic}.{kind}", folder=place)
-        for topic, place in topics
-        for kind in list_topic(topic, place)
+        SqlRule(kind=kind, query=f"{topic}.{kind}", folder=folder)
+        for topic, folder in topics
+        for kind in list_topic(topic, folder)
     )
 
 

@@ -1,6 +1,6 @@
 """Predict all measurements of one chip for changing coefficients, and compute the derivatives of latencies.
 
-Derivatives are finite differences; each fitted number is changed only for the kernels that depend on it.
+Derivatives are finite differences; each free parameter is changed only for the kernels that depend on it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.calibrate.fitted_number import FittedNumber, values_at
+from joulemap.calibrate.free_parameter import FreeParameter, values_at
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.stack import ObservedKernels, Stack, stack
 from joulemap.physics.architecture import Architecture, find_architecture
@@ -240,12 +240,12 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
 
 @frozen(kw_only=True, eq=False)
 class _Dependence:
-    """Kernels of a group that a fitted number changes."""
+    """Kernels of a group that a free parameter changes."""
 
     number: int
-    """Index of the fitted number."""
+    """Index of the parameter."""
     kernels: Integers
-    """Kernels of the group that the number changes."""
+    """Kernels of the group that the parameter changes."""
     stack: Stack
     """Stack of only these kernels."""
 
@@ -258,7 +258,7 @@ class LatencyModel:
     """
 
     bench: Bench
-    fitted: tuple[FittedNumber, ...]
+    parameters: tuple[FreeParameter, ...]
 
     def predict(self, position: Floats) -> Floats:
         """Return the natural logarithm of each observation's latency in seconds."""
@@ -269,16 +269,16 @@ class LatencyModel:
         return logarithms
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return the derivatives of the logarithms: one row per observation, one column per fitted number."""
+        """Return the derivatives of the logarithms: one row per observation, one column per parameter."""
         coefficients = self._coefficients(position)
-        slopes = np.zeros((self.bench.row_count, len(self.fitted)))
+        slopes = np.zeros((self.bench.row_count, len(self.parameters)))
         for group, dependences in zip(self.bench.groups, self._dependences, strict=True):
             base = group.stack.kernel_seconds(self.bench.under(coefficients, group), self.bench.architecture)
             seconds = group.stack.rows(base)
             for one in dependences:
-                number, u = self.fitted[one.number], float(position[one.number])
-                step = STEP / number.spread
-                if u + step > number.bounds[1]:
+                parameter, u = self.parameters[one.number], float(position[one.number])
+                step = STEP / parameter.spread
+                if u + step > parameter.bounds[1]:
                     step = -step
                 hardware = self._moved(coefficients, one.number, u + step, group)
                 moved = one.stack.kernel_seconds(hardware, self.bench.architecture)
@@ -286,24 +286,24 @@ class LatencyModel:
         return slopes
 
     def _coefficients(self, position: Floats) -> dict[str, Quantity]:
-        return self.bench.coefficients(values_at(self.fitted, position))
+        return self.bench.coefficients(values_at(self.parameters, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the hardware for a group of observations, with fitted number `number` at position `u`."""
-        one = self.fitted[number]
+        """Return the hardware for a group of observations, with parameter `number` at position `u`."""
+        one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)
 
     @cached_property
     def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
-        """Fitted numbers of each group that change the time of any kernel, with these kernels."""
-        coefficients = self._coefficients(np.zeros(len(self.fitted)))
+        """Free parameters of each group that change the time of any kernel, with these kernels."""
+        coefficients = self._coefficients(np.zeros(len(self.parameters)))
         return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
 
     def _depend(self, coefficients: Mapping[str, Quantity], group: Group) -> Iterator[_Dependence]:
         architecture = self.bench.architecture
         base = group.stack.components(self.bench.under(coefficients, group), architecture)
-        for number, one in enumerate(self.fitted):
+        for number, one in enumerate(self.parameters):
             low, high = one.bounds
             changes = np.zeros(base.shape[1], dtype=bool)
             for u in (max(-PROBE, low), min(PROBE, high)):

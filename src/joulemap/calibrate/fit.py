@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.calibrate.bench import Bench, Energies, LatencyModel, Throttle
-from joulemap.calibrate.fitted_number import FittedNumber, bounds_of, rounded, values_at
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, rounded, values_at
 from joulemap.calibrate.observation import balance, credibility, divide
 from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, minimize
 from joulemap.physics.record.calibration import EnergyScale
@@ -39,13 +39,13 @@ CLOCK_TOLERANCE: Final = 1e-3
 
 @frozen(kw_only=True, eq=False)
 class Target:
-    """Numbers to fit, and the bench of observations to fit them to."""
+    """Free parameters, and the bench of observations to fit them to."""
 
     bench: Bench
-    coefficients: tuple[FittedNumber, ...]
+    coefficients: tuple[FreeParameter, ...]
     scales: tuple[EnergyScale, ...]
     """Energy scales at factor 1, including static power."""
-    factors: tuple[FittedNumber, ...]
+    factors: tuple[FreeParameter, ...]
     """Factor of each energy scale."""
 
     @property
@@ -61,7 +61,7 @@ class Target:
 
 @frozen(kw_only=True, eq=False)
 class Solution:
-    """Positions of all fitted numbers, in standard deviations from their defaults."""
+    """Positions of all free parameters, in standard deviations from their defaults."""
 
     coefficients: Floats
     factors: Floats
@@ -77,7 +77,7 @@ class Prediction:
 
 @define(eq=False)
 class Fitter:
-    """Fits the numbers of a target to any subset of the target's observations."""
+    """Fits the parameters of a target to any subset of the target's observations."""
 
     target: Target
     model: LatencyModel = attrs.field(init=False)
@@ -89,7 +89,7 @@ class Fitter:
 
     def __attrs_post_init__(self) -> None:
         observations = self.target.bench.observations
-        self.model = LatencyModel(bench=self.target.bench, fitted=self.target.coefficients)
+        self.model = LatencyModel(bench=self.target.bench, parameters=self.target.coefficients)
         self.measured_s = np.array([np.nan if one.latency_s is None else one.latency_s for one in observations])
         self.measured_j = np.array([np.nan if one.energy_j is None else one.energy_j for one in observations])
 
@@ -100,7 +100,7 @@ class Fitter:
         )
 
     def fit(self, rows: Booleans, start: Solution, known_slope: NDArray[np.float64] | None = None) -> Solution:
-        """Fit the numbers to the observations in `rows`; return the solution.
+        """Fit the parameters to the observations in `rows`; return the solution.
 
         `known_slope` holds the derivatives at `start`. If given, `start` must be near the optimum: the derivatives are
         then reused, and the tolerance is coarser.
@@ -277,12 +277,12 @@ class Fitter:
         return Prediction(latency_s=latency_s, energy_j=energy_j)
 
 
-def _round_positions(fitted: Sequence[FittedNumber], position: Floats) -> Floats:
-    kept = changed(fitted, position)
-    return np.array([one.position(kept.get(one.name, one.default)) for one in fitted])
+def _round_positions(parameters: Sequence[FreeParameter], position: Floats) -> Floats:
+    kept = changed(parameters, position)
+    return np.array([one.position(kept.get(one.name, one.default)) for one in parameters])
 
 
-def changed(fitted: Sequence[FittedNumber], position: Floats) -> dict[str, float]:
-    """Return name -> value of the numbers that differ from their defaults, rounded as in a file."""
-    values = {name: rounded(value) for name, value in values_at(fitted, position).items()}
-    return {one.name: values[one.name] for one in fitted if values[one.name] != rounded(one.default)}
+def changed(parameters: Sequence[FreeParameter], position: Floats) -> dict[str, float]:
+    """Return name -> value of the parameters that differ from their defaults, rounded as in a file."""
+    values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
+    return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

@@ -39,9 +39,9 @@ MOST_TRIALS: Final = 8
 DAMPING_FACTOR: Final = 5.0
 
 Predict = Callable[[Floats], Floats]
-"""Function from the positions of fitted numbers to the natural logarithm of every row's prediction."""
+"""Function from the positions of free parameters to the natural logarithm of every row's prediction."""
 Slope = Callable[[Floats], NDArray[np.float64]]
-"""Function from their positions to the derivatives of `Predict`: one row per row, one column per number."""
+"""Function from their positions to the derivatives of `Predict`: one row per row, one column per parameter."""
 
 
 def minimize(

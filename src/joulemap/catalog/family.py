@@ -255,7 +255,7 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
                 content[column] = [*content.get(column, ()), *_split(cell)]
         elif column in columns:
             if cell:
-                _place(content, column, cell, {**columns[column], **stated.get(column, {})})
+                _write_cell(content, column, cell, {**columns[column], **stated.get(column, {})})
         elif column not in variants:
             raise ValueError(f"{column}: no column of that name in [columns], which has {', '.join(columns)}")
     _complete_peaks(content)
@@ -274,15 +274,15 @@ def _find_stated(shared: Mapping[str, Any], member: str) -> dict[str, Mapping[st
     return by_column
 
 
-def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
+def _write_cell(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
     """Write the number of a table's cell at the keys of the hardware file that its column fills."""
     try:
         value = float(cell)
     except ValueError:
         raise ValueError(f"{column}: {cell!r} is not a number") from None
     number = {"value": value, **{key: one for key, one in entry.items() if key != "to"}}
-    for place in entry["to"]:
-        *path, last = place.split(".")
+    for target in entry["to"]:
+        *path, last = target.split(".")
         at: Any = content
         for key in path:
             at = next(one for one in at if one["name"] == key) if isinstance(at, list) else at.setdefault(key, {})

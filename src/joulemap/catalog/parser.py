@@ -117,12 +117,12 @@ def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> S
     try:
         return _make_converter().structure(raw, record)
     except BaseValidationError as error:
-        reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
+        reasons = [_locate(reason) for reason in transform_error(error, path="", format_exception=_describe)]
         reasons.sort(key=lambda reason: "unknown key" not in reason)
         raise CatalogueError(f"{label}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
 
 
-def _place(reason: str) -> str:
+def _locate(reason: str) -> str:
     """Rewrite an error `what @ .where` as `where: what`, with the expected value of a missing key."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")

@@ -220,9 +220,9 @@ def minimal_text(architecture: str) -> str:
     for field in attrs.fields(ChipQuantities):
         mark = "" if field.default is attrs.NOTHING else "# "
         text += _write(field.name, getattr(example, field.name), mark, UNITS[field.name])
-    for place, (precision, peak) in enumerate(example.stated_peaks.items()):
+    for index, (precision, peak) in enumerate(example.stated_peaks.items()):
         text += f"\n[peaks.{precision}]\n" + _write("rate", _rate(precision, peak.rate), "")
-        if place:
+        if index:
             continue
         text += f"# operations_per_clock = {peak.operations_per_clock!r}\n# clock_ghz = {peak.clock_hz / 1e9!r}\n"
         text += f"# unit_count = {peak.unit_count}\n"

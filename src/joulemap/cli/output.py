@@ -177,7 +177,7 @@ class OutputOptions(DatabaseOptions):
         """Format of the output; raises the errors of `choose_format`."""
         return choose_format(self.form, self.output)
 
-    def check_place(self) -> None:
+    def check_file(self) -> None:
         """Raise UsageError for an output that cannot be written."""
         if self.output is not None:
             check_output(self.output, self.guarded(self.output), force=self.force)
@@ -191,7 +191,7 @@ class OutputOptions(DatabaseOptions):
         modules that lay it out are imported while the engine works. On a terminal, progress goes to stderr until the
         answer is written.
         """
-        self.check_place()
+        self.check_file()
         voice.begin_progress()
         if self.written_form in (TABLE, "markdown"):
             from joulemap.system.background import begin

@@ -85,14 +85,14 @@ def find_commands() -> Mapping[str, Command]:
     heads = {name: one._replace(merged="") for name, one in known.items() if name not in merged}
     groups = list(GROUPS)
 
-    def place(name: str) -> tuple[int, bool, bool]:
+    def sort_key(name: str) -> tuple[int, bool, bool]:
         one = heads[name]
         group = groups.index(one.group if one.group in groups else "other")
         return group, one.is_advanced, not one.is_first
 
     commands: dict[str, Command] = {}
-    for head in sorted(heads, key=place):
-        group = groups[place(head)[0]]
+    for head in sorted(heads, key=sort_key):
+        group = groups[sort_key(head)[0]]
         beside = {name: one for name, one in merged.items() if one.merged == head}
         commands |= {name: one._replace(group=group) for name, one in {head: heads[head], **beside}.items()}
     return commands

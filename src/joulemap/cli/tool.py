@@ -296,9 +296,9 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
         if CODE.search(value) and not runs_code:
             raise UsageError(f"{value} runs code, which needs `joulemap mcp --run-code`")
         for piece in _cut_pieces(value):
-            for place in {here / piece, here / os.path.expanduser(piece)}:
-                if PATH.search(piece) or CODE.search(piece) or _is_there(place):
-                    _check_place(piece, place, folders, here, runs_code=runs_code)
+            for path in {here / piece, here / os.path.expanduser(piece)}:
+                if PATH.search(piece) or CODE.search(piece) or _is_there(path):
+                    _check_path(piece, path, folders, here, runs_code=runs_code)
 
 
 def _cut_pieces(value: str) -> Iterator[str]:
@@ -312,21 +312,21 @@ def _cut_pieces(value: str) -> Iterator[str]:
     yield from sorted({*pieces, value, *map(str.strip, pieces)} - {""})
 
 
-def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
+def _check_path(piece: str, path: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
     """Raise UsageError for a path outside these folders, or a file that names such a path or forbidden code.
 
     Only TOML files name other files; the model of a measurement file is never a path.
     """
-    place = Path(os.path.realpath(place))
-    if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
+    path = Path(os.path.realpath(path))
+    if not any(path.is_relative_to(os.path.realpath(folder)) for folder in folders):
         raise UsageError(f"{piece} is outside of the folders of `joulemap mcp --allow`")
-    if place.suffix == ".duckdb" or not (place.is_file() or place.is_dir()):
+    if path.suffix == ".duckdb" or not (path.is_file() or path.is_dir()):
         return
-    _check_links(piece, place if place.is_dir() else place.parent, folders)
-    if place.is_dir():
+    _check_links(piece, path if path.is_dir() else path.parent, folders)
+    if path.is_dir():
         return
     try:
-        with open_regular(place) as stream:
+        with open_regular(path) as stream:
             text = stream.read(MOST_SCANNED_BYTES).decode(errors="replace")
     except (OSError, FileError) as error:
         raise UsageError(f"cannot read {piece}: {error}") from error
@@ -334,20 +334,20 @@ def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *
         return
     if CODE.search(text):
         raise UsageError(f"{piece} names code, which needs `joulemap mcp --run-code`")
-    for named in _list_texts(text) if place.suffix == ".toml" else ():
+    for named in _list_texts(text) if path.suffix == ".toml" else ():
         for one in (named, *re.split(r"[,=@():]", named)):
             target = Path(os.path.realpath(here / os.path.expanduser(one.strip())))
             if PATH.search(one) and not any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
                 raise UsageError(f"{piece} names {one[:60]}, outside of the folders of `joulemap mcp --allow`")
 
 
-def _check_links(piece: str, place: Path, folders: Sequence[Path]) -> None:
+def _check_links(piece: str, directory: Path, folders: Sequence[Path]) -> None:
     """Raise UsageError for a folder with a link to a file outside of the allowed ones, which a command might read.
 
     A command that reads one file of a model also reads others beside it, such as its configuration and its parts.
     """
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(directory) as entries:
             links = [one.path for one in entries if one.is_symlink() and Path(one.name).suffix.lower() in BESIDE]
     except OSError as error:
         raise UsageError(f"cannot read {piece}: {error.strerror or error}") from error
@@ -374,9 +374,9 @@ def _list_texts(text: str) -> Iterator[str]:
             waiting += value
 
 
-def _is_there(place: Path) -> bool:
+def _is_there(path: Path) -> bool:
     try:
-        return os.path.lexists(place)
+        return os.path.lexists(path)
     except ValueError:  # not a valid path
         return False
 
@@ -391,7 +391,7 @@ def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:
     return {}, "the whole answer, which is longer than the limit"
 
 
-def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
+def _cut(value: Any, most: int, path: str, left: list[str]) -> Any:
     """Return a value with at most `most` rows per table, more entries of plain lists, and no empty entries."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
@@ -401,14 +401,14 @@ def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
     is_table = bool(parts) and all(isinstance(one, Mapping | list) for one in parts)
     kept = most if is_table and isinstance(value, list) else max(most, MOST_PLAIN)
     if len(parts) > kept and (is_table or isinstance(value, list)):
-        left.append(f"{place or 'rows'}: {kept} of {len(parts)}")
+        left.append(f"{path or 'rows'}: {kept} of {len(parts)}")
         value = dict(list(value.items())[:kept]) if isinstance(value, Mapping) else value[:kept]
     if isinstance(value, list):
         return [
-            {key: _cut(cell, most, f"{place}.{key}", left) for key, cell in one.items()}
+            {key: _cut(cell, most, f"{path}.{key}", left) for key, cell in one.items()}
             if isinstance(one, Mapping)
-            else _cut(one, most, place, left)
+            else _cut(one, most, path, left)
             for one in value
         ]
-    cells = {key: _cut(one, most, f"{place}.{key}".strip("."), left) for key, one in value.items()}
+    cells = {key: _cut(one, most, f"{path}.{key}".strip("."), left) for key, one in value.items()}
     return {key: one for key, one in cells.items() if one not in (None, "", [], {})}

@@ -113,7 +113,7 @@ def _list_events(
 
 
 def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "C", "name": name, "pid": PROCESS, "ts": _place(start_fs) / GRID, "args": values}
+    return {"ph": "C", "name": name, "pid": PROCESS, "ts": _round_to_grid(start_fs) / GRID, "args": values}
 
 
 def _draw_kernel(kernel: Sequence[OperatorSpan], start_fs: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _slice(
     """Return a slice event that starts at `start_fs`, with sums over its operators as arguments."""
     shared = {name: getattr(spans[0], name) for name in SUBGRAPH}
     summed = {name: sum(getattr(span, name) for span in spans) for name in SUMMED}
-    start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
+    start, end = _round_to_grid(start_fs), _round_to_grid(start_fs + summed["latency_fs"])
     shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
     return {
         **shape,
@@ -142,6 +142,6 @@ def _slice(
     }
 
 
-def _place(time_fs: int) -> int:
+def _round_to_grid(time_fs: int) -> int:
     """Return the grid point nearest to a time in femtoseconds."""
     return (time_fs * GRID + FS_PER_US // 2) // FS_PER_US

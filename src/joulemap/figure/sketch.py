@@ -209,7 +209,7 @@ def make_steps(
         first, last = (float(row[name].value) for name in (begin, end))
         kind = 0 if all(row[name].value == value for name, value in is_whole.items()) else 1 if last > first else 2
         low, high = min(first, last), max(first, last)
-        sizes = tuple(high - low if place == kind else 0.0 for place in range(len(parts)))
+        sizes = tuple(high - low if index == kind else 0.0 for index in range(len(parts)))
         bars.append(Bar(label=label.format_map(row), value=high, begin=low, parts=sizes, text=text.format_map(row)))
     shown, rest = cut_bars(bars, most, noun)
     names, shown = _drop_empty(tuple(parts), shown)
@@ -218,9 +218,9 @@ def make_steps(
 
 def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
     """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
-    kept = [place for place in range(len(names)) if any(bar.parts[place] for bar in bars if bar.parts)]
-    shown = (attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if bar.parts)) for bar in bars)
-    return tuple(names[place] for place in kept), tuple(shown)
+    kept = [index for index in range(len(names)) if any(bar.parts[index] for bar in bars if bar.parts)]
+    shown = (attrs.evolve(bar, parts=tuple(bar.parts[index] for index in kept if bar.parts)) for bar in bars)
+    return tuple(names[index] for index in kept), tuple(shown)
 
 
 def make_chart(
@@ -262,18 +262,21 @@ def make_chart(
         return Point(x=left, y=left * peak / ridge), Point(x=ridge, y=peak), Point(x=right, y=peak)
 
     placed: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
-    placed = [(row, right if roof and place is None else place, height) for row, place, height in placed]
+    placed = [(row, right if roof and abscissa is None else abscissa, height) for row, abscissa, height in placed]
     placed = [one for one in placed if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
     above: dict[str, tuple[Point, ...]] = {}
     dots: list[Point] = []
-    for row, place, height in _join(placed, alike) if alike else placed:
+    for row, abscissa, height in _join(placed, alike) if alike else placed:
         label = "" if unnamed and row[unnamed].value else name.format_map(row)
         if not label or (label not in curves and len(curves) == named):
-            dots.append(Point(x=place, y=height))
+            dots.append(Point(x=abscissa, y=height))
             continue
-        (x_low, x_high), (y_low, y_high) = _find_ends(row, place, x_half_width), _find_ends(row, height, y_half_width)
-        point = Point(x=place, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
+        (x_low, x_high), (y_low, y_high) = (
+            _find_ends(row, abscissa, x_half_width),
+            _find_ends(row, height, y_half_width),
+        )
+        point = Point(x=abscissa, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
         curves.setdefault(label, []).append(point)
         if has_own_roofs:
             above[label] = draw_roof(row)
@@ -282,7 +285,7 @@ def make_chart(
     if roof and placed and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
     if is_sum:
-        lines.append((Point(x=0.0, y=0.0), *(Point(x=place, y=height) for _, place, height in placed)))
+        lines.append((Point(x=0.0, y=0.0), *(Point(x=abscissa, y=height) for _, abscissa, height in placed)))
     beside = [] if is_sum else dots
     return Chart(
         title=title,
@@ -395,8 +398,8 @@ def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
         groups.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
     joined = []
     for group in groups.values():
-        row, place, height = group[0]
+        row, abscissa, height = group[0]
         amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in group))
         more = attrs.evolve(row["name"], value=f" and {len(group) - 1} alike" if len(group) > 1 else "")
-        joined.append(({**row, size: amount, "alike": more}, place, height))
+        joined.append(({**row, size: amount, "alike": more}, abscissa, height))
     return sorted(joined, key=lambda one: -one[0][size].value)

@@ -162,12 +162,12 @@ class Grid:
         The shares of a column get their own column next to it. If only one of several rows has an energy, the share is
         added to the cell instead.
         """
-        shares = {place: text for place, energy in self.energies.items() if (text := show_share_of(energy))}
+        shares = {position: text for position, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
         energy_columns = {column for _, column in shares}
         for column in sorted(energy_columns, reverse=True):
             texts = [shares.get((row, column), "") for row in range(len(self.rows))]
-            is_column = len(texts) == 1 or sum(place[1] == column for place in self.energies) > 1
+            is_column = len(texts) == 1 or sum(position[1] == column for position in self.energies) > 1
             heading = SHARE_HEADING if len(energy_columns) == 1 else f"{self.headings[column]}, {SHARE_HEADING}"
             bare = bare._with_column(column, heading, texts) if is_column else bare._with_words(column, texts)
         return bare
@@ -199,8 +199,8 @@ class Grid:
             ranked=self.ranked if is_apart else widen(self.ranked),
             headings=(*self.headings[:after], heading, *self.headings[after:]),
             rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
-            best=frozenset((row, place + (place > column)) for row, place in self.best),
-            tied=frozenset((row, place + (place > column)) for row, place in self.tied),
+            best=frozenset((row, index + (index > column)) for row, index in self.best),
+            tied=frozenset((row, index + (index > column)) for row, index in self.tied),
         )
 
     def column(self, index: int) -> list[str]:
@@ -467,9 +467,9 @@ def grid(
     cells = [separate_alike([cell(row, what) for row in shown]) for _, what in chosen]
     values = {name: [read(row, name) for row in shown] for name in DISTINGUISHING if name in places and not is_plain}
     for name in _find_lacking(chosen, cells, values) if values else ():
-        place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)
-        chosen.insert(place, (name.replace("_", " "), name))
-        cells.insert(place, [cell(row, name) for row in shown])
+        insertion = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)
+        chosen.insert(insertion, (name.replace("_", " "), name))
+        cells.insert(insertion, [cell(row, name) for row in shown])
     energies = {
         (len(first) + at, column): energy
         for column, (_, what) in enumerate(chosen)

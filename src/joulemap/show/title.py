@@ -41,9 +41,9 @@ class Title:
 
     form: Template
     row: object = None
-    """Row whose fields fill places of the form."""
+    """Row whose fields fill slots of the form."""
     values: Mapping[str, Any] = {}
-    """Values of other places: texts, and lists of texts."""
+    """Values of other slots: texts, and lists of texts."""
     beside: tuple[str, ...] = ()
     """Further parts after the form."""
     about: str | Title = ""

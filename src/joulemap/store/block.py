@@ -41,9 +41,9 @@ def share(statements: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[dict[str
                     count(part)
 
     def spell(parts: Parts) -> str:
-        return "".join(part if isinstance(part, str) else place(part) for part in parts)
+        return "".join(part if isinstance(part, str) else name_part(part) for part in parts)
 
-    def place(part: Parts) -> str:
+    def name_part(part: Parts) -> str:
         if counts[part] == 1:
             indented = spell(part).replace("\n", "\n    ")
             return f"(\n    {indented}\n)"

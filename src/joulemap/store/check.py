@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final
 
 import duckdb
 
-from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
+from joulemap.store.connection import PATIENT, Connection, Patience, check_path, missing, reading
 from joulemap.store.digest import (
     CALIBRATION,
     EMPTY,
@@ -102,16 +102,16 @@ def _checksum(block: bytes) -> int:
     return int(np.bitwise_xor.reduce(words[1:] * np.uint64(FACTOR))) ^ SEED
 
 
-def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
+def _read_free(stream: BinaryIO, pointer: int, block_bytes: int, damaged: set[int]) -> set[int]:
     """Return the numbers of the free blocks, up to the first damaged part of the free list."""
     part_bytes = (block_bytes - WORD_BYTES) // METADATA_PARTS // WORD_BYTES * WORD_BYTES
     words: list[int] = []
-    while place != NOWHERE and not (words and len(words) > words[0]):
-        block, part = place & (1 << PLACE_BITS) - 1, place >> PLACE_BITS
+    while pointer != NOWHERE and not (words and len(words) > words[0]):
+        block, part = pointer & (1 << PLACE_BITS) - 1, pointer >> PLACE_BITS
         if block in damaged:
             break
         stream.seek(HEAD + block * block_bytes + WORD_BYTES + part * part_bytes)
-        place, *more = struct.unpack(f"<{part_bytes // WORD_BYTES}Q", stream.read(part_bytes))
+        pointer, *more = struct.unpack(f"<{part_bytes // WORD_BYTES}Q", stream.read(part_bytes))
         words += more
     return set(words[1 : words[0] + 1]) if words else set()
 
@@ -182,7 +182,7 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     Raises DatabaseError for a file that cannot be opened or has a damaged block. The error names a table with the
     block.
     """
-    if not check_place(path):
+    if not check_path(path):
         raise missing(path)
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
@@ -293,8 +293,8 @@ def is_change(fault: Fault) -> bool:
 
 
 def _order(fault: Fault) -> tuple[str, int, int, str]:
-    rule, run_id, workload_id, place, _, _ = fault
-    return rule, run_id or 0, workload_id or 0, place
+    rule, run_id, workload_id, location, _, _ = fault
+    return rule, run_id or 0, workload_id or 0, location
 
 
 def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:

@@ -114,13 +114,13 @@ def _join(parts: Mapping[str, str]) -> str:
     return f"WITH {''.join(parts.values())}"
 
 
-def place(sql: str, computed: Sequence[str]) -> str:
+def insert_rows(sql: str, computed: Sequence[str]) -> str:
     """Return a query's SQL with each call replaced by its computed rows."""
     texts = iter(computed)
     return _CALL.sub(lambda _: next(texts), sql)
 
 
-def place_none(sql: str) -> str:
+def insert_no_rows(sql: str) -> str:
     """Return a query's SQL with each call replaced by an empty table, so that the query can be planned."""
     return _CALL.sub(lambda call: _write_rows(COMPUTED[call[1]], ()), sql)
 

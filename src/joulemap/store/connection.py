@@ -126,7 +126,7 @@ def is_wanted(path: Path) -> bool:
     return sharing.is_wanted(os.path.realpath(path))
 
 
-def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
+def _connect(path: Path, real_path: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
     """Open a database when no other process holds it. Raise LockedDatabaseError, naming the holder, after the deadline.
 
     At the deadline, processes ahead in the queue are ignored, so that a stuck queue blocks no process.
@@ -134,7 +134,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
     while True:
-        earlier, is_last = find_earlier(place), time.monotonic() >= deadline
+        earlier, is_last = find_earlier(real_path), time.monotonic() >= deadline
         try:
             if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
@@ -183,7 +183,7 @@ def place_database(path: str | Path) -> Path:
     return Path(text)
 
 
-def check_place(path: Path) -> bool:
+def check_path(path: Path) -> bool:
     """Return whether a file exists at a path. Raise DatabaseError if no database can be there."""
     try:
         status = path.stat()
@@ -234,7 +234,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     Raises DatabaseError if the database is missing, not joulemap's, too new or too old, or if the engine fails inside
     the context.
     """
-    if not check_place(path):
+    if not check_path(path):
         raise missing(path)
     _sweep(path)
     with _opening(path, kind, patience) as connection:
@@ -256,7 +256,7 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
     A new database is a copy of `template`, or empty without one. An empty database of another program is replaced by a
     new one. Afterwards, committed rows are in the database file rather than its log.
     """
-    if not check_place(path):
+    if not check_path(path):
         _create(path, template)
     _sweep(path)
     with contextlib.ExitStack() as stack:
@@ -286,13 +286,13 @@ def _sweep(path: Path) -> None:
 def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
     """Yield a connection, close it at the end, and report engine failures on one line."""
     deadline = time.monotonic() + patience.limit_s
-    place = os.path.realpath(path)
-    if not take(place, kind, patience.limit_s):
+    real_path = os.path.realpath(path)
+    if not take(real_path, kind, patience.limit_s):
         raise _give_up(f"{path} is in use by another thread", patience)
     with contextlib.ExitStack() as stack:
-        stack.callback(give_back, place, kind)
+        stack.callback(give_back, real_path, kind)
         stack.enter_context(reporting_failures(path))
-        connection = _connect(path, place, kind, patience, deadline)
+        connection = _connect(path, real_path, kind, patience, deadline)
         stack.callback(close, connection)
         yield connection
 

@@ -425,8 +425,8 @@ class Digester:
         rows = {digest: row for row, digest in enumerate(dict.fromkeys(digest for digest, _, _ in priced), 1)}
         width = max((action_id for _, action_id, _ in priced), default=0) + 2
         places = np.full((len(rows) + 1, width), UNPRICED, dtype=np.uint16)
-        for digest, action_id, place in priced:
-            places[rows[digest], action_id] = place
+        for digest, action_id, column in priced:
+            places[rows[digest], action_id] = column
         return _Prices(rows, places)
 
 

@@ -117,7 +117,7 @@ def compute_half_widths(
     from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
 
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    places = {key: position for position, key in enumerate(dict.fromkeys(keys))}
     digests = {key[-1] for key in places}
     record, numbers, thin = (
         load_record(connection),

@@ -75,11 +75,11 @@ def _known(own: Path | None) -> dict[str, dict[int, Path | None]]:
     return {**_shipped(), **versions}
 
 
-def _find_misplaced(place: Path) -> str:
+def _find_misplaced(folder: Path) -> str:
     """Return a query file that lies in the user's folder itself or below a topic; empty if there is none."""
-    topics = [one.path for one in os.scandir(place) if one.is_dir()]
+    topics = [one.path for one in os.scandir(folder) if one.is_dir()]
     below = [one.path for topic in topics for one in os.scandir(topic) if one.is_dir()]
-    files = [file for where in (str(place), *below) for file in os.scandir(where)]
+    files = [file for where in (str(folder), *below) for file in os.scandir(where)]
     return min((file.path for file in files if file.name.endswith(".sql") and file.is_file()), default="")
 
 

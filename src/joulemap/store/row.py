@@ -66,15 +66,15 @@ def _list(objects: Any) -> tuple[Any, str] | None:
     texts: dict[str, int] = {}
     indices = np.empty(len(objects), dtype=np.int32)
     for index, value in enumerate(objects):
-        place = texts.get(value) if type(value) is str else None
-        if place is None:
+        position = texts.get(value) if type(value) is str else None
+        if position is None:
             literal = write(value)
             if literal is None or len(places) > LISTED:
                 return None
-            place = places.setdefault(literal, len(places) + 1)
+            position = places.setdefault(literal, len(places) + 1)
             if type(value) is str:
-                texts[value] = place
-        indices[index] = place
+                texts[value] = position
+        indices[index] = position
     return indices, f"[{', '.join(places)}]"
 
 
@@ -88,7 +88,7 @@ def _list_texts(texts: Any) -> tuple[Any, str] | None:
     literals = list(map(write, one_of))
     if None in literals:
         return None
-    places = {text: place for place, text in enumerate(one_of, 1)}
+    places = {text: position for position, text in enumerate(one_of, 1)}
     indices = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
     return indices, f"[{', '.join(map(str, literals))}]"
 

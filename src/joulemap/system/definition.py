@@ -82,8 +82,8 @@ def _read(module: str, dropped: str) -> tuple[dict[str, tuple[str, tuple[str, ..
 
 
 def _find_file(module: str) -> Path:
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:

@@ -83,23 +83,23 @@ def digest_code(*places: str, without: Collection[str] = ()) -> str:
     Files in `without` are left out. Comments, docstrings, layout and the wording of errors do not count; in other
     files, comment lines do not.
     """
-    name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
+    name = " ".join((*places, *(f"-{path}" for path in sorted(without))))
     return remember(name, lambda: read_code(*places, without=without))
 
 
 def read_code(*places: str, without: Collection[str] = ()) -> str:
     """Compute the digest that `digest_code` caches."""
     digest = hashlib.sha256()
-    for place in places:
-        for name, file in list_code(place).items():
+    for path in places:
+        for name, file in list_code(path).items():
             if name not in without:
                 digest.update(f"{name}\n{_normalize(file)}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def list_code(place: str) -> dict[str, Path]:
+def list_code(name: str) -> dict[str, Path]:
     """Return name -> path of a file of the package, or of the Python files in a folder of it."""
-    path = _PACKAGE / place
+    path = _PACKAGE / name
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return {file.relative_to(_PACKAGE).as_posix(): file for file in files}
 

@@ -179,9 +179,9 @@ def _entries(function: ast.FunctionDef) -> Iterator[tuple[tuple[str, str], ast.e
                 if isinstance(key, ast.Tuple) and len(key.elts) == 2:
                     yield (_pattern(key.elts[0]), _pattern(key.elts[1])), value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            place = node.targets[0].slice
-            if isinstance(place, ast.Tuple) and len(place.elts) == 2:
-                yield (_pattern(place.elts[0]), _pattern(place.elts[1])), node.value
+            target = node.targets[0].slice
+            if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                yield (_pattern(target.elts[0]), _pattern(target.elts[1])), node.value
 
 
 def _pattern(part: ast.expr) -> str:

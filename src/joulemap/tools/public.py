@@ -160,7 +160,7 @@ def find_public() -> dict[str, str]:
 
 def _list_exports() -> dict[str, str]:
     """Return object that a built-in wing exports by name -> the wing."""
-    return {place: wing.name for wing in list_wings() if wing.name in BUILT_IN for place in wing.public}
+    return {module: wing.name for wing in list_wings() if wing.name in BUILT_IN for module in wing.public}
 
 
 def place_names() -> dict[str, dict[str, str]]:
@@ -209,8 +209,8 @@ def spell_stubs() -> dict[Path, str]:
 
 def main() -> None:
     """Write the stubs."""
-    for place, text in spell_stubs().items():
-        place.write_text(text, encoding="utf-8")
+    for path, text in spell_stubs().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

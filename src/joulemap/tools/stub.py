@@ -44,8 +44,8 @@ MORE: Final = {
 @cache
 def read(module: str) -> ast.Module:
     """Return the syntax tree of a module of this package."""
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8"))
 
 
 def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:

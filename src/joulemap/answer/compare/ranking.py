@@ -162,8 +162,8 @@ class RankingAnswer(RunAnswer):
         ends = [(one.value, one.half_width) for one in (values[row.run_id] for row in shown)]
         picture = Picture(kind="interval", after=RANGE, of=heading, rows=make_intervals(ends), unit=self._metric.unit)
         (choice, *_), column = self.facts.of(Choice), drawn.headings.index(heading)
-        tied = frozenset((place, column) for place, row in enumerate(shown) if row.run_id in choice.tied)
-        best = frozenset((place, column) for place, row in enumerate(shown) if row.run_id == choice.runs[0])
+        tied = frozenset((index, column) for index, row in enumerate(shown) if row.run_id in choice.tied)
+        best = frozenset((index, column) for index, row in enumerate(shown) if row.run_id == choice.runs[0])
         is_choice = len(choice.runs) > 1 and len(choice.tied) < len(choice.runs) - 1
         return attrs.evolve(
             drawn,

@@ -177,7 +177,7 @@ class FlipAnswer(ConstantAnswer):
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         rows = sorted(self.rows, key=_order)
         flips = [row for row in rows if row.likelihood]
-        likely = [row for place, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or place < FEWEST]
+        likely = [row for rank, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or rank < FEWEST]
         static = [row for row in rows if row.constant == STATIC and has_static]
         others = (row for row in rows if row.variance_fraction >= LEAST_SHARE and row not in (*likely, *static))
         still = sorted(others, key=lambda row: -row.variance_fraction)[:SHOWN_STILL]

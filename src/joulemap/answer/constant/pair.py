@@ -27,7 +27,7 @@ from joulemap.physics.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 
-Place = tuple[str, str]
+SidedConstant = tuple[str, str]
 """Side of a constant (`A`, `B` or `both`) and name of the constant."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
@@ -114,7 +114,7 @@ class Pair:
             probability_better(factor, self.half_width / math.sqrt(total)), probability_better(behind, self.half_width)
         )
 
-    def _constants(self) -> Iterable[Place]:
+    def _constants(self) -> Iterable[SidedConstant]:
         for name in dict.fromkeys((*self.a.constants, *self.b.constants)):
             owners = [side for side, one in (("A", self.a), ("B", self.b)) if name in one.constants]
             if len(owners) == 2 and self._is_shared(name):
@@ -137,11 +137,11 @@ class Pair:
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
-    def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
+    def _log_ratios(self, asked: Sequence[tuple[SidedConstant, float]]) -> list[float | None]:
         """Return ln(A / B) for each given constant and factor; None for an impossible value."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
-        return [self.log_ratio(*place, factor) for place, factor in asked]
+        return [self.log_ratio(*side_and_name, factor) for side_and_name, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
         """Return ln(A / B) at the constant's value, one spread below and one spread above; impossible values are

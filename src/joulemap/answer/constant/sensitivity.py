@@ -300,11 +300,11 @@ def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
     variation.prepare_all()
     rows = [_row(variation, name, metric) for name in variation.constants]
 
-    def place(row: Sensitivity) -> tuple[bool, float, float, str]:
+    def sort_key(row: Sensitivity) -> tuple[bool, float, float, str]:
         effect = abs(row.elasticity or 0.0)
         return effect < STILL, -(row.span_fraction or 0.0), -effect, row.constant
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=sort_key)
 
 
 def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivity:

@@ -341,8 +341,8 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     sums = [(SUM, differences)]
     if rest := differences[limit:]:
         sums.insert(0, (SMALLER(count=len(rest)), rest))
-    place = drawn.headings.index("difference")
-    return _add_rows(drawn, *((name, *[""] * (place - 1), show_signed(sum(values), unit)) for name, values in sums))
+    column = drawn.headings.index("difference")
+    return _add_rows(drawn, *((name, *[""] * (column - 1), show_signed(sum(values), unit)) for name, values in sums))
 
 
 def _show_exact_of(name: str, unit: str) -> Any:

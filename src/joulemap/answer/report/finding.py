@@ -122,8 +122,8 @@ def find_out(
         run_ids = {row.hardware: row.run_id for row in runs.rows}
         roofs = tuple(fetch(connection, SubgraphRoof, run_id=run_ids[one.name]) for one in named)
     spellings = [one.spelling for one in named]
-    had = sorted(range(len(named)), key=lambda place: not named[place].is_available)
-    best, *others = (spellings[place] for place in had)
+    had = sorted(range(len(named)), key=lambda index: not named[index].is_available)
+    best, *others = (spellings[index] for index in had)
     pairs = [tuple(pair)] if pair else [(other, best) for other in others]
     plain = attrs.evolve(chosen, hardware=())
     is_swept = not settings.inputs and not settings.modules

@@ -281,7 +281,7 @@ class SweepAnswer(RunAnswer):
 
     def _draw_best(self, rows: Table[SweepSeries], columns: str, limit: int | None) -> Grid:
         """Return the grid of the best batches, lowest energy first, with the best of each model marked."""
-        models = {name: place for place, name in enumerate(dict.fromkeys(row.model for row in rows))}
+        models = {name: row_index for row_index, name in enumerate(dict.fromkeys(row.model for row in rows))}
         ranked = sorted(rows, key=lambda row: (models[row.model], row.energy_per_inference_j or 0.0))
         runs = {find_series(row): dict(self._find_best(row)) for row in ranked}
         choices = list_decided(self.facts)
@@ -315,8 +315,8 @@ class SweepAnswer(RunAnswer):
             for metric, column in zip(MARKED, places, strict=True)
         }
         is_alone = len(ranked) < 2
-        best = frozenset(place for place, one in cells.items() if one in leaders and not is_alone)
-        tied = frozenset(place for place, one in cells.items() if one in rivals)
+        best = frozenset(position for position, one in cells.items() if one in leaders and not is_alone)
+        tied = frozenset(position for position, one in cells.items() if one in rivals)
         trend = Picture(
             kind="trend",
             after=RATIO_HEADING,

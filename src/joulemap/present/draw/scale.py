@@ -35,7 +35,7 @@ class Scale:
     high: float
     is_log: bool
 
-    def place(self, value: float) -> float:
+    def locate(self, value: float) -> float:
         """Return the position of a value on the axis: 0 at the low end, 1 at the high end."""
         if self.is_log:
             return (math.log10(value) - math.log10(self.low)) / self._decades
@@ -47,7 +47,7 @@ class Scale:
 
     def cell(self, value: float, cells: int) -> int:
         """Return the index of the cell that holds a value, if the axis has `cells` cells; clipped to the axis."""
-        return min(max(int(self.place(value) * cells), 0), cells - 1)
+        return min(max(int(self.locate(value) * cells), 0), cells - 1)
 
     @property
     def _decades(self) -> float:

@@ -1,4 +1,4 @@
-"""Fitted numbers: positive, each with a default and a spread that keeps the fit near the default.
+"""Free parameters of a fit: positive numbers, each with a default and a spread that keeps the fit near the default.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit minimizes the loss + u^2
 
@@ -27,7 +27,7 @@ DIGITS: Final = 5
 
 
 @frozen(kw_only=True)
-class FittedNumber:
+class FreeParameter:
     """Number that a calibration may fit."""
 
     name: str
@@ -55,20 +55,20 @@ class FittedNumber:
         return min(max(math.log(value / self.default) / self.spread, low), high)
 
 
-def fitted_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[FittedNumber, ...]:
-    """Return the coefficients of a chip that have a spread, as fitted numbers.
+def free_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[FreeParameter, ...]:
+    """Return the coefficients of a chip that have a spread, as free parameters.
 
     Omits coefficients with the value 0, which cannot be scaled, and coefficients that the chip lacks.
     """
-    numbers = []
+    parameters = []
     for name, spread in spreads.items():
         if name not in hardware.coefficients:
             continue
         default = hardware.coefficients[name].value
         low, high = fitted_range(name)
         if default > 0.0:
-            numbers.append(
-                FittedNumber(
+            parameters.append(
+                FreeParameter(
                     name=name,
                     default=default,
                     spread=spread,
@@ -76,17 +76,17 @@ def fitted_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tup
                     highest=min(high, default * MOST_RATIO),
                 )
             )
-    return tuple(numbers)
+    return tuple(parameters)
 
 
-def values_at(fitted: Sequence[FittedNumber], position: Floats) -> dict[str, float]:
-    """Return name -> value of each number at these positions."""
-    return {one.name: one.value(u) for one, u in zip(fitted, position.tolist(), strict=True)}
+def values_at(parameters: Sequence[FreeParameter], position: Floats) -> dict[str, float]:
+    """Return name -> value of each parameter at these positions."""
+    return {one.name: one.value(u) for one, u in zip(parameters, position.tolist(), strict=True)}
 
 
-def bounds_of(fitted: Sequence[FittedNumber]) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest position u of each number."""
-    pairs = [one.bounds for one in fitted]
+def bounds_of(parameters: Sequence[FreeParameter]) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest position u of each parameter."""
+    pairs = [one.bounds for one in parameters]
     return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
 
 
