@@ -1135,7 +1135,7 @@ CREATE TABLE internal.calibration (
     name VARCHAR NOT NULL,
     hardware VARCHAR NOT NULL,
     hardware_digest VARCHAR NOT NULL,
-    place VARCHAR NOT NULL,
+    origin VARCHAR NOT NULL,
     formula_version VARCHAR NOT NULL,
     data_digest VARCHAR NOT NULL,
     hardware_generation VARCHAR NOT NULL,
@@ -1156,7 +1156,7 @@ COMMENT ON COLUMN internal.calibration.calibration_digest IS 'Digest of the byte
 COMMENT ON COLUMN internal.calibration.name IS 'Name of its file';
 COMMENT ON COLUMN internal.calibration.hardware IS 'Catalogue id of the calibrated hardware';
 COMMENT ON COLUMN internal.calibration.hardware_digest IS 'hardware_version that it was fitted to, in the default power mode without this calibration';
-COMMENT ON COLUMN internal.calibration.place IS 'shipped, its file, or given by a program';
+COMMENT ON COLUMN internal.calibration.origin IS 'shipped, its file, or given by a program';
 COMMENT ON COLUMN internal.calibration.formula_version IS 'Digest of the formulas at the time of the fit';
 COMMENT ON COLUMN internal.calibration.data_digest IS 'Digest of the measurements of the fit';
 COMMENT ON COLUMN internal.calibration.hardware_generation IS 'Class, microarchitecture and process node of hardware that may inherit it';

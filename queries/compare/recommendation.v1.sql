@@ -90,7 +90,7 @@ contender AS (
     SELECT
         question,
         goal AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
@@ -104,9 +104,9 @@ advantage AS (
     SELECT
         r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
-        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
+        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.row_id IS NOT NULL), []) AS probabilities,
         coalesce(
-            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.place IS NOT NULL), []
+            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.row_id IS NOT NULL), []
         ) AS ahead_probabilities,
         coalesce(
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
@@ -115,7 +115,7 @@ advantage AS (
             list(r.run_id ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
         ) AS rival_ids
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.question AND s.place = r.rank
+    LEFT JOIN standing AS s ON s.question = r.question AND s.row_id = r.rank
     GROUP BY r.question
 )
 SELECT

@@ -102,7 +102,7 @@ ranked AS (
             ORDER BY
                 position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
-        ) AS place,
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
@@ -119,7 +119,7 @@ ranked AS (
 placed AS (
     SELECT
         r.*,
-        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.ordinal) AS rank,
         r.id || ':' || r.way AS price_key
     FROM ranked AS r
 ),
@@ -127,7 +127,7 @@ contender AS (
     SELECT
         'cost' AS question,
         'cost' AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(usd_per_million) AS cost,
         price_half_width,
@@ -161,6 +161,6 @@ SELECT
     END AS reason,
     r.run_id
 FROM placed AS r
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.is_ranked THEN r.rank END
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.place
+ORDER BY r.ordinal

@@ -152,10 +152,10 @@ contender AS (
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS place
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS front_index
     FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
-    QUALIFY place <= 200
+    QUALIFY front_index <= 200
 ),
 chance AS (FROM numpy.front_among(contender))
 SELECT

@@ -98,7 +98,7 @@ judged AS (
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
         END AS position,
-        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_place
+        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_index
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
@@ -118,11 +118,11 @@ ranked AS (
         objective_value,
         row_number() OVER (
             PARTITION BY position
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place,
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY position, is_ranked
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
         ) AS rank,
         first_value(objective_value) OVER (
             ORDER BY position, NOT is_ranked, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -133,7 +133,7 @@ contender AS (
     SELECT
         $objective AS question,
         $objective AS metric,
-        j.rank AS place,
+        j.rank AS row_id,
         j.run_id,
         as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
@@ -146,7 +146,7 @@ contender AS (
 -- factor by which each run stays within each limit
 margin AS (
     SELECT
-        c.run_id AS place,
+        c.run_id AS row_id,
         unnest([
             {'bound': 0e0 + $max_latency_s, 'half_width': t.latency_half_width, 'ratio': $max_latency_s / c.latency_s},
             {
@@ -167,9 +167,9 @@ margin AS (
     JOIN chosen AS c ON c.run_id = r.run_id
     LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ),
-limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
+limited AS (SELECT row_id, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
 standing AS (FROM numpy.standing_among(contender)),
-kept AS (SELECT place, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY place)
+kept AS (SELECT row_id, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY row_id)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
@@ -220,7 +220,7 @@ SELECT
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN kept AS k ON k.place = r.run_id
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
+LEFT JOIN kept AS k ON k.row_id = r.run_id
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place
+ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.ordinal

@@ -39,7 +39,7 @@ pair AS (
         (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
         abs(ln(a.predicted / b.predicted)) AS ahead,
         sqrt(pow(a.half_width, 2) + pow(b.half_width, 2)) AS half_width,
-        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS place
+        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS row_id
     FROM compared AS a
     JOIN compared AS b
         ON b.quantity = a.quantity
@@ -59,6 +59,6 @@ SELECT
     avg(CAST(p.is_right AS INTEGER)) FILTER (c.is_told_apart) AS apart_right_fraction,
     avg(c.probability) FILTER (c.is_told_apart) AS mean_probability
 FROM pair AS p
-JOIN chance AS c ON c.place = p.place
+JOIN chance AS c ON c.row_id = p.row_id
 GROUP BY GROUPING SETS ((p.quantity, p.source), (p.quantity))
-ORDER BY quantity_place(quantity), source
+ORDER BY quantity_index(quantity), source

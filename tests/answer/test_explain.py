@@ -66,7 +66,7 @@ def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
 
 
 def test_a_latency_worked_out_by_hand(book: Book) -> None:
-    rows = {(row["place"], row["term"]): row for row in ask(book, "explain.latency")}
+    rows = {(row["contributor"], row["term"]): row for row in ask(book, "explain.latency")}
     # part 0 goes from 100 slots in 1 s to 200 in 2 s: the same 10 ms a slot, so all of it is count
     assert rows["compute", "count"]["difference_exact"] == FS
     # part 1 computes 1.5 s on a, and waits 1 s for memory on b
@@ -93,7 +93,7 @@ def test_extra_passes_are_memory_time_worked_out_by_hand() -> None:
         "launch": (0.5, 0.5),
     }
     (term,) = ask(book, "explain.latency")
-    assert (term["place"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
+    assert (term["contributor"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
     places = run_query(book.connection, find_query("run.allocation"), {"run_id": 2}).records()
     assert [(row["pass_s"], row["bottleneck"]) for row in places] == [(2.0, "memory")]
     totals = run_query(book.connection, find_query("edp.total"), {"run_id": 2}).records()[0]

@@ -153,7 +153,7 @@ def test_utilization_states_the_rows_and_the_product_of_the_gains(workspace: Wor
     assert used == sorted(used, reverse=True)
     agree_shares(shares(told)[:2], used)
     gains = ratios(told)
-    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.place == 1)
+    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.remedy_rank == 1)
     exact = [remedy.throughput_ratio, remedy.energy_ratio]
     if gains and all(math.isclose(one, other, rel_tol=HALF_DIGIT) for one, other in zip(gains, exact, strict=False)):
         agree([remedy.gain_ratio], [remedy.throughput_ratio / remedy.energy_ratio])

@@ -573,7 +573,7 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
         assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
     assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
     (used,) = workspace.compare("resnet18", hardware="gaudi3", precision="bf16", runtime="graph").scope.calibrations
-    assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
+    assert (used.measurement_count, used.origin) == (1, str(own / "gaudi3.toml"))
 
 
 @pytest.mark.slow

@@ -333,7 +333,7 @@ def test_a_front_holds_what_is_best_in_either_cost() -> None:
 
 
 CALLING: Final = """WITH case_of AS (
-    SELECT unnest([1, 2]) AS place, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
+    SELECT unnest([1, 2]) AS row_id, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
 ),
 chance AS (FROM numpy.probabilities_of(case_of))
 SELECT place, probability, is_told_apart FROM chance ORDER BY place"""

@@ -74,7 +74,7 @@ def test_a_call_is_the_sql_of_the_query_with_what_it_is_given(tmp_path: Path) ->
     ]  # fmt: skip
     sql = expand("SELECT count(*), min(b) FROM own.called(most := 3, word := 'a, b') AS c WHERE a > 0", tmp_path)
     assert answer(sql) == [(2, "a, b, and1")]
-    assert expand("SELECT 1 FROM cube.place(run_ids := [1])", tmp_path) == "SELECT 1 FROM cube.place(run_ids := [1])"
+    assert expand("SELECT 1 FROM cube.part(run_ids := [1])", tmp_path) == "SELECT 1 FROM cube.part(run_ids := [1])"
 
 
 def test_columns_that_nobody_names_are_left_out(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
     shared = share([(sql, {"run_id": 7})])
     assert shared is not None
     tables, (written,) = shared
-    assert (tables, sql.count("( -- cube.place")) == ({}, 1)
-    assert written == sql.replace("$run_id", "7").replace("( -- cube.place", "(")
+    assert (tables, sql.count("( -- cube.part")) == ({}, 1)
+    assert written == sql.replace("$run_id", "7").replace("( -- cube.part", "(")
 
 
 def test_a_value_of_several_lines_is_not_moved() -> None:
@@ -224,7 +224,7 @@ def test_every_division_of_causes_adds_up_to_the_run(level: str, opened: Connect
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_every_division_of_places_adds_up_to_the_run(level: str, opened: Connection) -> None:
     ids = [run_id for (run_id,) in opened.execute("SELECT run_id FROM runs ORDER BY 1 LIMIT 4").fetchall()]
-    rows = run_query(opened, find_query("cube.place"), {"run_ids": ids, "division": level}).records()
+    rows = run_query(opened, find_query("cube.part"), {"run_ids": ids, "division": level}).records()
     assert {row["run_id"] for row in rows} == set(ids)
     for run_id in ids:
         mine = [row for row in rows if row["run_id"] == run_id]

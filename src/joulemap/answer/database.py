@@ -49,14 +49,14 @@ TABLES: Final = "Internal tables, which may change"
 TABLE_COLUMNS: Final = "table table_name | *rows row_count | columns column_count | *meaning"
 DESCRIBE: Final = "joulemap sql 'DESCRIBE runs'"
 
-FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | place | expected | found"
+FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | location | expected | found"
 SOUND: Final = "ok: all rows are as they were written, and all parts add up"
 ADVICE: Final = (
     "restore a copy of the database, or copy the intact runs into a new one (`joulemap db recover NEW`) and evaluate "
     "the others there"
 )
 FAULTY: Final = Template(
-    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{place})[, and {more} more]"
+    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{location})[, and {more} more]"
 )
 
 

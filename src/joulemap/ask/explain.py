@@ -67,7 +67,7 @@ def find_facts(
     """
     choice = _choose(total, metric)
     if metric == "memory":
-        details = [*_list_places(terms, total), *_sum_traffic(traffic, total)]
+        details = [*_list_contributors(terms, total), *_sum_traffic(traffic, total)]
     else:
         details = list(_list_categories(categories, roles, total))
         details += _sum_quantities(details, total) if metric == "edp" else []
@@ -244,14 +244,14 @@ def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, 
     ]
 
 
-def _list_places(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
+def _list_contributors(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
     """Yield a term per term of a difference in memory."""
     for row in rows:
         yield Term(
             runs=(total.run_a, total.run_b),
-            level="place",
+            level="contributor",
             quantity="memory",
-            name=row.place,
+            name=row.contributor,
             amounts=(
                 Quantity(row.count_a * (row.price_a or 0.0), row.unit),
                 Quantity(row.count_b * (row.price_b or 0.0), row.unit),

@@ -129,7 +129,7 @@ def find_calibrations(rows: Iterable[StoredCalibration], hardware: Collection[st
         values: dict[str, Value] = {
             "hardware": row.hardware,
             "calibration": row.calibration,
-            "place": row.place,
+            "origin": row.origin,
             "measurement_count": row.measurement_count,
             "family_count": row.family_count,
             "latency_error_fraction": row.latency_error_fraction,

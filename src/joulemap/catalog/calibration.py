@@ -105,7 +105,7 @@ def find_named(name: str) -> CalibrationEntry:
         if entry is None:
             raise UnknownNameError("calibration", name, known_names(), "or auto, own, none, or a file")
         path = locate(entry)
-    return read_calibration(path).entry(_place(path))
+    return read_calibration(path).entry(_find_origin(path))
 
 
 def known_names() -> list[str]:
@@ -115,14 +115,14 @@ def known_names() -> list[str]:
 
 def locate(entry: CalibrationEntry) -> Path:
     """Return the path of a calibration's file."""
-    return SHIPPED / f"{entry.name}.toml" if entry.place == "shipped" else Path(entry.place)
+    return SHIPPED / f"{entry.name}.toml" if entry.origin == "shipped" else Path(entry.origin)
 
 
 def _entry(path: Path, hardware: str) -> CalibrationEntry:
-    return CalibrationEntry(hardware=hardware, name=path.stem, digest=_digest(_read(path)), place=_place(path))
+    return CalibrationEntry(hardware=hardware, name=path.stem, digest=_digest(_read(path)), origin=_find_origin(path))
 
 
-def _place(path: Path) -> str:
+def _find_origin(path: Path) -> str:
     return "shipped" if path.parent == SHIPPED else str(path)
 
 

@@ -95,7 +95,7 @@ def _list_events(
     for name, value in (("process_name", subject.title), ("thread_name", "kernels")):
         yield {"ph": "M", "name": name, "pid": PROCESS, "tid": KERNELS, "args": {"name": value}}
     start_fs, power = 0, _Power()
-    for _, group in itertools.groupby(spans, lambda span: span.place):
+    for _, group in itertools.groupby(spans, lambda span: span.kernel_index):
         kernel = list(group)
         yield from power.add(kernel, start_fs)
         activations = max(live_bytes[span.operator_index] for span in kernel)

@@ -11,7 +11,7 @@ class OperatorSpan(Row, query="export.operator"):
     to the run, exactly.
     """
 
-    place: int
+    kernel_index: int
     operator_index: int
     subgraph_index: int
     name: str

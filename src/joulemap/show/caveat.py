@@ -47,7 +47,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "weights never ran: {idle:few}]"
     ),
     "calibrated": Template(
-        "{hardware} uses the calibration {calibration} ({place}), " + FIT + "; `--calibration none` disables it"
+        "{hardware} uses the calibration {calibration} ({origin}), " + FIT + "; `--calibration none` disables it"
     ),
     "changed": Template("{chips}: {number}"),
     "compiler": Template("fused means {engine} on {chips}, and the framework's compiler on other chips"),
@@ -75,7 +75,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "hosted": Template("energy and power of {chips} include the host {host}"),
     "inherited": Template(
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}: "
-        "{calibration} ({place}), " + FIT + "; `--calibration own` disables this"
+        "{calibration} ({origin}), " + FIT + "; `--calibration own` disables this"
     ),
     "in_place": Template("traced: {operators} x cat appends new rows to given keys and values, written in place"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),

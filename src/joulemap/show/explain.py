@@ -99,7 +99,7 @@ def describe_difference(facts: Facts, part: str = "") -> str:
 
 def _find_terms(facts: Facts) -> list[Term]:
     """Return the terms that sum to the difference, largest first."""
-    return [one for one in facts.of(Term) if one.level in ("category", "place")]
+    return [one for one in facts.of(Term) if one.level in ("category", "contributor")]
 
 
 def name_term(term: Term) -> str:

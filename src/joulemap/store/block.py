@@ -2,7 +2,7 @@
 
 A called query stands in brackets, indented, after its name:
 
-    SELECT name, energy_j FROM ( -- cube.place
+    SELECT name, energy_j FROM ( -- cube.part
         SELECT ...
     ) AS p
 """

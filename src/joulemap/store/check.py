@@ -130,7 +130,7 @@ LOOKUPS: Final = 1000
 """Index keys looked up in one statement; above 2,048 the engine scans the whole table instead."""
 
 Fault = tuple[str, int | None, int | None, str, str, str]
-"""(rule, run_id, workload_id, place, expected, found), the columns of `AUDIT`."""
+"""(rule, run_id, workload_id, location, expected, found), the columns of `AUDIT`."""
 
 
 @frozen(kw_only=True)
@@ -177,7 +177,7 @@ SEALED: Final = (
 
 
 def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
-    """Return every fault of a database, sorted by rule, run, workload and place.
+    """Return every fault of a database, sorted by rule, run, workload and location.
 
     Raises DatabaseError for a file that cannot be opened or has a damaged block. The error names a table with the
     block.
@@ -247,7 +247,7 @@ def _check_indexes(connection: Connection, path: Path) -> None:
 
 
 def find_faults(connection: Connection) -> list[Fault]:
-    """Return every fault of an open database, sorted by rule, run, workload and place."""
+    """Return every fault of an open database, sorted by rule, run, workload and location."""
     changes = find_changes(connection)
     faults: list[Fault] = [(SCHEMA_RULE, None, None, *change) for change in changes]
     if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
@@ -267,7 +267,7 @@ def find_faults(connection: Connection) -> list[Fault]:
 
 
 def find_row_faults(connection: Connection) -> list[Fault]:
-    """Return every fault in the rows of runs and other records, sorted by rule, run, workload and place."""
+    """Return every fault in the rows of runs and other records, sorted by rule, run, workload and location."""
     faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
     try:
         faults += run_query(connection, find_query(AUDIT), {}).rows

@@ -253,7 +253,7 @@ def _compute_standings(rows: Records, facts: Facts) -> Rows:
     questions: dict[str, list[Candidate]] = {}
     for row in rows:
         one = Candidate(
-            place=row["place"],
+            place=row["row_id"],
             run_id=row["run_id"],
             powers=powers[row["metric"]],
             cost=math.nan if row["cost"] is None else row["cost"],
@@ -302,7 +302,7 @@ def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
     ahead, widths = (np.array([row[name] for row in rows], dtype=float) for name in ("ahead", "half_width"))
     probabilities = probability_above(ahead, widths)
     return [
-        (row["place"], *two)
+        (row["row_id"], *two)
         for row, two in zip(
             rows, zip(probabilities.tolist(), is_told_apart(probabilities).tolist(), strict=True), strict=True
         )
@@ -360,7 +360,7 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
         for quantity, width in zip(DOUBTED, held_out, strict=True):
             scale = find_scale(record.scales, quantity, subject, record.floors)
             known = (scale.level, scale.half_width, scale.group_count, scale.row_count) if scale else (None,) * 4
-            scales.append((row["place"], quantity, *known, width))
+            scales.append((row["row_id"], quantity, *known, width))
     return scales
 
 
@@ -396,9 +396,9 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         _compute_totals,
     ),
     "scales_of": Computed(
-        ("place", *SUBJECT, "calibration_digest"),
+        ("row_id", *SUBJECT, "calibration_digest"),
         {
-            "place": "BIGINT",
+            "row_id": "BIGINT",
             "quantity": "VARCHAR",
             "level": "INTEGER",
             "half_width": "DOUBLE",
@@ -409,10 +409,10 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         _compute_scales,
     ),
     "standing_among": Computed(
-        ("question", "metric", "place", "run_id", "cost", "price_half_width", "price_key", "seller"),
+        ("question", "metric", "row_id", "run_id", "cost", "price_half_width", "price_key", "seller"),
         {
             "question": "VARCHAR",
-            "place": "BIGINT",
+            "row_id": "BIGINT",
             "probability_best": "DOUBLE",
             "probability_ahead": "DOUBLE",
             "is_likely_best": "BOOLEAN",
@@ -434,8 +434,8 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         remembering(_compute_differences, "run_id", "other_run_id"),
     ),
     "probabilities_of": Computed(
-        ("place", "ahead", "half_width"),
-        {"place": "BIGINT", "probability": "DOUBLE", "is_told_apart": "BOOLEAN"},
+        ("row_id", "ahead", "half_width"),
+        {"row_id": "BIGINT", "probability": "DOUBLE", "is_told_apart": "BOOLEAN"},
         _compute_probabilities,
     ),
     "front_among": Computed(

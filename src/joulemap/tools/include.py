@@ -2,7 +2,7 @@
 
 Where the SQL of a query that ships calls another by its name, as if it were a table function,
 
-    SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
+    SELECT name, energy_j FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS p
 
 the call is replaced by the SQL of that file when the queries are rendered, with the given parameters or their defaults.
 Columns that the caller never names are dropped, with the joins that only they need. Arguments may be parameters of the

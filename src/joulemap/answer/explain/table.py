@@ -56,7 +56,7 @@ TERM_COLUMNS: Final = (
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
 METRIC_TERM_COLUMNS: Final = (
-    "term | *place | *+difference | *share share_fraction | subgraphs part_count | "
+    "term | *contributor | *+difference | *share share_fraction | subgraphs part_count | "
     "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 SMALLER: Final = Template("{count} smaller terms")

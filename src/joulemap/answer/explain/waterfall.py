@@ -101,7 +101,7 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     if answer.metric == "energy":
         terms = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
     elif answer.metric == "memory":
-        terms = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
+        terms = [(f"{one.contributor}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
         terms = [(name_spent(row), row.difference_exact) for row in answer.categories]
     return sorted(terms, key=lambda one: -abs(one[1]))

@@ -230,7 +230,7 @@ class UtilizationAnswer(RunAnswer):
     def _tried(self) -> Table[Remedy] | None:
         """Remedies that were tried, those of the table among them."""
         rows = self.remedies
-        return None if rows is None else rows.with_rows(row for row in rows if row.place is not None)
+        return None if rows is None else rows.with_rows(row for row in rows if row.remedy_rank is not None)
 
     @property
     def _varied_zones(self) -> Table[BatchZone] | None:
@@ -287,7 +287,7 @@ def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
     """Return the remedies that help a run: the setting that reduces its energy x delay most, or if no setting helps,
     the first remedy that may change the accuracy or the hardware; then a lower precision that reduces it more.
     """
-    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.place is not None]
+    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.remedy_rank is not None]
     settings = [one for one in named if one.remedy in KEEPING]
     first = max(settings, key=lambda one: one.gain_ratio) if settings else next(iter(named), None)
     if first is None:

@@ -71,7 +71,7 @@ WITH paid AS MATERIALIZED (
                 c.runtime,
                 w.way,
                 c.run_id
-        ) AS place
+        ) AS ordinal
     FROM ( -- cube.cost
     WITH price AS MATERIALIZED (
         FROM ( -- cube.price
@@ -87,7 +87,7 @@ WITH paid AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -106,22 +106,22 @@ WITH paid AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -474,7 +474,7 @@ a AS (
     FROM paid
     WHERE ($hardware_a = '' OR id = $hardware_a OR hardware = $hardware_a)
         AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'bought' ELSE way END
-    ORDER BY $hardware_a = '' AND NOT is_available, place
+    ORDER BY $hardware_a = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 b AS (
@@ -491,7 +491,7 @@ b AS (
     FROM paid
     WHERE ($hardware_b = '' OR id = $hardware_b OR hardware = $hardware_b)
         AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'rented' ELSE way END
-    ORDER BY $hardware_b = '' AND NOT is_available, place
+    ORDER BY $hardware_b = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 pair AS (
@@ -568,7 +568,7 @@ FROM ( -- cube.cost
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -587,22 +587,22 @@ FROM ( -- cube.cost
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -948,7 +948,7 @@ WITH price AS MATERIALIZED (
             first(f.source) AS own_source,
             first(f.note) AS own_note,
             w.way,
-            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
         FROM internal.hardware_version AS v
         CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
         -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -967,22 +967,22 @@ WITH price AS MATERIALIZED (
             v.hardware_id,
             v.way,
             v.is_available,
-            CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-            CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+            CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+            CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
             coalesce(s.kind, '') AS kind,
             coalesce(s.kind_index, 0) AS kind_index,
             coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
             CASE
-                WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
+                WHEN v.given_index > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_index], '')
                 ELSE coalesce(s.source, v.own_source)
             END AS price_source,
-            CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+            CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
         FROM version AS v
         LEFT JOIN internal.seller_price AS s
-            ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-        WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+            ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+        WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
     ),
     -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
     -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1079,7 +1079,7 @@ paid AS (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1098,22 +1098,22 @@ paid AS (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1483,7 +1483,7 @@ ranked AS (
             ORDER BY
                 position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
-        ) AS place,
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
@@ -1500,7 +1500,7 @@ ranked AS (
 placed AS (
     SELECT
         r.*,
-        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.ordinal) AS rank,
         r.id || ':' || r.way AS price_key
     FROM ranked AS r
 ),
@@ -1508,7 +1508,7 @@ contender AS (
     SELECT
         'cost' AS question,
         'cost' AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(usd_per_million) AS cost,
         price_half_width,
@@ -1542,6 +1542,6 @@ SELECT
     END AS reason,
     r.run_id
 FROM placed AS r
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.is_ranked THEN r.rank END
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.place;
+ORDER BY r.ordinal;

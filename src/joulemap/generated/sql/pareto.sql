@@ -44,7 +44,7 @@ WITH chosen AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -63,22 +63,22 @@ WITH chosen AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -530,10 +530,10 @@ contender AS (
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS place
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS front_index
     FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
-    QUALIFY place <= 200
+    QUALIFY front_index <= 200
 ),
 chance AS (FROM numpy.front_among(contender))
 SELECT

@@ -41,7 +41,7 @@ WITH chosen AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -60,22 +60,22 @@ WITH chosen AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -483,7 +483,7 @@ missed AS (
                     first(f.source) AS own_source,
                     first(f.note) AS own_note,
                     w.way,
-                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
                 FROM internal.hardware_version AS v
                 CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
                 -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -502,22 +502,22 @@ missed AS (
                     v.hardware_id,
                     v.way,
                     v.is_available,
-                    CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                    CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                    CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                    CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                     coalesce(s.kind, '') AS kind,
                     coalesce(s.kind_index, 0) AS kind_index,
                     coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                     CASE
-                        WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                        WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                         ELSE coalesce(s.source, v.own_source)
                     END AS price_source,
-                    CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                    CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
                 FROM version AS v
                 LEFT JOIN internal.seller_price AS s
-                    ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-                WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                    ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+                WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
             ),
             -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
             -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -904,7 +904,7 @@ judged AS (
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
         END AS position,
-        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_place
+        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_index
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
@@ -924,11 +924,11 @@ ranked AS (
         objective_value,
         row_number() OVER (
             PARTITION BY position
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place,
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY position, is_ranked
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
         ) AS rank,
         first_value(objective_value) OVER (
             ORDER BY position, NOT is_ranked, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -939,7 +939,7 @@ contender AS (
     SELECT
         $objective AS question,
         $objective AS metric,
-        j.rank AS place,
+        j.rank AS row_id,
         j.run_id,
         as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
@@ -952,7 +952,7 @@ contender AS (
 -- factor by which each run stays within each limit
 margin AS (
     SELECT
-        c.run_id AS place,
+        c.run_id AS row_id,
         unnest([
             {'bound': 0e0 + $max_latency_s, 'half_width': t.latency_half_width, 'ratio': $max_latency_s / c.latency_s},
             {
@@ -973,9 +973,9 @@ margin AS (
     JOIN chosen AS c ON c.run_id = r.run_id
     LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ),
-limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
+limited AS (SELECT row_id, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
 standing AS (FROM numpy.standing_among(contender)),
-kept AS (SELECT place, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY place)
+kept AS (SELECT row_id, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY row_id)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
@@ -1026,10 +1026,10 @@ SELECT
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN kept AS k ON k.place = r.run_id
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
+LEFT JOIN kept AS k ON k.row_id = r.run_id
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place;
+ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.ordinal;
 
 -- recommend.miss@1
 WITH limited AS (
@@ -1075,7 +1075,7 @@ WITH limited AS (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1094,22 +1094,22 @@ WITH limited AS (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1516,7 +1516,7 @@ FROM ( -- recommend.miss
                     first(f.source) AS own_source,
                     first(f.note) AS own_note,
                     w.way,
-                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
                 FROM internal.hardware_version AS v
                 CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
                 -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1535,22 +1535,22 @@ FROM ( -- recommend.miss
                     v.hardware_id,
                     v.way,
                     v.is_available,
-                    CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                    CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                    CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                    CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                     coalesce(s.kind, '') AS kind,
                     coalesce(s.kind_index, 0) AS kind_index,
                     coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                     CASE
-                        WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                        WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                         ELSE coalesce(s.source, v.own_source)
                     END AS price_source,
-                    CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                    CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
                 FROM version AS v
                 LEFT JOIN internal.seller_price AS s
-                    ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-                WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                    ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+                WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
             ),
             -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
             -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
