@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from joulemap.answer.measurement import observe, select_models
 from joulemap.calibrate.bench import make_bench as make_model_bench
 from joulemap.calibrate.fit import Fitter as ModelFitter, Target
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters
 from joulemap.calibrate.solve import minimize
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.load import load_catalogue
@@ -142,9 +142,9 @@ SHAPE: Final[Mapping[str, tuple[str, ...]]] = {
 """Kind of operator -> the sizes that identify a shape, which is held out as a whole."""
 
 ROOFLINE: Final = (
-    Parameter(name="share of the peak", default=0.72, spread=0.5, highest=1.0),
-    Parameter(name="share of the bandwidth", default=0.8, spread=0.5, highest=1.0),
-    Parameter(name="start", default=2e-6, spread=1.0),
+    FreeParameter(name="share of the peak", default=0.72, spread=0.5, highest=1.0),
+    FreeParameter(name="share of the bandwidth", default=0.8, spread=0.5, highest=1.0),
+    FreeParameter(name="start", default=2e-6, spread=1.0),
 )
 """Parameters of a roofline for one kind of operator."""
 
@@ -323,7 +323,7 @@ class Form(Protocol):
     """Predictor of latencies with parameters that can be fitted."""
 
     @property
-    def parameters(self) -> Sequence[Parameter]:
+    def parameters(self) -> Sequence[FreeParameter]:
         """Parameters that can be fitted."""
 
     def predict(self, bench: Bench, position: Floats) -> Floats:
@@ -338,7 +338,7 @@ class Roofline:
     """Kinds with three fitted parameters; other kinds have the defaults."""
 
     @property
-    def parameters(self) -> Sequence[Parameter]:
+    def parameters(self) -> Sequence[FreeParameter]:
         """Three parameters for each kind, kind by kind."""
         return [attrs.evolve(one, name=f"{one.name}, {kind}") for kind in self.kinds for one in ROOFLINE]
 
@@ -359,7 +359,7 @@ class Model:
 
     held: Mapping[str, float]
     """Coefficient of the class or quantity of a board -> fixed value."""
-    parameters: Sequence[Parameter]
+    parameters: Sequence[FreeParameter]
     """Parameters of the class; a board with another default in its file is changed by the same factor."""
     moves: Mapping[int, Sequence[int]] = attrs.field(factory=dict)
     """Group number -> indices of the parameters that its rows depend on; a missing group depends on all."""
@@ -428,13 +428,13 @@ def moved_kinds(bench: Bench, held: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(kind for kind in bench.kinds if moves[bench.rows_of_kind(kind)].any())
 
 
-def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[Parameter, ...]:
+def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[FreeParameter, ...]:
     """Return the parameters that can be fitted besides `held`; raise ValueError for a name that the hardware lacks."""
     unknown = [name for name in held if name not in hardware.coefficients and not hasattr(hardware, name)]
     if unknown:
         raise ValueError(f"EFFECTS: {hardware.id} has no {', '.join(unknown)}")
     spreads = {one.name: one.spread for one in load_spreads(CLASS).coefficients if one.name not in held}
-    return coefficient_parameters(hardware, spreads)
+    return free_coefficients(hardware, spreads)
 
 
 @attrs.define(eq=False)
@@ -600,21 +600,23 @@ def make_fitter(observations: Sequence[Observation]) -> ModelFitter:
     own = load_catalogue().hardware[MODELS[0]]
     whole = Target(
         bench=make_model_bench(own, observations),
-        parameters=free_parameters(own, {}),
+        coefficients=free_parameters(own, {}),
         scales=(),
-        scale_parameters=(),
+        factors=(),
     )
-    slope = ModelFitter(whole).model.slope(np.zeros(len(whole.parameters)))
-    kept = [one for one, line in zip(whole.parameters, slope.T, strict=True) if line.any()]
-    return ModelFitter(attrs.evolve(whole, parameters=tuple(kept)))
+    slope = ModelFitter(whole).model.slope(np.zeros(len(whole.coefficients)))
+    kept = [one for one, line in zip(whole.coefficients, slope.T, strict=True) if line.any()]
+    return ModelFitter(attrs.evolve(whole, coefficients=tuple(kept)))
 
 
 def switch_off(fitter: ModelFitter, held: Mapping[str, float]) -> ModelFitter:
     """Return the fitter with the values of `held` fixed, which switch off an effect."""
     target = fitter.target
     hardware = Model(held=held, parameters=()).describe(target.bench.hardware, {})
-    parameters = tuple(one for one in target.parameters if one.name not in held)
-    return ModelFitter(attrs.evolve(target, bench=attrs.evolve(target.bench, hardware=hardware), parameters=parameters))
+    coefficients = tuple(one for one in target.coefficients if one.name not in held)
+    return ModelFitter(
+        attrs.evolve(target, bench=attrs.evolve(target.bench, hardware=hardware), coefficients=coefficients)
+    )
 
 
 def climb_models(fitter: ModelFitter, name: str, tell: Tell, near: Mapping[str, float] | None = None) -> ModelRung:
@@ -623,7 +625,7 @@ def climb_models(fitter: ModelFitter, name: str, tell: Tell, near: Mapping[str, 
     `near` has positions to start from, by parameter.
     """
     began = time.perf_counter()
-    begun = np.array([(near or {}).get(one.name, 0.0) for one in fitter.target.parameters])
+    begun = np.array([(near or {}).get(one.name, 0.0) for one in fitter.target.coefficients])
     start = attrs.evolve(fitter.start(), coefficients=begun)
     solution = fitter.fit(np.ones(fitter.target.bench.row_count, dtype=bool), start)
     left_out = fitter.cross_validate(solution, lambda _: None)
@@ -633,7 +635,7 @@ def climb_models(fitter: ModelFitter, name: str, tell: Tell, near: Mapping[str, 
     return ModelRung(
         name=name,
         positions=dict(
-            zip((one.name for one in fitter.target.parameters), solution.coefficients.tolist(), strict=True)
+            zip((one.name for one in fitter.target.coefficients), solution.coefficients.tolist(), strict=True)
         ),
         fitted_s=fitter.predict(solution).latency_s,
         other_families_s=left_out.latency_s,

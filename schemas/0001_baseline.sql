@@ -1135,7 +1135,7 @@ CREATE TABLE internal.calibration (
     name VARCHAR NOT NULL,
     hardware VARCHAR NOT NULL,
     hardware_digest VARCHAR NOT NULL,
-    place VARCHAR NOT NULL,
+    origin VARCHAR NOT NULL,
     formula_version VARCHAR NOT NULL,
     data_digest VARCHAR NOT NULL,
     hardware_generation VARCHAR NOT NULL,
@@ -1156,7 +1156,7 @@ COMMENT ON COLUMN internal.calibration.calibration_digest IS 'Digest of the byte
 COMMENT ON COLUMN internal.calibration.name IS 'Name of its file';
 COMMENT ON COLUMN internal.calibration.hardware IS 'Catalogue id of the calibrated hardware';
 COMMENT ON COLUMN internal.calibration.hardware_digest IS 'hardware_version that it was fitted to, in the default power mode without this calibration';
-COMMENT ON COLUMN internal.calibration.place IS 'shipped, its file, or given by a program';
+COMMENT ON COLUMN internal.calibration.origin IS 'shipped, its file, or given by a program';
 COMMENT ON COLUMN internal.calibration.formula_version IS 'Digest of the formulas at the time of the fit';
 COMMENT ON COLUMN internal.calibration.data_digest IS 'Digest of the measurements of the fit';
 COMMENT ON COLUMN internal.calibration.hardware_generation IS 'Class, microarchitecture and process node of hardware that may inherit it';
@@ -1333,7 +1333,7 @@ CREATE TABLE internal.seller_price (
     usd DOUBLE NOT NULL CHECK (usd > 0),
     half_width DOUBLE NOT NULL CHECK (half_width >= 0),
     seller VARCHAR NOT NULL,
-    told VARCHAR NOT NULL,
+    price_text VARCHAR NOT NULL,
     offer_count INTEGER NOT NULL CHECK (offer_count > 0),
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     reference_usd DOUBLE NOT NULL CHECK (reference_usd > 0),
@@ -1350,7 +1350,7 @@ COMMENT ON COLUMN internal.seller_price.kind_index IS 'Rank of the kind; the low
 COMMENT ON COLUMN internal.seller_price.usd IS 'Price of one device, per hour if rented';
 COMMENT ON COLUMN internal.seller_price.half_width IS 'Of the 80 % interval of the natural logarithm of the price, over sellers';
 COMMENT ON COLUMN internal.seller_price.seller IS 'Name of the seller if there is only one, whose prices share an error; else kind and hardware';
-COMMENT ON COLUMN internal.seller_price.told IS 'Seller and date as displayed';
+COMMENT ON COLUMN internal.seller_price.price_text IS 'Seller and date as displayed';
 COMMENT ON COLUMN internal.seller_price.offer_count IS 'Number of sellers';
 COMMENT ON COLUMN internal.seller_price.basis IS 'Least certain basis of the offers';
 COMMENT ON COLUMN internal.seller_price.reference_usd IS 'Price in the hardware file, which the offers replace';

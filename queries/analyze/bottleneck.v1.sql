@@ -16,7 +16,7 @@ busy_s = { type = "DOUBLE", unit = "s", meaning = "time of this resource in all 
 */
 WITH part AS (
     SELECT
-        place_index,
+        part_index,
         bottleneck,
         latency_fs,
         energy_fj,
@@ -25,7 +25,7 @@ WITH part AS (
             {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s + pass_s},
             {'position': 3, 'bottleneck': 'launch', 'busy_s': launch_s}
         ]) AS resource
-    FROM cube.place(run_ids := [$run_id])
+    FROM cube.part(run_ids := [$run_id])
 ),
 bound AS (
     SELECT
@@ -34,7 +34,7 @@ bound AS (
         count(*) FILTER (WHERE p.bottleneck = p.resource.bottleneck) AS subgraph_count,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.latency_fs ELSE 0 END) AS latency_fs,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.energy_fj ELSE 0 END) AS energy_fj,
-        sum(p.resource.busy_s ORDER BY p.place_index) AS busy_s
+        sum(p.resource.busy_s ORDER BY p.part_index) AS busy_s
     FROM part AS p
     GROUP BY p.resource.position, p.resource.bottleneck
 )

@@ -13,5 +13,5 @@ SELECT
     v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.is_fused,
     v.separate_energy_j, v.separate_latency_s, v.saved_energy_j, v.saved_latency_s, v.dram_bytes, v.pass_bytes,
     v.bias_addition_count, v.bias_element_count
-FROM cube.place(run_ids := [$run_id], division := 'operator') AS v
+FROM cube.part(run_ids := [$run_id], division := 'operator') AS v
 ORDER BY v.operator_index

@@ -12,5 +12,5 @@ SELECT
     v.fusion_pattern, v.energy_j, v.latency_s, v.latency_fraction, v.bottleneck, v.dram_bytes,
     v.dram_intensity_ops_per_byte, v.attained_ops_per_s, v.peak_ops_per_s, v.memory_bandwidth_bytes_per_s,
     v.ridge_ops_per_byte, v.roofline_ops_per_s, v.roofline_fraction
-FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v
+FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS v
 ORDER BY v.subgraph_index

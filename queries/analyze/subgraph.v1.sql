@@ -14,5 +14,5 @@ SELECT
     v.memory_s, v.launch_s, v.pass_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
     v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.compute_utilization_fraction,
     v.bandwidth_utilization_fraction, v.pass_bytes
-FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v
+FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS v
 ORDER BY v.subgraph_index

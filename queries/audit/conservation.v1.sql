@@ -1,12 +1,12 @@
 /*
 record = "Finding"
 summary = "Broken rules of the tables; a sound database returns no row"
-grain = "one row per broken rule and place"
+grain = "one row per broken rule and location"
 [columns]
 rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
 workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
-place = { type = "VARCHAR", meaning = "table and key of the fault" }
+location = { type = "VARCHAR", meaning = "table and key of the fault" }
 expected = { type = "VARCHAR", meaning = "value that the rule expects" }
 found = { type = "VARCHAR", meaning = "value in the database" }
 */
@@ -132,7 +132,7 @@ broken AS (
     SELECT
         'a ledger line has a price' AS rule,
         run_id,
-        'operator ' || operator_index || ' action ' || action_id AS place,
+        'operator ' || operator_index || ' action ' || action_id AS location,
         'a row of energy_per_action' AS expected,
         'none' AS found
     FROM mispriced
@@ -366,9 +366,9 @@ broken AS (
     GROUP BY p.placement_id, p.model, p.devices, p.energy_fj
     HAVING sum(l.energy_fj) IS DISTINCT FROM p.energy_fj
     UNION ALL
-    SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
+    SELECT 'a row of a run belongs to a run', t.run_id, t.location, 'a row of run', 'none'
     FROM (
-        SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line
+        SELECT DISTINCT run_id, 'ledger_line' AS location FROM operator_line
         UNION ALL
         SELECT DISTINCT run_id, 'run_subgraph' FROM internal.run_subgraph
         UNION ALL
@@ -394,7 +394,7 @@ broken_workload AS (
     SELECT
         'the MACs of an operator are those of its GEMM view' AS rule,
         o.workload_id,
-        'operator ' || o.operator_index AS place,
+        'operator ' || o.operator_index AS location,
         CAST(o.view_mac_count AS VARCHAR) AS expected,
         CAST(o.mac_count AS VARCHAR) AS found
     FROM (
@@ -428,9 +428,9 @@ broken_workload AS (
     GROUP BY o.workload_id, o.operator_index
     HAVING count(g.subgraph_index) <> 1
 )
-SELECT rule, run_id, NULL AS workload_id, place, expected, found
+SELECT rule, run_id, NULL AS workload_id, location, expected, found
 FROM broken
 UNION ALL
-SELECT rule, NULL, workload_id, place, expected, found
+SELECT rule, NULL, workload_id, location, expected, found
 FROM broken_workload
-ORDER BY rule, run_id, workload_id, place
+ORDER BY rule, run_id, workload_id, location

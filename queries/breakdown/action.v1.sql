@@ -2,7 +2,7 @@
 record = "PartAction"
 summary = "Energy of each subgraph or operator by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
-order = ["position", "run_id", "place_index", "rank"]
+order = ["position", "run_id", "part_index", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
@@ -12,7 +12,7 @@ kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgr
 */
 SELECT
     v.run_id, v.model, v.hardware,
-    v.place_index AS part_index,
+    v.part_index AS part_index,
     v.name,
     v.operation AS kind,
     v.fusion_pattern, v.category, v.common_category, v.component, v.action, v.part, v.per, v.action_count,
@@ -20,4 +20,4 @@ SELECT
     v.source
 FROM cube.cause(run_ids := $run_ids, division := $level, within := $subgraph) AS v
 WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
-ORDER BY v.position, v.run_id, v.place_index, v.rank
+ORDER BY v.position, v.run_id, v.part_index, v.rank

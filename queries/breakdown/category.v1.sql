@@ -2,7 +2,7 @@
 record = "PartCategory"
 summary = "Energy of each subgraph or operator by category"
 grain = "one row per part of a run and category; categories sum to their part and parts to the run, exactly"
-order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
+order = ["position", "run_id", "part_index", "energy_fj descending", "category"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
@@ -13,11 +13,11 @@ kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgr
 */
 SELECT
     v.run_id, v.model, v.hardware,
-    v.place_index AS part_index,
+    v.part_index AS part_index,
     v.name,
     v.operation AS kind,
     v.fusion_pattern, v.category, v.common_categories, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,
     v.run_fraction, v.whole_energy_fj, v.largest_action, v.largest_action_fraction
 FROM cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common) AS v
 WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
-ORDER BY v.position, v.run_id, v.place_index, v.energy_fj DESC, v.category
+ORDER BY v.position, v.run_id, v.part_index, v.energy_fj DESC, v.category

@@ -8,7 +8,7 @@ run_ids = { type = "INTEGER[]", default = [], meaning = "runs to restrict to; em
 [columns]
 calibration = { type = "VARCHAR", meaning = "name and first digits of the digest" }
 hardware = { type = "VARCHAR", meaning = "id of the calibrated hardware" }
-place = { type = "VARCHAR", meaning = "origin: shipped, the file, or given by a program" }
+origin = { type = "VARCHAR", meaning = "origin: shipped, the file, or given by a program" }
 hardware_generation = { type = "VARCHAR", meaning = "class, microarchitecture and process node of hardware that may inherit it" }
 inheritors = { type = "VARCHAR[]", meaning = "hardware of these runs that inherits it, in alphabetical order" }
 measurement_count = { type = "INTEGER", meaning = "number of measurements fitted" }
@@ -25,7 +25,7 @@ latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absol
 energy_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative energy error: with families held out, or as fitted for a single family; null where no energy was measured" }
 */
 SELECT
-    c.calibration, c.hardware, c.place, c.hardware_generation,
+    c.calibration, c.hardware, c.origin, c.hardware_generation,
     coalesce(h.inheritors, []) AS inheritors,
     c.measurement_count,
     CAST(len(c.families) AS INTEGER) AS family_count,

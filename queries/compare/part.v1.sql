@@ -28,7 +28,7 @@ unit_name = { type = "VARCHAR", meaning = "name of one unit" }
 */
 WITH valued AS (
     SELECT
-        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
         bottleneck, units_used_count, unit_name, is_available, run_id, workload_id,
         CASE $metric
             WHEN 'energy' THEN energy_j
@@ -37,24 +37,24 @@ WITH valued AS (
             WHEN 'memory' THEN dram_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
         END AS value
-    FROM cube.place(run_ids := $run_ids, division := $level, energy := 'whole')
+    FROM cube.part(run_ids := $run_ids, division := $level, energy := 'whole')
 ),
 ranked AS (
     SELECT
-        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
         bottleneck, units_used_count, unit_name, is_available, run_id, workload_id, value,
         row_number() OVER by_value AS rank,
         first_value(hardware) OVER by_value AS winner,
         first_value(value) OVER by_value AS least
     FROM valued
     WINDOW by_value AS (
-        PARTITION BY workload_id, place_index ORDER BY value, hardware, run_id
+        PARTITION BY workload_id, part_index ORDER BY value, hardware, run_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
 SELECT
     model,
-    place_index AS part_index,
+    part_index AS part_index,
     name,
     operation AS kind,
     fusion_pattern, hardware,
@@ -65,9 +65,9 @@ SELECT
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
     winner,
     rank = 1 AS is_winner,
-    count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
+    count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, part_index) AS tied_count,
     energy_j, latency_s, edp_share_js,
     dram_bytes AS memory_bytes,
     bottleneck, units_used_count, unit_name, is_available, run_id, workload_id
 FROM ranked
-ORDER BY model, workload_id, place_index, rank
+ORDER BY model, workload_id, part_index, rank

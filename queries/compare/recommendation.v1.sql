@@ -90,7 +90,7 @@ contender AS (
     SELECT
         question,
         goal AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
@@ -100,13 +100,13 @@ contender AS (
     WHERE goal <> 'memory'
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
-        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
+        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.row_id IS NOT NULL), []) AS probabilities,
         coalesce(
-            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.place IS NOT NULL), []
+            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.row_id IS NOT NULL), []
         ) AS ahead_probabilities,
         coalesce(
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
@@ -115,7 +115,7 @@ told AS (
             list(r.run_id ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
         ) AS rival_ids
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.question AND s.place = r.rank
+    LEFT JOIN standing AS s ON s.question = r.question AND s.row_id = r.rank
     GROUP BY r.question
 )
 SELECT
@@ -130,6 +130,6 @@ SELECT
     t.probabilities,
     r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
-JOIN told AS t ON t.question = r.question
+JOIN advantage AS t ON t.question = r.question
 WHERE r.rank = 1
 ORDER BY r.is_among, r.position

@@ -18,15 +18,15 @@ idle_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the lat
 */
 WITH part AS MATERIALIZED (
     SELECT
-        run_id, place_index, name, operation, latency_fs, mac_count,
+        run_id, part_index, name, operation, latency_fs, mac_count,
         CASE WHEN mac_count > 0 THEN compute_utilization_fraction END AS utilization
-    FROM cube.place(run_ids := $run_ids, energy := 'none')
+    FROM cube.part(run_ids := $run_ids, energy := 'none')
 ),
 ends AS (
     SELECT
         run_id,
-        min({'value': utilization, 'index': place_index, 'kind': operation, 'name': name}) AS lowest,
-        min({'value': -utilization, 'index': place_index, 'kind': operation, 'name': name}) AS highest
+        min({'value': utilization, 'index': part_index, 'kind': operation, 'name': name}) AS lowest,
+        min({'value': -utilization, 'index': part_index, 'kind': operation, 'name': name}) AS highest
     FROM part
     WHERE utilization IS NOT NULL
     GROUP BY run_id

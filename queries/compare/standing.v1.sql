@@ -40,14 +40,14 @@ ranked AS (
     SELECT
         model, workload_id, hardware, is_available, run_id, value, is_higher_better, half_width, first_position, is_among,
         row_number() OVER (PARTITION BY workload_id ORDER BY cost, hardware, run_id) AS rank,
-        row_number() OVER (PARTITION BY workload_id, is_among ORDER BY cost, hardware, run_id) AS place
+        row_number() OVER (PARTITION BY workload_id, is_among ORDER BY cost, hardware, run_id) AS row_id
     FROM costed
 ),
 contender AS (
     SELECT
         CAST(workload_id AS VARCHAR) AS question,
         $metric AS metric,
-        place,
+        row_id,
         run_id,
         as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
@@ -64,8 +64,8 @@ SELECT
     find_metric($metric).unit AS unit,
     r.half_width, r.rank, s.probability_best,
     s.probability_ahead AS probability_better,
-    coalesce(s.is_likely_best, r.is_among AND r.place = 1) AS likely_best,
+    coalesce(s.is_likely_best, r.is_among AND r.row_id = 1) AS likely_best,
     r.is_available, r.run_id, r.workload_id
 FROM ranked AS r
-LEFT JOIN standing AS s ON s.question = CAST(r.workload_id AS VARCHAR) AND s.place = r.place AND r.is_among
+LEFT JOIN standing AS s ON s.question = CAST(r.workload_id AS VARCHAR) AND s.row_id = r.row_id AND r.is_among
 ORDER BY r.first_position, r.workload_id, r.rank, r.run_id

@@ -25,7 +25,7 @@ WITH candidate AS (
             WHEN 'edp' THEN edp_share_js
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
-    FROM cube.place(run_ids := $run_ids, energy := 'whole')
+    FROM cube.part(run_ids := $run_ids, energy := 'whole')
     WHERE
         CASE
             WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 1

@@ -61,7 +61,7 @@ WITH paid AS MATERIALIZED (
                 c.runtime,
                 w.way,
                 c.run_id
-        ) AS place
+        ) AS ordinal
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
@@ -87,7 +87,7 @@ a AS (
     FROM paid
     WHERE ($hardware_a = '' OR id = $hardware_a OR hardware = $hardware_a)
         AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'bought' ELSE way END
-    ORDER BY $hardware_a = '' AND NOT is_available, place
+    ORDER BY $hardware_a = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 b AS (
@@ -104,7 +104,7 @@ b AS (
     FROM paid
     WHERE ($hardware_b = '' OR id = $hardware_b OR hardware = $hardware_b)
         AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'rented' ELSE way END
-    ORDER BY $hardware_b = '' AND NOT is_available, place
+    ORDER BY $hardware_b = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 pair AS (

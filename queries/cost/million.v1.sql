@@ -23,7 +23,7 @@ price = { type = "DOUBLE", null = true, meaning = "price of the chip, board or k
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
 price_basis = { type = "VARCHAR", null = true, meaning = "basis of the price; `given` for a price of the question" }
 price_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of price, over sellers; 0 for a given price" }
-price_told = { type = "VARCHAR", null = true, meaning = "seller and date of the price; `given` for a price of the question" }
+price_text = { type = "VARCHAR", null = true, meaning = "seller and date of the price; `given` for a price of the question" }
 seller_kind = { type = "VARCHAR", null = true, meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 compared_kind = { type = "VARCHAR", null = true, meaning = "kind of seller that is ranked in this way of paying" }
 is_alike = { type = "BOOLEAN", meaning = "true if its price is of the ranked kind of seller, or of no kind" }
@@ -59,7 +59,7 @@ paid AS (
         by_way(w.way, 'USD/h', 'USD') AS price_unit,
         by_way(w.way, c.rented_basis, c.bought_basis) AS price_basis,
         f.half_width AS seller_half_width,
-        f.told AS price_told,
+        f.price_text,
         f.kind AS seller_kind,
         f.compared_kind,
         coalesce(f.is_alike, TRUE) AS is_alike,
@@ -102,7 +102,7 @@ ranked AS (
             ORDER BY
                 position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
-        ) AS place,
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
@@ -119,7 +119,7 @@ ranked AS (
 placed AS (
     SELECT
         r.*,
-        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.ordinal) AS rank,
         r.id || ':' || r.way AS price_key
     FROM ranked AS r
 ),
@@ -127,7 +127,7 @@ contender AS (
     SELECT
         'cost' AS question,
         'cost' AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(usd_per_million) AS cost,
         price_half_width,
@@ -150,7 +150,7 @@ SELECT
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
     hardware_usd_per_million, energy_usd_per_million, host_usd_per_million, price, price_unit, price_basis,
     r.seller_half_width AS price_half_width,
-    price_told, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
+    price_text, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
     latency_s, energy_per_inference_j, kwh_per_million, gco2_per_million, inferences_per_year, inferences_per_life,
     idle_power_w, idle_quantity, pue_ratio, host_share_ratio, is_available,
     CASE
@@ -161,6 +161,6 @@ SELECT
     END AS reason,
     r.run_id
 FROM placed AS r
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.is_ranked THEN r.rank END
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.place
+ORDER BY r.ordinal

@@ -1,12 +1,12 @@
 /*
 summary = "Energy of runs by action, of the whole run or of each subgraph or operator"
-grain = "one row per evaluated run, place and action; energies sum to the run, exactly"
+grain = "one row per evaluated run, part and action; energies sum to the run, exactly"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are omitted" }
-division = { type = "VARCHAR", default = "run", meaning = "kind of place: run, subgraph or operator" }
+division = { type = "VARCHAR", default = "run", meaning = "kind of part: run, subgraph or operator" }
 within = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph; empty for all" }
 [columns]
-place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
+part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
 subgraph_index = { type = "INTEGER", meaning = "number of the subgraph; 0 for the run" }
 name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the operator, or of the subgraph's leading operator" }
 operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
@@ -16,18 +16,18 @@ full_action = { type = "VARCHAR", meaning = "component.action" }
 price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy per action at the run's voltage" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of ledger lines, each round(count x energy per action)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its place; null where the place takes no energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part; null where the part takes no energy" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run" }
-category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of its category in its place, exact" }
-category_j = { type = "DOUBLE", unit = "J", meaning = "energy of its category in its place" }
-category_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its category in its place" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its place that its category takes" }
+category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of its category in its part, exact" }
+category_j = { type = "DOUBLE", unit = "J", meaning = "energy of its category in its part" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its category in its part" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part that its category takes" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run, or of the requested subgraph" }
 mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates of the model; null without MACs" }
 count_per_mac = { type = "DOUBLE", null = true, meaning = "count per MAC of the model; null without MACs" }
 energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model; null without MACs" }
-rank = { type = "BIGINT", meaning = "rank by energy in its place" }
-category_rank = { type = "BIGINT", meaning = "rank by energy in its common category and place" }
+rank = { type = "BIGINT", meaning = "rank by energy in its part" }
+category_rank = { type = "BIGINT", meaning = "rank by energy in its common category and part" }
 basis = { type = "VARCHAR", meaning = "basis of the energy per action: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the energy per action" }
 */
@@ -73,13 +73,13 @@ act AS (
     SELECT
         run_id,
         CASE $division WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-            AS place_index,
+            AS part_index,
         CASE WHEN $division <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
         action_id,
         sum(action_count ORDER BY operator_index) AS action_count,
         sum(energy_fj) AS energy_fj
     FROM line
-    GROUP BY run_id, place_index, action_id
+    GROUP BY run_id, part_index, action_id
 )
 SELECT
     n.run_id,
@@ -87,12 +87,12 @@ SELECT
     r.model,
     r.hardware,
     r.architecture,
-    n.place_index,
+    n.part_index,
     n.subgraph_index,
     coalesce(o.name, g.name) AS name,
     coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
     g.pattern AS fusion_pattern,
-    CASE WHEN $division = 'operator' THEN n.place_index END AS operator_index,
+    CASE WHEN $division = 'operator' THEN n.part_index END AS operator_index,
     a.category,
     a.common_category,
     a.component,
@@ -105,20 +105,20 @@ SELECT
     e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
     n.energy_fj,
     joules(n.energy_fj) AS energy_j,
-    fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+    fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
     fraction(n.energy_fj, r.run_fj) AS run_fraction,
     sum(n.energy_fj) OVER in_category AS category_fj,
     joules(sum(n.energy_fj) OVER in_category) AS category_j,
     fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
-    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_place) AS category_share_fraction,
+    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_part) AS category_share_fraction,
     r.run_fj,
     sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj,
     r.mac_count,
     n.action_count / r.mac_count AS count_per_mac,
     joules(n.energy_fj) / r.mac_count AS energy_per_mac_j,
-    row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+    row_number() OVER (in_part ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
     row_number() OVER (
-        PARTITION BY n.run_id, n.place_index, a.common_category
+        PARTITION BY n.run_id, n.part_index, a.common_category
         ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per
     ) AS category_rank,
     is_overhead(a.common_category) AS is_overhead,
@@ -131,8 +131,8 @@ JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AN
 LEFT JOIN internal.workload_subgraph AS g
     ON $division <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
 LEFT JOIN internal.workload_operator AS o
-    ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+    ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
 WINDOW
-    in_place AS (PARTITION BY n.run_id, n.place_index),
-    in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
-ORDER BY r.position, n.run_id, n.place_index, n.energy_fj DESC, a.component, a.action, a.part, a.per
+    in_part AS (PARTITION BY n.run_id, n.part_index),
+    in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
+ORDER BY r.position, n.run_id, n.part_index, n.energy_fj DESC, a.component, a.action, a.part, a.per

@@ -22,19 +22,19 @@ way = { type = "VARCHAR", null = true, meaning = "rented or bought: the way that
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, paid for as in way" }
 price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the price in usd_per_million; 0 for a given price" }
 seller = { type = "VARCHAR", meaning = "group of prices with a common error: the source of a rent, the maker of a bought chip" }
-told = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without a price" }
+price_text = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without a price" }
 rented_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of rented_usd_per_million due to the price" }
 bought_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of bought_usd_per_million due to the price, which is only a part of it" }
 rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rental price; `given` for a price of the question" }
 bought_basis = { type = "VARCHAR", null = true, meaning = "basis of the purchase price; `given` for a price of the question" }
 rented_seller = { type = "VARCHAR", meaning = "kind of seller of the rental price" }
 bought_seller = { type = "VARCHAR", meaning = "kind of seller of the purchase price" }
-rented_told = { type = "VARCHAR", meaning = "seller and date of the rental price" }
-bought_told = { type = "VARCHAR", meaning = "seller and date of the purchase price" }
+rent_text = { type = "VARCHAR", meaning = "seller and date of the rental price" }
+purchase_text = { type = "VARCHAR", meaning = "seller and date of the purchase price" }
 bought_price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the purchase price" }
 rented_alike = { type = "BOOLEAN", meaning = "true if the rental price is from the compared kind of seller" }
 bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is from the compared kind of seller" }
-unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying if the price is of another kind of seller; empty otherwise" }
+unlike_price_text = { type = "VARCHAR", meaning = "price and seller in the requested way of paying if the price is of another kind of seller; empty otherwise" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
 idle_quantity = { type = "VARCHAR", meaning = "origin of idle_power_w: idle_power, or static_power where the catalogue has no idle_power" }
 resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between requests while a model is loaded: loaded_power, assumed equal to static_power where it was not measured" }
@@ -100,8 +100,8 @@ powered AS MATERIALIZED (
         coalesce(buy.seller, v.vendor) AS bought_seller,
         coalesce(rent.half_width, 0e0) AS rented_price_half_width,
         coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-        coalesce(rent.told, '') AS rented_told,
-        coalesce(buy.told, '') AS bought_told,
+        coalesce(rent.price_text, '') AS rent_text,
+        coalesce(buy.price_text, '') AS purchase_text,
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
@@ -203,16 +203,16 @@ SELECT
     by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
     coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-    coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+    coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-    s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+    s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
     CASE
         WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-            THEN tell_rent(s.usd_per_hour, s.rented_told)
+            THEN describe_rent(s.usd_per_hour, s.rent_text)
         WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-            THEN tell_purchase(s.purchase_usd, s.bought_told)
+            THEN describe_purchase(s.purchase_usd, s.purchase_text)
         ELSE ''
-    END AS unlike_told,
+    END AS unlike_price_text,
     s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
     coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -228,7 +228,7 @@ FROM (
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-        p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+        p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
         p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
         b.busy_fraction,
         b.own_power_w,

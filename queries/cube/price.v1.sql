@@ -15,7 +15,7 @@ half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of th
 basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price of the question" }
 kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 seller = { type = "VARCHAR", meaning = "group of prices with a common error: the only seller, or the kind of seller and the hardware if several sell it" }
-told = { type = "VARCHAR", meaning = "seller and date of the price" }
+price_text = { type = "VARCHAR", meaning = "seller and date of the price" }
 is_alike = { type = "BOOLEAN", meaning = "true if the price is compared: from the requested kind of seller or of no kind, and without a request from any kind but reserved and spot" }
 compared_kind = { type = "VARCHAR", meaning = "kind of seller whose prices alone are compared; empty if each chip has the price of its cheapest kind" }
 price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives the price" }
@@ -33,7 +33,7 @@ WITH version AS (
         first(f.source) AS own_source,
         first(f.note) AS own_note,
         w.way,
-        coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+        coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
     FROM internal.hardware_version AS v
     CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
     -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -52,22 +52,22 @@ offered AS (
         v.hardware_id,
         v.way,
         v.is_available,
-        CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+        CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+        CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+        CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,
         coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+        CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
         CASE
-            WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
+            WHEN v.given_index > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_index], '')
             ELSE coalesce(s.source, v.own_source)
         END AS price_source,
-        CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+        CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
     FROM version AS v
     LEFT JOIN internal.seller_price AS s
-        ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-    WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+        ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+    WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
 ),
 -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
 -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -93,7 +93,7 @@ SELECT
     o.basis,
     o.kind,
     o.seller,
-    o.told,
+    o.price_text,
     o.is_alike,
     o.compared_kind,
     o.price_source,

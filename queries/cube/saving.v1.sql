@@ -1,6 +1,6 @@
 /*
 summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, against its operators as separate kernels"
-grain = "one row per place; energies, latencies, shares and bytes add up to the run"
+grain = "one row per part; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run with separate kernels: the fused run itself, or one of the same workload in graph or eager" }
@@ -13,8 +13,8 @@ name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the ope
 kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
 operations = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its kernel in order, and where a bias is part of it" }
 fusion_pattern = { type = "VARCHAR", of = "pattern, subgraph, operator", meaning = "operations of its subgraph in order" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs in the place" }
-operator_count = { type = "BIGINT", meaning = "operators in the place" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs in the part" }
+operator_count = { type = "BIGINT", meaning = "operators in the part" }
 folded_count = { type = "BIGINT", meaning = "operators that depend on no input: the separate run computes them, the fused run does not" }
 is_folded = { type = "BOOLEAN", meaning = "true if it depends on no input, so that a compiler computes it once and the fused run not at all" }
 biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }

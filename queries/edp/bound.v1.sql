@@ -17,10 +17,10 @@ total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
 WITH placed AS MATERIALIZED (
     SELECT
-        place_index, latency_s, compute_s, memory_s, launch_s, pass_s, energy_fj, static_fj, control_fj, mac_count,
+        part_index, latency_s, compute_s, memory_s, launch_s, pass_s, energy_fj, static_fj, control_fj, mac_count,
         executed_mac_count, wave_fill_fraction, computed_mac_count, peak_ops_per_s, dram_bytes,
         memory_bandwidth_bytes_per_s
-    FROM cube.place(run_ids := [$run_id])
+    FROM cube.part(run_ids := [$run_id])
 ),
 energy AS (
     SELECT
@@ -31,7 +31,7 @@ energy AS (
 ),
 part AS (
     SELECT
-        place_index,
+        part_index,
         latency_s,
         least(launch_s, latency_s) AS launch_s,
         greatest(latency_s - launch_s, 0e0) AS busy_s,
@@ -47,7 +47,7 @@ part AS (
 ),
 remedied AS (
     SELECT
-        p.place_index,
+        p.part_index,
         p.latency_s,
         unnest([
             {'remedy': 'roofline', 'latency_s': least(p.latency_s, p.roofline_s)},
@@ -62,8 +62,8 @@ remedied AS (
 timed AS (
     SELECT
         d.change.remedy AS remedy,
-        sum(d.latency_s ORDER BY d.place_index) AS whole_s,
-        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.place_index) AS latency_s,
+        sum(d.latency_s ORDER BY d.part_index) AS whole_s,
+        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.part_index) AS latency_s,
         count(*) FILTER (WHERE d.change.latency_s < d.latency_s * (1e0 - 1e-9)) AS subgraph_count,
         count(*) AS total_count
     FROM remedied AS d

@@ -23,7 +23,7 @@ WITH part AS (
     SELECT
         subgraph_index, name, fusion_pattern, hardware, position, rank, energy_j, latency_s, edp_js, edp_share_js,
         edp_share_fraction, bottleneck, run_id
-    FROM cube.place(run_ids := $run_ids, energy := 'whole')
+    FROM cube.part(run_ids := $run_ids, energy := 'whole')
     WHERE
         CASE
             WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 1

@@ -20,7 +20,7 @@ SELECT
 FROM (VALUES (0.5e0), (0.8e0), (0.9e0), (0.95e0), (0.99e0)) AS c (cut_fraction)
 JOIN (
     SELECT 'subgraph' AS level, s.name, s.rank, s.cumulative_fraction, count(*) OVER () AS total_count
-    FROM cube.place(run_ids := [$run_id]) AS s
+    FROM cube.part(run_ids := [$run_id]) AS s
     UNION ALL
     SELECT 'operator', o.name, o.rank, o.cumulative_fraction, count(*) OVER ()
     FROM edp.operator(run_id := $run_id) AS o

@@ -12,5 +12,5 @@ SELECT
     v.edp_share_fraction AS share_fraction,
     v.cumulative_fraction, v.compute_share_fraction, v.memory_share_fraction, v.control_share_fraction,
     v.static_share_fraction, v.halving_fraction, v.bottleneck
-FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v
+FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS v
 ORDER BY v.rank

@@ -15,7 +15,7 @@ WITH placed AS MATERIALIZED (
         operator_index, subgraph_index, name, operation, kind, fusion_pattern, is_fused, bias_addition_count, energy_fj,
         latency_fs, run_fj, run_fs, latency_fraction, compute_share_fraction, memory_share_fraction,
         control_share_fraction, static_share_fraction, bottleneck
-    FROM cube.place(run_ids := [$run_id], division := 'operator')
+    FROM cube.part(run_ids := [$run_id], division := 'operator')
 ),
 bias AS (
     SELECT

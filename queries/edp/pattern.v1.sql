@@ -18,7 +18,7 @@ bottleneck_fraction = { type = "DOUBLE", meaning = "share of the time of these s
 WITH part AS MATERIALIZED (
     SELECT
         fusion_pattern, operator_count, mac_count, energy_fj, run_fj, latency_fs, run_fs, edp_share_js, bottleneck
-    FROM cube.place(run_ids := [$run_id])
+    FROM cube.part(run_ids := [$run_id])
 ),
 bound AS (
     SELECT

@@ -31,17 +31,17 @@ WITH whole AS (
         sum(energy_fj) AS energy_fj,
         sum(latency_fs) AS latency_fs,
         fraction(sum(static_fj), sum(energy_fj)) AS static_energy_fraction,
-        sum(edp_js ORDER BY place_index) AS own_edp_js,
-        sum(compute_share_fraction ORDER BY place_index) AS compute_share_fraction,
-        sum(memory_share_fraction ORDER BY place_index) AS memory_share_fraction,
-        sum(control_share_fraction ORDER BY place_index) AS control_share_fraction,
-        sum(static_share_fraction ORDER BY place_index) AS static_share_fraction,
+        sum(edp_js ORDER BY part_index) AS own_edp_js,
+        sum(compute_share_fraction ORDER BY part_index) AS compute_share_fraction,
+        sum(memory_share_fraction ORDER BY part_index) AS memory_share_fraction,
+        sum(control_share_fraction ORDER BY part_index) AS control_share_fraction,
+        sum(static_share_fraction ORDER BY part_index) AS static_share_fraction,
         count(*) AS subgraph_count,
         CAST(sum(operator_count) AS BIGINT) AS operator_count,
         count(*) FILTER (WHERE operator_count = 1) AS alone_count,
-        coalesce(sum(edp_share_fraction ORDER BY place_index) FILTER (WHERE operator_count = 1), 0e0)
+        coalesce(sum(edp_share_fraction ORDER BY part_index) FILTER (WHERE operator_count = 1), 0e0)
             AS alone_share_fraction
-    FROM cube.place(run_ids := [$run_id])
+    FROM cube.part(run_ids := [$run_id])
 ),
 alone AS (
     SELECT joules(sum(separate_energy_fj)) AS energy_j, seconds(sum(separate_latency_fs)) AS latency_s

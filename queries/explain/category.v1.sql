@@ -53,7 +53,7 @@ WITH part AS (
 ),
 whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name) AND $metric = 'edp'
 ),
 weighed AS (

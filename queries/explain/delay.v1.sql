@@ -25,7 +25,7 @@ WITH time AS (
         CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
         moved_bytes,
         pass_bytes
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 spent AS (

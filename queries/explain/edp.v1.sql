@@ -2,10 +2,10 @@
 record = "EdpTerm"
 summary = "Exact additive decomposition of the difference between two runs' energy-delay products"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
-order = ["absolute difference_exact descending", "place", "per", "term"]
+order = ["absolute difference_exact descending", "contributor", "per", "term"]
 [columns]
 term = { type = "VARCHAR", meaning = "cause as in explain.energy with energy, and as in explain.latency with latency, e.g. energy: count" }
-place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
+contributor = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
 part_count = { type = "BIGINT", meaning = "number of subgraphs for a term of time; 1 for a term of energy" }
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
@@ -16,13 +16,13 @@ share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the 
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 halves AS (
     SELECT
         'energy: ' || t.term AS term,
-        t.component || '.' || t.action AS place,
+        t.component || '.' || t.action AS contributor,
         t.per,
         CAST(1 AS BIGINT) AS part_count,
         t.count_a,
@@ -36,7 +36,7 @@ halves AS (
     UNION ALL
     SELECT
         'latency: ' || d.term,
-        d.place,
+        d.contributor,
         d.per,
         d.part_count,
         d.count_a,
@@ -49,9 +49,9 @@ halves AS (
     CROSS JOIN whole AS w
 )
 SELECT
-    term, place, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
+    term, contributor, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
     change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM halves
-ORDER BY abs(difference_exact) DESC, place, per, term
+ORDER BY abs(difference_exact) DESC, contributor, per, term

@@ -2,12 +2,12 @@
 record = "LatencyTerm"
 summary = "Exact additive decomposition of the difference between two runs' latencies by bottleneck of each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
-order = ["absolute difference_exact descending", "place", "term"]
+order = ["absolute difference_exact descending", "contributor", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "cause: only in A or only in B (the resource is the bottleneck on one side alone), count (more or less work), price (faster or slower work)" }
-place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
+contributor = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
 part_count = { type = "BIGINT", meaning = "number of subgraphs, matched by name" }
 price_a = { type = "DOUBLE", null = true, meaning = "time of one count on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
@@ -51,7 +51,7 @@ summed AS (
 )
 SELECT
     term,
-    resource AS place,
+    resource AS contributor,
     CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
     part_count,
     work_a AS count_a,
@@ -64,4 +64,4 @@ SELECT
     's' AS unit,
     change_fraction(difference_fs, sum(difference_fs) OVER (), sum(abs(difference_fs)) OVER ()) AS share_fraction
 FROM summed
-ORDER BY abs(difference_fs) DESC, place, term
+ORDER BY abs(difference_fs) DESC, contributor, term

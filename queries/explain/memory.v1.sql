@@ -2,10 +2,10 @@
 record = "MemoryTerm"
 summary = "Exact additive decomposition of the difference between two runs' peak memory"
 grain = "one row per nonzero term; terms sum to the difference B minus A, exactly"
-order = ["absolute difference_exact descending", "place", "term"]
+order = ["absolute difference_exact descending", "contributor", "term"]
 [columns]
 term = { type = "VARCHAR", meaning = "cause: count (more or fewer elements) or price (more or fewer bytes per element)" }
-place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
+contributor = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
 part_count = { type = "BIGINT", meaning = "always 1" }
 price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
@@ -17,8 +17,8 @@ WITH side AS (
     SELECT
         r.run_id,
         unnest([
-            {'place': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
-            {'place': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
+            {'contributor': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
+            {'contributor': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
         ]) AS one
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
@@ -26,19 +26,19 @@ WITH side AS (
 ),
 met AS (
     SELECT
-        a.one.place AS place,
+        a.one.contributor AS contributor,
         a.one.per AS per,
         CAST(a.one.work AS DOUBLE) AS work_a,
         CAST(b.one.work AS DOUBLE) AS work_b,
         CAST(a.one.held AS HUGEINT) AS held_a,
         CAST(b.one.held AS HUGEINT) AS held_b
     FROM side AS a
-    JOIN side AS b ON b.run_id = $run_b AND b.one.place = a.one.place
+    JOIN side AS b ON b.run_id = $run_b AND b.one.contributor = a.one.contributor
     WHERE a.run_id = $run_a
 ),
 parted AS (
     SELECT
-        place, per, work_a, work_b, held_a, held_b,
+        contributor, per, work_a, work_b, held_a, held_b,
         CASE
             WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
             ELSE CAST((work_b - work_a) * ((held_a / work_a + held_b / work_b) / 2e0) AS HUGEINT)
@@ -46,15 +46,15 @@ parted AS (
     FROM met
 ),
 terms AS (
-    SELECT 'count' AS term, place, per, work_a, work_b, held_a, held_b, by_work AS difference_exact
+    SELECT 'count' AS term, contributor, per, work_a, work_b, held_a, held_b, by_work AS difference_exact
     FROM parted
     UNION ALL
-    SELECT 'price', place, per, work_a, work_b, held_a, held_b, held_b - held_a - by_work
+    SELECT 'price', contributor, per, work_a, work_b, held_a, held_b, held_b - held_a - by_work
     FROM parted
 )
 SELECT
     term,
-    place,
+    contributor,
     per,
     CAST(1 AS BIGINT) AS part_count,
     work_a AS count_a,
@@ -68,4 +68,4 @@ SELECT
     change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM terms
 WHERE difference_exact <> 0
-ORDER BY abs(difference_exact) DESC, place, term
+ORDER BY abs(difference_exact) DESC, contributor, term

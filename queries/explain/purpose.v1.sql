@@ -13,7 +13,7 @@ latency_a_s = { type = "DOUBLE", unit = "s", meaning = "exact time on A of kerne
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency on B" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
-WITH place AS (
+WITH part AS (
     SELECT
         r.run_id,
         o.operator_index,
@@ -54,7 +54,7 @@ started AS (
                 THEN CAST(floor(CAST(latency_fs AS DOUBLE) * (CAST(launch_fs AS DOUBLE) / kernel_fs)) AS BIGINT)
             ELSE 0
         END AS launch_fs
-    FROM place
+    FROM part
 ),
 spent AS (
     SELECT
@@ -68,7 +68,7 @@ spent AS (
         CAST(l.energy_fj AS HUGEINT) AS energy_fj,
         CAST(0 AS HUGEINT) AS latency_fs
     FROM internal.ledger_line AS l
-    JOIN place AS p ON p.run_id = l.run_id AND p.operator_index = l.operator_index
+    JOIN part AS p ON p.run_id = l.run_id AND p.operator_index = l.operator_index
     JOIN internal.action AS a ON a.action_id = l.action_id
     JOIN internal.run AS n ON n.run_id = l.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = n.hardware_digest

@@ -24,7 +24,7 @@ largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "en
 */
 WITH part AS (
     SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
 ),
 moved AS (
     SELECT

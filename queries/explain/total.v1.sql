@@ -58,7 +58,7 @@ WITH total AS (
             FILTER (WHERE run_id = $run_a AND $subgraph <> '') AS units_a,
         max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
             FILTER (WHERE run_id = $run_b AND $subgraph <> '') AS units_b
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 pair AS (

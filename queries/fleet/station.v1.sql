@@ -11,8 +11,8 @@ energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a ba
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of latency_s" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of energy_j" }
 weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as stored" }
-rented_told = { type = "VARCHAR", meaning = "rental price with seller and date; empty without one from the compared kind of seller" }
-bought_told = { type = "VARCHAR", meaning = "purchase price with seller and date; empty without one from the compared kind of seller" }
+rent_text = { type = "VARCHAR", meaning = "rental price with seller and date; empty without one from the compared kind of seller" }
+purchase_text = { type = "VARCHAR", meaning = "purchase price with seller and date; empty without one from the compared kind of seller" }
 memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "capacity of one device" }
 */
 SELECT
@@ -43,11 +43,11 @@ SELECT
     c.peak_memory_bytes,
     CASE WHEN c.rented_alike THEN c.price_cloud_usd_per_hour END AS price_cloud_usd_per_hour,
     CASE WHEN c.bought_alike THEN c.price_purchase_usd END AS price_purchase_usd,
-    CASE WHEN c.rented_alike AND c.price_cloud_usd_per_hour IS NOT NULL THEN tell_rent(c.price_cloud_usd_per_hour, c.rented_told) ELSE '' END
-        AS rented_told,
-    CASE WHEN c.bought_alike AND c.price_purchase_usd IS NOT NULL THEN tell_purchase(c.price_purchase_usd, c.bought_told) ELSE '' END
-        AS bought_told,
-    c.unlike_told,
+    CASE WHEN c.rented_alike AND c.price_cloud_usd_per_hour IS NOT NULL THEN describe_rent(c.price_cloud_usd_per_hour, c.rent_text) ELSE '' END
+        AS rent_text,
+    CASE WHEN c.bought_alike AND c.price_purchase_usd IS NOT NULL THEN describe_purchase(c.price_purchase_usd, c.purchase_text) ELSE '' END
+        AS purchase_text,
+    c.unlike_price_text,
     c.rented_half_width,
     c.bought_half_width,
     c.pay,

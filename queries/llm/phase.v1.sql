@@ -106,7 +106,7 @@ powered AS (
         e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
         c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
         c.is_available, c.rented_half_width, c.bought_price_half_width, c.rented_seller, c.bought_seller,
-        c.rented_alike, c.bought_alike, c.rented_told, c.bought_told, c.unlike_told,
+        c.rented_alike, c.bought_alike, c.rent_text, c.purchase_text, c.unlike_price_text,
         c.latency_s AS run_latency_s,
         c.energy_j AS run_energy_j,
         c.idle_power_w AS idle_w,
@@ -201,8 +201,8 @@ SELECT
     a.way,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
-    coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
-    a.unlike_told,
+    coalesce(by_way(a.way, describe_rent(a.usd_per_hour, a.rent_text), describe_purchase(a.purchase_usd, a.purchase_text)), '') AS price_text,
+    a.unlike_price_text,
     sqrt(
         pow(a.latency_half_width, 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)

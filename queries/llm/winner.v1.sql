@@ -89,7 +89,7 @@ contender AS (
     SELECT
         goal AS question,
         metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(value) AS cost,
         -- slow hosts of different hardware are as independent as prices of different sellers
@@ -101,7 +101,7 @@ contender AS (
     FROM ranked
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.goal,
         count(*) AS hardware_count,
@@ -112,7 +112,7 @@ told AS (
         max(r.batch) FILTER (r.rank = 2) AS runner_up_batch,
         coalesce(list(r.label ORDER BY r.rank) FILTER (r.rank > 1 AND s.is_likely_best), []) AS rivals
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
+    LEFT JOIN standing AS s ON s.question = r.goal AND s.row_id = r.rank
     GROUP BY r.goal
 )
 SELECT
@@ -126,6 +126,6 @@ SELECT
     t.hardware_count,
     r.is_available, r.place, r.run_id
 FROM ranked AS r
-JOIN told AS t ON t.goal = r.goal
+JOIN advantage AS t ON t.goal = r.goal
 WHERE r.rank = 1
 ORDER BY r.position

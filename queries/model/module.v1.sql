@@ -28,7 +28,7 @@ WITH step AS MATERIALIZED (
         energy_fj,
         run_fs,
         run_fj
-    FROM cube.place(run_ids := [$run_id], division := 'operator', energy := 'whole')
+    FROM cube.part(run_ids := [$run_id], division := 'operator', energy := 'whole')
 ),
 inside AS MATERIALIZED (
     SELECT

@@ -46,7 +46,7 @@ WITH chosen AS MATERIALIZED (
         c.price_half_width,
         c.hardware_id || ':' || c.way AS price_key,
         c.seller,
-        c.unlike_told,
+        c.unlike_price_text,
         $takes_all OR c.is_available OR NOT bool_or(c.is_available) OVER () AS is_ranked,
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
@@ -152,10 +152,10 @@ contender AS (
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS place
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS front_index
     FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
-    QUALIFY place <= 200
+    QUALIFY front_index <= 200
 ),
 chance AS (FROM numpy.front_among(contender))
 SELECT
@@ -186,7 +186,7 @@ SELECT
     c.is_available,
     CASE
         WHEN j.position = 5 THEN c.reason
-        WHEN j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_told
+        WHEN j.position = 4 AND c.unlike_price_text <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_price_text
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
             CASE WHEN j.x_cost IS NULL THEN coalesce(CASE WHEN $x = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($x).missing) END,
@@ -194,7 +194,7 @@ SELECT
         )
         ELSE ''
     END AS reason,
-    j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) AS is_elsewhere,
+    j.position = 4 AND c.unlike_price_text <> '' AND 'cost' IN ($x, $y) AS is_elsewhere,
     c.run_id
 FROM judged AS j
 JOIN chosen AS c ON c.run_id = j.run_id

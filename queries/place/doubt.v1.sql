@@ -32,7 +32,7 @@ peak AS (
 ),
 subject AS (
     SELECT
-        d.position AS place,
+        d.position AS row_id,
         $work AS work,
         d.architecture,
         $runtime AS runtime,
@@ -45,12 +45,12 @@ subject AS (
 ),
 scale AS (FROM numpy.scales_of(subject))
 SELECT
-    t.place AS position,
+    t.row_id AS position,
     coalesce(t.held_out_half_width, t.half_width) AS latency_half_width,
     e.held_out_half_width AS left_out_energy_half_width,
     e.half_width AS power_half_width,
     CASE WHEN e.level >= 2 THEN CAST(e.group_count AS BIGINT) END AS power_group_count
 FROM scale AS t
-JOIN scale AS e ON e.place = t.place
+JOIN scale AS e ON e.row_id = t.row_id
 WHERE t.quantity = 'latency' AND e.quantity = 'power'
 ORDER BY position

@@ -43,7 +43,7 @@ WITH chosen AS MATERIALIZED (
         p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.total_power_w,
         p.peak_memory_bytes,
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
-        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
+        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.price_text, p.unlike_price_text,
         p.gco2_per_million,
         p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
         p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
@@ -98,7 +98,7 @@ judged AS (
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
         END AS position,
-        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_place
+        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_index
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
@@ -118,11 +118,11 @@ ranked AS (
         objective_value,
         row_number() OVER (
             PARTITION BY position
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place,
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY position, is_ranked
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
         ) AS rank,
         first_value(objective_value) OVER (
             ORDER BY position, NOT is_ranked, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -133,7 +133,7 @@ contender AS (
     SELECT
         $objective AS question,
         $objective AS metric,
-        j.rank AS place,
+        j.rank AS row_id,
         j.run_id,
         as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
@@ -146,7 +146,7 @@ contender AS (
 -- factor by which each run stays within each limit
 margin AS (
     SELECT
-        c.run_id AS place,
+        c.run_id AS row_id,
         unnest([
             {'bound': 0e0 + $max_latency_s, 'half_width': t.latency_half_width, 'ratio': $max_latency_s / c.latency_s},
             {
@@ -167,9 +167,9 @@ margin AS (
     JOIN chosen AS c ON c.run_id = r.run_id
     LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ),
-limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
+limited AS (SELECT row_id, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
 standing AS (FROM numpy.standing_among(contender)),
-kept AS (SELECT place, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY place)
+kept AS (SELECT row_id, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY row_id)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
@@ -198,7 +198,7 @@ SELECT
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
     c.busy_fraction, c.idle_energy_per_inference_j,
     c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.total_purchase_usd, c.pay, c.way,
-    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
+    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.price_text,
     c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,
     coalesce(m.failed, '') AS failed,
@@ -211,16 +211,16 @@ SELECT
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
-        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
+        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' THEN 'of another kind of seller: ' || c.unlike_price_text
         WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
-    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' AS is_elsewhere,
+    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' AS is_elsewhere,
     c.run_id
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN kept AS k ON k.place = r.run_id
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
+LEFT JOIN kept AS k ON k.row_id = r.run_id
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place
+ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.ordinal

@@ -42,7 +42,7 @@ WITH uncertain AS MATERIALIZED (
 ),
 subject AS (
     SELECT
-        r.run_id AS place,
+        r.run_id AS row_id,
         work_of(w.model, w.work) AS work,
         v.architecture,
         r.runtime,
@@ -84,6 +84,6 @@ SELECT
 FROM uncertain AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN run_configurations AS f ON f.run_id = u.run_id
-JOIN scale AS s ON s.place = u.run_id AND s.quantity = CASE u.one.quantity WHEN 'energy' THEN 'power' ELSE u.one.quantity END
+JOIN scale AS s ON s.row_id = u.run_id AND s.quantity = CASE u.one.quantity WHEN 'energy' THEN 'power' ELSE u.one.quantity END
 LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest
 ORDER BY list_position($run_ids, u.run_id), u.run_id, u.one.position

@@ -19,10 +19,10 @@ run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's ene
 */
 WITH act AS (
     SELECT
-        run_id, common_category, full_action AS "action", place_index, any_value(position) AS run_position,
+        run_id, common_category, full_action AS "action", part_index, any_value(position) AS run_position,
         any_value(model) AS model, any_value(hardware) AS hardware, any_value(name) AS name, sum(energy_fj) AS energy_fj
     FROM cube.cause(run_ids := $run_ids, division := 'subgraph')
-    GROUP BY run_id, common_category, full_action, place_index
+    GROUP BY run_id, common_category, full_action, part_index
 ),
 placed AS (
     SELECT
@@ -36,7 +36,7 @@ placed AS (
         energy_fj,
         least(
             row_number() OVER (
-                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, place_index
+                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, part_index
             ),
             $most + 1
         ) AS "position"

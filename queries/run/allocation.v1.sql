@@ -8,5 +8,5 @@ SELECT
     v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.kernel_count, v.latency_fs, v.latency_s,
     v.compute_s, v.memory_s, v.launch_s, v.pass_s, v.bottleneck, v.dram_bytes, v.moved_bytes, v.pass_bytes,
     v.compute_utilization_fraction, v.bandwidth_utilization_fraction
-FROM cube.place(run_ids := [$run_id], division := 'subgraph', energy := 'none') AS v
+FROM cube.part(run_ids := [$run_id], division := 'subgraph', energy := 'none') AS v
 ORDER BY v.subgraph_index

@@ -14,19 +14,19 @@ WITH side AS (
     SELECT run_id, setting_index, setting, value
     FROM run_settings
     UNION ALL
-    SELECT run_id, 100 + one.place, one.setting, one.value
+    SELECT run_id, 100 + one.position, one.setting, one.value
     FROM (
         SELECT
             run_id,
             unnest([
-                {'place': 1, 'setting': 'calibration', 'value': calibration},
-                {'place': 2, 'setting': 'workload_key', 'value': workload_key},
-                {'place': 3, 'setting': 'hardware_digest', 'value': hardware_digest},
-                {'place': 4, 'setting': 'formula_version', 'value': formula_version},
-                {'place': 5, 'setting': 'package_version', 'value': package_version},
-                {'place': 6, 'setting': 'tracer_version', 'value': tracer_version},
-                {'place': 7, 'setting': 'torch_version', 'value': torch_version},
-                {'place': 8, 'setting': 'refusal', 'value': coalesce(refusal, 'none')}
+                {'position': 1, 'setting': 'calibration', 'value': calibration},
+                {'position': 2, 'setting': 'workload_key', 'value': workload_key},
+                {'position': 3, 'setting': 'hardware_digest', 'value': hardware_digest},
+                {'position': 4, 'setting': 'formula_version', 'value': formula_version},
+                {'position': 5, 'setting': 'package_version', 'value': package_version},
+                {'position': 6, 'setting': 'tracer_version', 'value': tracer_version},
+                {'position': 7, 'setting': 'torch_version', 'value': torch_version},
+                {'position': 8, 'setting': 'refusal', 'value': coalesce(refusal, 'none')}
             ]) AS one
         FROM run_configurations
     )

@@ -25,7 +25,7 @@ usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80
 latency_basis = { type = "VARCHAR", null = true, meaning = "measurements behind the interval of the step time" }
 is_available = { type = "BOOLEAN", meaning = "true if it can be bought or rented" }
 */
-WITH place AS (
+WITH part AS (
     SELECT
         r.run_id,
         CASE
@@ -52,7 +52,7 @@ spent AS (
         seconds(coalesce(sum(latency_fs) FILTER (phase = 'optimizer'), 0)) AS optimizer_s,
         CAST(coalesce(sum(mac_count) FILTER (phase IN ('forward', 'backward')), 0) AS HUGEINT) AS model_mac_count,
         CAST(coalesce(sum(mac_count) FILTER (phase = 'again'), 0) AS HUGEINT) AS again_mac_count
-    FROM place
+    FROM part
     GROUP BY run_id
 )
 SELECT
@@ -89,8 +89,8 @@ SELECT
         pow(r.latency_half_width, 2)
         + pow(c.price_half_width, 2)
     ) AS usd_half_width,
-    c.told,
-    c.unlike_told,
+    c.price_text,
+    c.unlike_price_text,
     c.is_available
 FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS r
 JOIN cube.cost(

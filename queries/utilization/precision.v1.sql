@@ -21,7 +21,7 @@ WITH one AS (
             ELSE list_position(
                 ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part("precision", '/', 1)
             )
-        END AS place
+        END AS candidate_rank
     FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 )
 SELECT
@@ -43,7 +43,7 @@ SELECT
 FROM one
 WINDOW series AS (
     PARTITION BY model, hardware, batch, runtime
-    ORDER BY place, run_id
+    ORDER BY candidate_rank, run_id
     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 )
 ORDER BY
@@ -51,5 +51,5 @@ ORDER BY
     batch,
     runtime,
     min(position) OVER (PARTITION BY model, hardware, batch, runtime),
-    place,
+    candidate_rank,
     run_id

@@ -2,7 +2,7 @@
 record = "Remedy"
 summary = "Remedies for low utilization: for each run and property, the best other run that differs only in it, and its gain"
 grain = "one row per evaluated run and property in which some evaluated other run differs"
-order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
+order = ["position in run_ids", "run_id", "remedy_rank, those without one last", "remedy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to improve" }
 other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
@@ -14,7 +14,7 @@ near_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the larges
 bound = { type = "VARCHAR", meaning = "bottleneck with most of the run's time: compute, memory or launch; ties go to the first" }
 bound_time_fraction = { type = "DOUBLE", meaning = "share of the latency in subgraphs with this bottleneck" }
 remedy = { type = "VARCHAR", meaning = "remedy: larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, with no higher power cap); all chips share a deployment with the run's" }
-place = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for other remedies" }
+remedy_rank = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for other remedies" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
 is_better = { type = "BOOLEAN", meaning = "true if gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
 gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: factor by which energy x time per inference falls" }
@@ -35,7 +35,7 @@ one AS (
         c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source,
         list_position(
             ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part(c.precision, '/', 1)
-        ) AS precision_place
+        ) AS precision_rank
     FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
     JOIN internal.workload AS w ON w.workload_id = c.workload_id
 ),
@@ -62,7 +62,7 @@ pair AS (
                     WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
                     WHEN
                         o.batch = b.batch AND o.runtime = b.runtime
-                        AND o.precision_place > b.precision_place
+                        AND o.precision_rank > b.precision_rank
                         THEN 'lower precision'
                     WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
                 END
@@ -142,7 +142,7 @@ chosen AS (
             chosen_run_id
     ) = 1
 ),
-placed (state, remedy, place) AS (
+placed (state, remedy, remedy_rank) AS (
     VALUES
         ('launch', 'other runtime', 1),
         ('launch', 'larger batch', 2),
@@ -169,7 +169,7 @@ SELECT
     s.bound,
     s.bound_time_fraction,
     c.remedy,
-    p.place,
+    p.remedy_rank,
     c.choice,
     c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
     c.gain_ratio, c.throughput_ratio, c.energy_ratio, c.latency_ratio, c.chosen_utilization_fraction, c.tried_count,
@@ -186,4 +186,4 @@ LEFT JOIN placed AS p
             THEN 'roof'
         ELSE s.bound
     END
-ORDER BY list_position($run_ids, b.run_id), b.run_id, p.place NULLS LAST, c.remedy
+ORDER BY list_position($run_ids, b.run_id), b.run_id, p.remedy_rank NULLS LAST, c.remedy

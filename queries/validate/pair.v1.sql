@@ -14,7 +14,7 @@ apart_count = { type = "BIGINT", meaning = "number of pairs that are not statist
 apart_right_fraction = { type = "DOUBLE", null = true, meaning = "share of the pairs in apart_count that are predicted in the measured order; null if apart_count is 0" }
 mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability of the predicted order in the pairs that are not statistically tied" }
 */
-WITH told AS (
+WITH compared AS (
     SELECT
         p.quantity,
         p.measured,
@@ -39,9 +39,9 @@ pair AS (
         (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
         abs(ln(a.predicted / b.predicted)) AS ahead,
         sqrt(pow(a.half_width, 2) + pow(b.half_width, 2)) AS half_width,
-        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS place
-    FROM told AS a
-    JOIN told AS b
+        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS row_id
+    FROM compared AS a
+    JOIN compared AS b
         ON b.quantity = a.quantity
         AND b.same = a.same
         AND b.batch = a.batch
@@ -59,6 +59,6 @@ SELECT
     avg(CAST(p.is_right AS INTEGER)) FILTER (c.is_told_apart) AS apart_right_fraction,
     avg(c.probability) FILTER (c.is_told_apart) AS mean_probability
 FROM pair AS p
-JOIN chance AS c ON c.place = p.place
+JOIN chance AS c ON c.row_id = p.row_id
 GROUP BY GROUPING SETS ((p.quantity, p.source), (p.quantity))
-ORDER BY quantity_place(quantity), source
+ORDER BY quantity_index(quantity), source

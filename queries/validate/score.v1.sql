@@ -125,4 +125,4 @@ SELECT
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM ranked
 GROUP BY quantity, hardware, part
-ORDER BY quantity_place(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part
+ORDER BY quantity_index(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part

@@ -44,4 +44,4 @@ FROM (
         AND ($precision = '' OR e.precision = $precision)
 )
 WHERE rank <= $limit
-ORDER BY quantity_place(quantity), hardware, rank
+ORDER BY quantity_index(quantity), hardware, rank

@@ -97,11 +97,11 @@ CREATE MACRO better_ratio(is_higher_better, value, other) AS
 CREATE MACRO by_way(way, rented, bought) AS CASE way WHEN 'rented' THEN rented WHEN 'bought' THEN bought END;
 
 -- Text with a price, its seller and its date.
-CREATE MACRO tell_rent(usd, told) AS concat_ws(', ', format('{:.4g} USD/h', usd), nullif(told, ''));
-CREATE MACRO tell_purchase(usd, told) AS concat_ws(', ', format('{:,.0f} USD', usd), nullif(told, ''));
+CREATE MACRO describe_rent(usd, price_text) AS concat_ws(', ', format('{:.4g} USD/h', usd), nullif(price_text, ''));
+CREATE MACRO describe_purchase(usd, price_text) AS concat_ws(', ', format('{:,.0f} USD', usd), nullif(price_text, ''));
 
 -- Position of a quantity in tables of scores.
-CREATE MACRO quantity_place(quantity) AS list_position(
+CREATE MACRO quantity_index(quantity) AS list_position(
     ['latency_s', 'throughput_per_s', 'energy_j', 'time_to_first_token_s', 'inter_token_latency_s', 'request_latency_s',
      'output_tokens_per_s', 'total_tokens_per_s', 'energy_per_output_token_j', 'energy_per_request_j', 'power_w',
      'wall_power_w', 'peak_memory_bytes'],

@@ -323,12 +323,12 @@ SELECT
     s.run_id,
     s.one.setting AS setting,
     s.one.value AS value,
-    s.place AS setting_index
+    s.position AS setting_index
 FROM (
     SELECT
         r.run_id,
         unnest([{settings}]) AS one,
-        generate_subscripts([{settings}], 1) AS place
+        generate_subscripts([{settings}], 1) AS position
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
@@ -517,16 +517,16 @@ COMMENT ON COLUMN run_errors.configuration IS 'Batch, precision and runtime';
 COMMENT ON COLUMN run_errors.own IS 'Key of the part that no other run shares: model, hardware and settings, for any version of formulas, calibrations and descriptions';
 
 CREATE VIEW other_units AS
-SELECT v.place, v.component, v.unit_name, v.quantity
+SELECT v.position, v.component, v.unit_name, v.quantity
 FROM (
     VALUES
     (1, 'vpu', 'vector unit', 'geometry.core_count'),
     (2, 'vector_engine', 'vector engine', 'geometry.vector_core_count'),
     (3, 'misc_engine', 'misc engine', 'unit_count'),
     (4, 'processor', 'board processor', '')
-) AS v (place, component, unit_name, quantity);
+) AS v (position, component, unit_name, quantity);
 COMMENT ON VIEW other_units IS 'Kinds of units for operators that the main units cannot run';
-COMMENT ON COLUMN other_units.place IS 'Position; if several of these units work in a subgraph, the last one names it';
+COMMENT ON COLUMN other_units.position IS 'Position; if several of these units work in a subgraph, the last one names it';
 COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
 COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
 COMMENT ON COLUMN other_units.quantity IS 'Quantity of hardware_facts with the number of these units; empty for a board processor, of which there is one';
@@ -561,9 +561,9 @@ SELECT
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     coalesce(u.unit_name, r.unit_name) AS unit_name,
-    CASE WHEN p.other_place IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+    CASE WHEN p.other_position IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
         AS units_used_count,
-    CASE WHEN p.other_place IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+    CASE WHEN p.other_position IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
         AS units_total_count,
     p.tile_count,
     p.wave_count,
@@ -599,7 +599,7 @@ JOIN LATERAL (
         any_value(bottleneck) AS bottleneck,
         any_value(operator_count) AS operator_count,
         any_value(mac_count) AS mac_count,
-        CASE WHEN any_value(units_used_count) = 0 THEN any_value(other_place) END AS other_place,
+        CASE WHEN any_value(units_used_count) = 0 THEN any_value(other_position) END AS other_position,
         coalesce(
             any_value(spent),
             {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
@@ -628,7 +628,7 @@ JOIN LATERAL (
         SELECT
             l.subgraph_index,
             energy_by_part(a.part, a.common_category, l.energy_fj) AS spent,
-            max(a.other_place) AS other_place
+            max(a.other_position) AS other_position
         FROM (
             SELECT e.subgraph_index, e.action_id, sum(e.energy_fj) AS energy_fj
             FROM internal.ledger_line AS e
@@ -636,7 +636,7 @@ JOIN LATERAL (
             GROUP BY e.subgraph_index, e.action_id
         ) AS l
         JOIN (
-            SELECT c.action_id, c.part, c.common_category, u.place AS other_place
+            SELECT c.action_id, c.part, c.common_category, u.position AS other_position
             FROM internal.action AS c
             LEFT JOIN other_units AS u ON u.component = c.component
         ) AS a ON a.action_id = l.action_id
@@ -654,7 +654,7 @@ JOIN LATERAL (
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-LEFT JOIN other_units AS u ON u.place = p.other_place
+LEFT JOIN other_units AS u ON u.position = p.other_position
 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
 COMMENT ON VIEW subgraph_results IS 'Each subgraph on the hardware of a run. The values of edp_share_js add up to the EDP of the run; those of edp_js do not. Only runs with has_ledger';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that compute it: those of the hardware, or others such as a vector unit';
@@ -999,7 +999,7 @@ CREATE VIEW calibrations AS
 SELECT
     c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
     c.hardware,
-    c.place,
+    c.origin,
     c.formula_version,
     c.hardware_generation,
     c.measurement_count,
@@ -1469,7 +1469,7 @@ LEFT JOIN (
                 ),
             0e0
         )) AS wall_power_half_width,
-        CASE WHEN p.kind_of_source <> '' AND contains(p.told, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
+        CASE WHEN p.kind_of_source <> '' AND contains(p.sources, p.kind_of_source) THEN 'surroundings at the wall plug' ELSE '' END AS wall_power_seen
     FROM (
         SELECT
             *,
@@ -1485,7 +1485,7 @@ LEFT JOIN (
                 f.growth_half_width,
                 f.host_half_width,
                 h.host_w,
-                h.told,
+                h.sources,
                 n.kind_of_source,
                 CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS run_power_w,
                 run_power_w + coalesce((f.board_count / n.device_count - 1e0) * h.host_w, 0e0)
@@ -1529,7 +1529,7 @@ LEFT JOIN (
                     e.hardware_digest,
                     joules(max(e.energy_per_action_fj) FILTER (a.component = 'host' AND a.action = 'static_power'))
                         AS host_w,
-                    string_agg(e.source, '; ' ORDER BY e.source) AS told
+                    string_agg(e.source, '; ' ORDER BY e.source) AS sources
                 FROM internal.energy_per_action AS e
                 JOIN internal.action AS a ON a.action_id = e.action_id
                 WHERE (a.component = 'host' AND a.action = 'static_power') OR a.component IN ('chassis', 'psu')

@@ -76,11 +76,11 @@ class Question:
 
     def _prepare(self, answer: Ask) -> Ask:
         """Return the function adapted to the arguments that the workspace passes."""
-        return self._settle(answer)
+        return self._with_settings(answer)
 
-    def _settle(self, answer: Ask) -> Ask:
+    def _with_settings(self, answer: Ask) -> Ask:
         """Return the function with the keywords of the question."""
-        return _settle(answer) if self.keywords else answer
+        return _accept_keywords(answer) if self.keywords else answer
 
 
 class ModelQuestion(Question):
@@ -109,7 +109,7 @@ class ModelQuestion(Question):
                 from joulemap.plan.model_name import find_answer
 
                 chosen = find_answer(answer, model) if isinstance(model, str) else answer
-                return self._settle(chosen)(source, model, *rest, **keywords)
+                return self._with_settings(chosen)(source, model, *rest, **keywords)
             from joulemap.plan.workload import hold_module
 
             if "example_inputs" in keywords:
@@ -118,33 +118,33 @@ class ModelQuestion(Question):
                 inputs, *rest = rest or (None,)
             held = hold_module(model, inputs)
             name = held.request.model
-            return self._settle(answer)(source, name, *rest, **{**keywords, "modules": {name: held}})
+            return self._with_settings(answer)(source, name, *rest, **{**keywords, "modules": {name: held}})
 
         return ask_about
 
 
 @cache
-def _settle(answer: Ask) -> Ask:
+def _accept_keywords(answer: Ask) -> Ask:
     """Return a function whose additional keywords replace fields of its settings."""
     parameters = signature(answer).parameters
-    place, usual = list(parameters).index("settings"), parameters["settings"].default
+    index, usual = list(parameters).index("settings"), parameters["settings"].default
 
     @wraps(answer)
     def ask(*args: Any, **keywords: Any) -> Any:
         fields = {name: keywords.pop(name) for name in tuple(keywords) if name not in parameters}
-        given = args[place] if len(args) > place else keywords.pop("settings", usual)
+        given = args[index] if len(args) > index else keywords.pop("settings", usual)
         if not hasattr(given, "with_keywords"):
             raise UsageError(f"{answer.__name__} takes settings here, found {_hint(answer.__name__, given)}")
         settings = given.with_keywords(fields)
-        if len(args) > place:
-            return answer(*args[:place], settings, *args[place + 1 :], **keywords)
+        if len(args) > index:
+            return answer(*args[:index], settings, *args[index + 1 :], **keywords)
         return answer(*args, settings=settings, **keywords)
 
     return ask
 
 
 def _hint(name: str, given: object) -> str:
-    """Return a hint where an argument given in place of settings belongs, such as a chip or a second example input."""
+    """Return a hint where an argument given in index of settings belongs, such as a chip or a second example input."""
     if isinstance(given, str) or _are_names(given):
         return f"{given!r}; name hardware by keyword: {name}(model, hardware={given!r})"
     return f"a {type(given).__name__}; several example inputs are one tuple: {name}(module, (a, b))"

@@ -257,14 +257,14 @@ def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
     dynamic = sorted(answer.rows, key=lambda row: (row.energy_fj or 0) - (row.static_fj or 0))
     places = {row.hardware: dynamic.index(row) + 1 for row in ordered}
     least, second = ordered[:2]
-    assert answer.place(least)[0] == text.BEST(total=8, dynamic=places[least.hardware])
+    assert answer.describe_rank(least)[0] == text.BEST(total=8, dynamic=places[least.hardware])
     ratio = (second.energy_fj or 0) / (least.energy_fj or 1)
-    ranked = text.RANK(place=2, total=8, ratio=ratio, best=least.architecture, dynamic=places[second.hardware])
-    assert answer.place(second)[0] == ranked
+    ranked = text.RANK(rank=2, total=8, ratio=ratio, best=least.architecture, dynamic=places[second.hardware])
+    assert answer.describe_rank(second)[0] == ranked
     for row in answer.rows:
         is_static = row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS)
         assert (find_largest(row) == "static") == is_static
-        assert len(answer.place(row)) == 2 + is_static
+        assert len(answer.describe_rank(row)) == 2 + is_static
 
 
 def test_facts_are_those_of_the_rows(answer: ArchitecturesAnswer) -> None:
@@ -350,7 +350,7 @@ def test_csv_has_the_table_of_the_level_and_json_has_all(joulemap: Run, level: s
     assert len(rows) == len(whole[table]) > 0
     assert list(rows[0]) == list(whole[table][0])
     assert [row["hardware"] for row in rows] == [row["hardware"] for row in whole[table]]
-    assert set(whole["places"]) == {"tpu_v4", "kpu_t256"}
+    assert set(whole["descriptions"]) == {"tpu_v4", "kpu_t256"}
     assert {note["topic"] for note in whole["architecture_notes"]} >= {"principle", "coherence"}
     assert whole["precision_asked"] == "int8"
 

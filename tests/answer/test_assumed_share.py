@@ -49,8 +49,8 @@ def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace)
         "energy per inference": (workspace.pareto("resnet18", asked), workspace.sweep("resnet18", asked)),
         "energy": (workspace.compare("resnet18", asked),),
     }
-    for heading, found in answers.items():
-        for answer in found:
+    for heading, group in answers.items():
+        for answer in group:
             grids = [block for section in answer.document().sections for block in section.blocks]
             (drawn,) = (one for one in grids if isinstance(one, Grid) and heading in one.headings)
             place = drawn.headings.index(heading)
@@ -102,7 +102,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
     for hardware in ("l4", "h100_sxm5"):
         alone = workspace.analyze("resnet18", hardware, calibration="none")
         (whole,) = alone.scope.assumed.values()
-        shares = [found.values["share_fraction"] for found in alone.facts.of(Caveat) if found.kind == "assumed"]
+        shares = [caveat.values["share_fraction"] for caveat in alone.facts.of(Caveat) if caveat.kind == "assumed"]
         assert shares in ([], [whole.fraction])
         is_told[hardware] = bool(shares)
     assert is_told == {"l4": True, "h100_sxm5": False}  # the static power of the H100 was measured
@@ -111,11 +111,11 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
 def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -> None:
     """Of several configurations of the winner, the share is that of the one that wins."""
     asked = Settings(hardware=("l4", "xeon_8490h"), precision=("int8",), batch=(1, 8))
-    found = workspace.recommend("resnet18", asked)
-    (caveat,) = (one for one in found.facts.of(Caveat) if one.kind == "assumed" and found.best.run_id in one.runs)
+    answer = workspace.recommend("resnet18", asked)
+    (caveat,) = (one for one in answer.facts.of(Caveat) if one.kind == "assumed" and answer.best.run_id in one.runs)
     share = caveat.values["share_fraction"]
     assert isinstance(share, float)
-    assert_close(share, found.scope.assumed[found.best.run_id].fraction, rel=1e-12)
+    assert_close(share, answer.scope.assumed[answer.best.run_id].fraction, rel=1e-12)
 
 
 @pytest.mark.slow

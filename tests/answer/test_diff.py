@@ -95,8 +95,8 @@ def pair_half_width(workspace: Workspace, row: Any) -> float:
         (math.sqrt(energy**2 - wide**2), math.sqrt(max((energy_own or 0.0) ** 2 - own**2, 0.0)))
         for wide, own, energy, energy_own in rows
     ]
-    found = [_differ("latency", latencies)] + [_differ("power", powers)] * (row.metric == "energy")
-    return math.hypot(*found)
+    widths = [_differ("latency", latencies)] + [_differ("power", powers)] * (row.metric == "energy")
+    return math.hypot(*widths)
 
 
 def _differ(quantity: str, widths: Sequence[tuple[float, float]]) -> float:
@@ -224,8 +224,8 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
     }
 
     def fill(text: str) -> str:
-        def choose(found: re.Match[str]) -> str:
-            return next(filter(None, map(given.get, found[1].split(" || "))), "")
+        def choose(match: re.Match[str]) -> str:
+            return next(filter(None, map(given.get, match[1].split(" || "))), "")
 
         return re.sub(r"\$\{\{ (.*?) \}\}", choose, text)
 

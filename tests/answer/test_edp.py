@@ -267,16 +267,16 @@ def test_a_bias_inside_a_product_has_a_line_of_its_own(answers: Mapping[str, Edp
     counted = 0
     for name in CASES:
         answer = answers[name]
-        found = {row.name: row for row in answer.operators}
+        by_name = {row.name: row for row in answer.operators}
         assert sum(row.energy_fj for row in answer.operators) == answer.total.energy_fj
         assert_close(sum(row.share_fraction for row in answer.operators), 1.0, rel=1e-12)
         biases = workspace.sql(priced, {"run": answer.total.run_id}).rows
         assert {row.name for row in answer.operators if row.kind == "bias"} == {f"{one}.bias" for one, _, _ in biases}
         for product, whole_j, bias_j in biases:
-            bias = found[f"{product}.bias"]
+            bias = by_name[f"{product}.bias"]
             assert abs(bias.energy_fj - bias_j * 1e15) <= 1.0
-            assert_close((bias.energy_fj + found[product].energy_fj) / 1e15, whole_j, rel=1e-14)
-            assert (bias.latency_fs, bias.operator_index) == (0, found[product].operator_index)
+            assert_close((bias.energy_fj + by_name[product].energy_fj) / 1e15, whole_j, rel=1e-14)
+            assert (bias.latency_fs, bias.operator_index) == (0, by_name[product].operator_index)
             counted += 1
     assert counted > 20
 

@@ -66,7 +66,7 @@ def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
 
 
 def test_a_latency_worked_out_by_hand(book: Book) -> None:
-    rows = {(row["place"], row["term"]): row for row in ask(book, "explain.latency")}
+    rows = {(row["contributor"], row["term"]): row for row in ask(book, "explain.latency")}
     # part 0 goes from 100 slots in 1 s to 200 in 2 s: the same 10 ms a slot, so all of it is count
     assert rows["compute", "count"]["difference_exact"] == FS
     # part 1 computes 1.5 s on a, and waits 1 s for memory on b
@@ -93,7 +93,7 @@ def test_extra_passes_are_memory_time_worked_out_by_hand() -> None:
         "launch": (0.5, 0.5),
     }
     (term,) = ask(book, "explain.latency")
-    assert (term["place"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
+    assert (term["contributor"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
     places = run_query(book.connection, find_query("run.allocation"), {"run_id": 2}).records()
     assert [(row["pass_s"], row["bottleneck"]) for row in places] == [(2.0, "memory")]
     totals = run_query(book.connection, find_query("edp.total"), {"run_id": 2}).records()[0]
@@ -187,7 +187,7 @@ def test_every_action_of_every_hardware_has_a_role() -> None:
             role = roles[hardware.architecture, *action.key]
             category = action.common_category.replace("unit_memory", "on_chip").replace("chip_memory", "on_chip")
             categories.setdefault(role.role, set()).add(category)
-    assert {name: found for name, found in categories.items() if len(found) > 1} == {}
+    assert {name: several for name, several in categories.items() if len(several) > 1} == {}
     assert ROLES.keys() - categories.keys() <= {"busy_cycle", "busy_memory", "host"}
     for architecture in {one.architecture for one in roles.values()}:
         counted = {one.role for one in roles.values() if one.architecture == architecture and one.amount}
@@ -233,8 +233,8 @@ def test_every_decomposition_sums_to_the_difference(pair_count: int, database: P
             ("latency", "latency_difference_fs"),
             ("edp", "edp_difference_exact"),
         ):
-            found = rows("explain.category", metric=metric)
-            assert sum(row["difference_exact"] for row in found) == total[whole], (metric, run_a, run_b)
+            categories = rows("explain.category", metric=metric)
+            assert sum(row["difference_exact"] for row in categories) == total[whole], (metric, run_a, run_b)
         parts = rows("explain.subgraph")
         assert sum(row["energy_difference_fj"] for row in parts) == total["difference_fj"]
         assert sum(row["latency_difference_fs"] for row in parts) == total["latency_difference_fs"]

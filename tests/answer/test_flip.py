@@ -47,8 +47,8 @@ def winner(workspace: Workspace, answer: FlipAnswer, precision: str, changes: di
             return 1.0 / float(row.energy_j)  # type: ignore[attr-defined]
         return float(getattr(row, metric.column))
 
-    found = {row.hardware: value(row) for row in rows}
-    a, b = (found[name] for name in answer.names)
+    values = {row.hardware: value(row) for row in rows}
+    a, b = (values[name] for name in answer.names)
     return "A" if (a < b) != metric.is_higher_better else "B"
 
 
@@ -216,8 +216,8 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
         values = {one.hardware: one.edp_js or 0.0 for one in rows}
         assert row.winner == ("A" if values["l4"] < values["h100_sxm5"] else "B")
     assert {row.batch for row in answer.batches} >= {1, 2, 128}
-    found = {one.after for one in answer.facts.of(Turn) if one.axis == "batch"}
-    assert found == {row.batch for row in answer.batches if row.winner not in (None, answer.winner)}
+    batches = {one.after for one in answer.facts.of(Turn) if one.axis == "batch"}
+    assert batches == {row.batch for row in answer.batches if row.winner not in (None, answer.winner)}
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
     ],
 )
 def test_the_nearest_change_of_sign_is_found(function: object, expected: float) -> None:
-    found = solve_alone(function)
-    assert found is not None
-    near, far = found
+    bracket = solve_alone(function)
+    assert bracket is not None
+    near, far = bracket
     assert_close(far, expected, rel=2e-6)
     assert function(near) * function(1.0) > 0.0  # type: ignore[operator]
     assert function(far) * function(1.0) <= 0.0  # type: ignore[operator]
@@ -253,10 +253,10 @@ def test_searches_side_by_side_ask_each_round_at_once() -> None:
         asked.append(len(places))
         return [factor - key for key, factor in places]
 
-    found = solve(values, (3.0, 0.5, 500.0, 7.0))
-    alone = {key: solve(values, (key,))[key] for key in found}
-    assert found == alone
-    assert {key: None if one is None else round(one[1], 5) for key, one in found.items()} == {
+    solved = solve(values, (3.0, 0.5, 500.0, 7.0))
+    alone = {key: solve(values, (key,))[key] for key in solved}
+    assert solved == alone
+    assert {key: None if one is None else round(one[1], 5) for key, one in solved.items()} == {
         3.0: 3.0, 0.5: 0.5, 500.0: None, 7.0: 7.0
     }  # fmt: skip
     assert asked[:3] == [4, 8, 3]  # as they are; both ends of each; those that change sign there

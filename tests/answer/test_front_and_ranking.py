@@ -204,7 +204,7 @@ def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
         assert_close(row["price_half_width"], math.log(factor), rel=1e-12)
         assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)), rel=1e-12)
     (row,) = ask(doubted, "cost.million", run_ids=[1], **FREE)
-    assert (row["price_half_width"], row["price_basis"], row["price_told"]) == (0.0, "given", "given")
+    assert (row["price_half_width"], row["price_basis"], row["price_text"]) == (0.0, "given", "given")
     assert_close(row["usd_half_width"], 0.3, rel=1e-12)
 
 
@@ -503,14 +503,14 @@ def test_the_ranking_is_what_brute_force_finds(
     assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(worst))
     missing = [row for row in infeasible if row["is_available"]] or infeasible
     assert [row["miss_rank"] for row in missing] == list(range(1, len(missing) + 1))
-    found: dict[int, set[str]] = {}
+    violated: dict[int, set[str]] = {}
     for row in told:
-        found.setdefault(row["run_id"], set()).add(row["limit_name"])
+        violated.setdefault(row["run_id"], set()).add(row["limit_name"])
         if row["value"] is not None:
             sign = -1.0 if row["limit_name"] == "throughput" else 1.0
             assert_close(row["excess"], sign * (row["value"] - row["bound"]), rel=1e-9)
             assert row["excess"] > 0.0 and row["violation_fraction"] > 0.0
-    assert found == {run: set(misses) for run, misses in missed.items() if misses}
+    assert violated == {run: set(misses) for run, misses in missed.items() if misses}
 
 
 @pytest.mark.sample(2)
@@ -655,9 +655,9 @@ def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
 def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -> None:
     """One of two boards draws over 3 W at full speed; at 30 images per second both keep within it."""
     asked = Settings(hardware=("ax630c_npu", "rdk_x5"), precision="int8", scenario="camera", power_budget_w=3.0)
-    found = workspace.recommend("mobilenet_v2", asked, limits=Limits(min_throughput_per_s=30.0))
-    assert (found.rate_per_s, found.limits.max_power_w) == (30.0, 3.0)
-    rows = {row.hardware: row for row in found.rows}
+    answer = workspace.recommend("mobilenet_v2", asked, limits=Limits(min_throughput_per_s=30.0))
+    assert (answer.rate_per_s, answer.limits.max_power_w) == (30.0, 3.0)
+    rows = {row.hardware: row for row in answer.rows}
     assert {row.status for row in rows.values()} == {"feasible"}
     assert (rows["rdk_x5"].average_power_w or 0.0) > 3.0 > (rows["rdk_x5"].total_power_w or 0.0)
     for row in rows.values():
@@ -679,10 +679,10 @@ def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> N
     text = find_query("cube.cost").sql
     (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
     for slot in (*SLOT_HOSTS, "", "module jetson_orin_nx_16gb", "SoC apple_m4_cpu"):
-        found = made_up.execute(
+        hosts = made_up.execute(
             f"SELECT {condition} FROM (SELECT CAST(? AS VARCHAR) AS needs_host) AS v", [slot]
         ).fetchall()
-        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
+        assert hosts == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
 
 
 @pytest.mark.parametrize("unavailable", ["", pytest.param("not sold alone", marks=pytest.mark.slow)])
@@ -992,7 +992,7 @@ def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, p
     assert "system" in recommended.scope.boundaries
     for one, usd in (
         (recommended.best, recommended.best.objective_value),
-        min(((row, row.y_value) for row in front), key=lambda found: found[1] or math.inf),
+        min(((row, row.y_value) for row in front), key=lambda pair: pair[1] or math.inf),
     ):
         names = ("hardware", "precision", "batch", "runtime")
         assert [getattr(one, name) for name in names] == [getattr(cheapest, name) for name in names]

@@ -173,8 +173,8 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
     same = [row for row in answer.subgraphs if row.kernel_count == row.separate_kernel_count]
     assert same
     changed = [row for row in same if row.saved_energy_fj or row.saved_latency_fs]
-    found = [one for one in answer.facts.of(Change) if one.values.get("part") == UNFUSED]
-    causes = {one.cause for one in found}
+    changes = [one for one in answer.facts.of(Change) if one.values.get("part") == UNFUSED]
+    causes = {one.cause for one in changes}
     if name == "gpu":
         # a convolution that alone adds its bias in another kernel, and a reduction that no compiler does in phases
         assert {row.fusion_pattern for row in changed} == {"adaptive_avg_pool", "conv2d"}
@@ -183,7 +183,7 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
         assert changed == same
         # regulators lose 12 % of what the cap would leave, and a second of memory takes 3.1 W beyond circuits
         assert causes == {"capped"}
-        values = found[0].values
+        values = changes[0].values
         assert values["subgraphs"] == len(same)
         assert [round(float(str(values[one])), 3) for one in ("clock", "separate_clock")] == [0.674, 0.731]
     elif name == "tpu":
@@ -221,8 +221,8 @@ def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) 
     answer = workspace.fusion(f"{programs}:net", "kpu_t256", runtime="graph")
     rows = {row.name: row for row in answer.operators}
     biased = {name: (row.bias_element_count, row.bias_addition_count) for name, row in rows.items()}
-    found = {name: counts for name, counts in biased.items() if counts != (0, 0)}
-    assert found == {
+    changed = {name: counts for name, counts in biased.items() if counts != (0, 0)}
+    assert changed == {
         "conv": (16, 2 * 16 * 32 * 32),
         "up": (8, 2 * 8 * 64 * 64),
         "linear": (4, 2 * 4),
@@ -233,7 +233,7 @@ def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) 
         "conv2d",
         "linear with bias",
     ]
-    assert answer.total.biased_count == len(found)
+    assert answer.total.biased_count == len(changed)
     listed = {row["name"]: row for row in workspace.operators(f"{programs}:net").records()}
     assert {name: row["bias_element_count"] for name, row in listed.items() if row["bias_element_count"]} == {
         "conv": 16,
@@ -283,41 +283,41 @@ def with_l3(capacity_bytes: float) -> Hardware:
 
 def test_a_block_worked_out_by_hand() -> None:
     # 16 x 16 pixels of 3 channels to 8, a byte each: 768 in, 216 weights, 2048 out, 4 x 8 parameters of the batch norm
-    found = run(with_l3(16 * chip.MIB), columns(ConvBlock(), image(1, 3, 16))).operators
-    assert found.moved_bytes.tolist() == [768 + 216, 32, 2048]
-    assert found.separate_moved_bytes.tolist() == [768 + 216 + 2048, 2048 + 32 + 2048, 2048 + 2048]
+    operators = run(with_l3(16 * chip.MIB), columns(ConvBlock(), image(1, 3, 16))).operators
+    assert operators.moved_bytes.tolist() == [768 + 216, 32, 2048]
+    assert operators.separate_moved_bytes.tolist() == [768 + 216 + 2048, 2048 + 32 + 2048, 2048 + 2048]
     # what is handed on stays in the last level either way: off chip go the image, the weights and the result
-    assert found.dram_bytes.tolist() == found.separate_dram_bytes.tolist() == [768 + 216, 32, 2048]
-    assert found.kernel_count.tolist() == [1, 0, 0]
-    assert found.separate_kernel_count.tolist() == [1, 1, 1]
+    assert operators.dram_bytes.tolist() == operators.separate_dram_bytes.tolist() == [768 + 216, 32, 2048]
+    assert operators.kernel_count.tolist() == [1, 0, 0]
+    assert operators.separate_kernel_count.tolist() == [1, 1, 1]
     # 16 blocks of 16 x 16 outputs at once: 27 steps, 32 to fill and drain. 8 blocks of 2 x 256 and 256 operations, 16 a
     # clock; the relu waits for its bytes at 50 GB/s. A program costs 1 us
-    assert found.separate_latency_fs.tolist() == [1_059_000_000, 1_032_000_000, 1_040_960_000]
+    assert operators.separate_latency_fs.tolist() == [1_059_000_000, 1_032_000_000, 1_040_960_000]
     # fused, the three wait for their bytes together: 19.68 + 0.64 + 40.96 ns, longer than the 59 ns of the array
-    assert found.latency_fs.sum() == 1_061_280_000
-    assert np.abs(found.latency_fs - [1_019_680_000, 640_000, 40_960_000]).max() <= 1
-    assert found.pass_bytes.tolist() == found.separate_pass_bytes.tolist() == [0, 0, 0]
+    assert operators.latency_fs.sum() == 1_061_280_000
+    assert np.abs(operators.latency_fs - [1_019_680_000, 640_000, 40_960_000]).max() <= 1
+    assert operators.pass_bytes.tolist() == operators.separate_pass_bytes.tolist() == [0, 0, 0]
 
 
 def test_a_last_level_that_is_too_small_makes_fusing_save_bytes_off_chip() -> None:
-    found = run(with_l3(2 * chip.KIB), columns(ConvBlock(), image(1, 3, 16))).operators
+    operators = run(with_l3(2 * chip.KIB), columns(ConvBlock(), image(1, 3, 16))).operators
     # alone none of the three fits 2048 bytes, fused each does
-    assert found.separate_dram_bytes.tolist() == found.separate_moved_bytes.tolist() == [3032, 4128, 4096]
-    assert found.dram_bytes.tolist() == [984, 32, 2048]
+    assert operators.separate_dram_bytes.tolist() == operators.separate_moved_bytes.tolist() == [3032, 4128, 4096]
+    assert operators.dram_bytes.tolist() == [984, 32, 2048]
 
 
 @pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
 def test_separate_is_the_run_of_separate_kernels_to_the_last_femtojoule(runtime: str) -> None:
     work = columns(ConvBlock(), image(1, 3, 16))
     toy = chip.kpu()
-    found, separate = run(toy, work, runtime), run(toy, work, "graph" if runtime == "fused" else runtime)
-    assert int(found.operators.separate_energy_fj.sum()) == separate.energy_fj
-    assert found.operators.separate_latency_fs.tolist() == separate.operators.latency_fs.tolist()
+    whole, separate = run(toy, work, runtime), run(toy, work, "graph" if runtime == "fused" else runtime)
+    assert int(whole.operators.separate_energy_fj.sum()) == separate.energy_fj
+    assert whole.operators.separate_latency_fs.tolist() == separate.operators.latency_fs.tolist()
     # static power is 1 W, so that a femtosecond less is a femtojoule less
     static = toy.reference.position(STATIC_ACTION) if runtime == "fused" else None
     if static is not None:
-        leaked = [int(one.ledger.energy_fj[one.ledger.action_index == static].sum()) for one in (separate, found)]
-        assert leaked[0] - leaked[1] == separate.latency_fs - found.latency_fs == 2_070_680_000
+        leaked = [int(one.ledger.energy_fj[one.ledger.action_index == static].sum()) for one in (separate, whole)]
+        assert leaked[0] - leaked[1] == separate.latency_fs - whole.latency_fs == 2_070_680_000
 
 
 def test_passes_worked_out_by_hand() -> None:

@@ -171,7 +171,10 @@ def test_a_tool_without_an_option_for_a_setting_measures_nothing(given: dict[str
 def test_a_pipeline_is_measured_stage_by_stage() -> None:
     run = PairedRun("l4", "fp16", 2, "engine")
     checks = check_runs("prepare(size=640):30fps + mobilenet_v2:2/frame + resnet18:1/frame", [run])
-    assert [shlex.split(one.command)[1] for one in checks.found] == ["--onnx=mobilenet_v2.onnx", "--onnx=resnet18.onnx"]
+    assert [shlex.split(one.command)[1] for one in checks.commands] == [
+        "--onnx=mobilenet_v2.onnx",
+        "--onnx=resnet18.onnx",
+    ]
 
 
 @pytest.mark.wings

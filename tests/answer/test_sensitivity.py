@@ -107,16 +107,16 @@ def test_an_elasticity_is_what_setting_the_constant_does(
     step = 1.01
     changed = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: f"x{step}"}).rows[0]
     row = by_name(answer, "l4")[constant]
-    for before, after, found in (
+    for before, after, slope in (
         (plain.energy_j, changed.energy_j, row.energy_elasticity),
         (plain.latency_s, changed.latency_s, row.latency_elasticity),
     ):
         assert before is not None
         assert after is not None
-        assert found is not None
+        assert slope is not None
         # an exact elasticity is the slope of an energy that is linear in the constant
         slopes = {"exact": (after / before - 1.0) / (step - 1.0)}
-        assert abs(slopes.get(row.method, math.log(after / before) / math.log(step)) - found) < 1e-4
+        assert abs(slopes.get(row.method, math.log(after / before) / math.log(step)) - slope) < 1e-4
 
 
 def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) -> None:
@@ -131,8 +131,8 @@ def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) ->
 def test_the_smallest_part_of_a_batch_counts_where_an_engine_cuts_batches(workspace: Workspace) -> None:
     """Other runtimes run a batch whole, so it is no constant of their runs."""
     for runtime in RUNTIMES:
-        found = workspace.sensitivity("resnet18", hardware="l4", precision="int8", batch=64, runtime=runtime.name)
-        rows = [row for row in found.rows if row.constant == f"coefficient.{ENGINE_PART}"]
+        varied = workspace.sensitivity("resnet18", hardware="l4", precision="int8", batch=64, runtime=runtime.name)
+        rows = [row for row in varied.rows if row.constant == f"coefficient.{ENGINE_PART}"]
         assert len(rows) == runtime.is_built, runtime.name
         assert all((row.span_fraction or 0.0) > 0.01 for row in rows)
 
@@ -167,8 +167,8 @@ def test_the_ends_are_what_setting_the_constant_there_gives(
     row = by_name(answer, "l4")[constant]
     for value, expected in ((row.low, row.metric_low), (row.high, row.metric_high)):
         assert value is not None
-        found = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: value}).rows[0]
-        assert_close(known(found.energy_j), known(expected), rel=1e-8)
+        changed = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: value}).rows[0]
+        assert_close(known(changed.energy_j), known(expected), rel=1e-8)
 
 
 def test_the_range_of_a_metric_holds_that_of_the_run(answer: SensitivityAnswer) -> None:
@@ -209,20 +209,20 @@ def test_the_metric_is_that_of_the_run(answer: SensitivityAnswer, workspace: Wor
 
 @pytest.mark.slow
 def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
-    found = workspace.sensitivity("resnet18", hardware="t4", precision="int8", batch=64, metric="latency")
-    assert found.capped == ("t4",)
-    rows = by_name(found, "t4")
+    varied = workspace.sensitivity("resnet18", hardware="t4", precision="int8", batch=64, metric="latency")
+    assert varied.capped == ("t4",)
+    rows = by_name(varied, "t4")
     assert (rows["dram.read"].latency_elasticity or 0.0) > 0.0
     assert rows["dram.read"].method == "evaluated"
-    assert any("the power cap lowers the clock" in note for note in found.document().notes)
+    assert any("the power cap lowers the clock" in note for note in varied.document().notes)
     # at the limit a watt more of it is a watt more of power, so that all prices together slow it down
     assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
 
 
 @pytest.mark.slow
 def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: Workspace) -> None:
-    found = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
-    row = by_name(found, "l4")["static_power"]
+    varied = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
+    row = by_name(varied, "l4")["static_power"]
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
 
 
@@ -230,11 +230,11 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
 def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> None:
     """It sets one that is not set yet, within its range: a voltage floor of 0.763 ends below 1."""
     asked = Settings(hardware=("l4",), precision=("bf16",), changes={"static_power": "15W"})
-    found = workspace.sensitivity("resnet18", asked)
-    (step,) = found.document(repeated=("--set", "static_power=15W")).steps
+    varied = workspace.sensitivity("resnet18", asked)
+    (step,) = varied.document(repeated=("--set", "static_power=15W")).steps
     name, factor = shlex.split(step)[shlex.split(step).index("--set") + 1].split("=")
     assert name != "static_power"
-    row = by_name(found, "l4")[name]
+    row = by_name(varied, "l4")[name]
     assert row.low is not None and row.high is not None
     assert row.low <= row.value * float(factor.removeprefix("x")) <= row.high
     workspace.compare("resnet18", asked, changes={"static_power": "15W", name: factor})
@@ -345,12 +345,12 @@ def test_variations_together_take_what_each_takes_alone(
     assert len(timed) < len(changed) / 8
     assert base.spare_w < 0.0 or not mode
     assert len({one.energy_j for one in together if one is not None}) > 8
-    for chip, found in itertools.islice(zip(changed, together, strict=True), 0, None, 17):
+    for chip, varied_run in itertools.islice(zip(changed, together, strict=True), 0, None, 17):
         try:
             alone = varied.evaluate(chip)
         except FAILURES:
             alone = None
-        assert found == alone
+        assert varied_run == alone
 
 
 def test_what_has_no_answer_leaves_the_others_their_own() -> None:
@@ -360,8 +360,8 @@ def test_what_has_no_answer_leaves_the_others_their_own() -> None:
     unpriced = attrs.evolve(hardware, reference=EnergyReference(actions=tuple(wrong)))
     slower = attrs.evolve(hardware, memory_bandwidth=attrs.evolve(hardware.memory_bandwidth, value=1e10))
     stuck = attrs.evolve(hardware, memory_bandwidth=attrs.evolve(hardware.memory_bandwidth, value=1e-320))
-    found = varied.evaluate_all([hardware, unpriced, stuck, slower])
-    assert found == [varied.evaluate(hardware), None, None, varied.evaluate(slower)]
+    evaluated = varied.evaluate_all([hardware, unpriced, stuck, slower])
+    assert evaluated == [varied.evaluate(hardware), None, None, varied.evaluate(slower)]
 
 
 @pytest.mark.parametrize(("name", "precision"), [("l4", "fp16"), ("tpu_v4", "bf16"), ("raspberry_pi_5", "fp32")])
@@ -434,8 +434,8 @@ def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Pa
     from joulemap.answer.hardware_file import template_text
 
     path.write_text(template_text("", "tpu"))
-    found = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")
-    assert {"clock", "static_power", "dram.read"} <= {row.constant for row in found.rows}
+    varied = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")
+    assert {"clock", "static_power", "dram.read"} <= {row.constant for row in varied.rows}
 
 
 def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Workspace) -> None:

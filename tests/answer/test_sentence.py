@@ -46,8 +46,8 @@ def amounts(text: str, unit: str) -> list[float]:
     """Return the quantities in a unit, in order, in SI units; ends of intervals are left out."""
     text = re.sub(rf"\([^()]*{DASH}[^()]*\)", "", text)
     space = "" if unit.startswith("/") else " "
-    found = re.findall(rf"{NUMBER}{space}([fpnµmkMGT]?){re.escape(unit)}(?![\w/])", text)
-    return [number(value) * PREFIXES[prefix] for value, prefix in found]
+    pairs = re.findall(rf"{NUMBER}{space}([fpnµmkMGT]?){re.escape(unit)}(?![\w/])", text)
+    return [number(value) * PREFIXES[prefix] for value, prefix in pairs]
 
 
 def agree(shown: Sequence[float], exact: Sequence[float], rel: float = HALF_DIGIT) -> None:
@@ -153,7 +153,7 @@ def test_utilization_states_the_rows_and_the_product_of_the_gains(workspace: Wor
     assert used == sorted(used, reverse=True)
     agree_shares(shares(told)[:2], used)
     gains = ratios(told)
-    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.place == 1)
+    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.remedy_rank == 1)
     exact = [remedy.throughput_ratio, remedy.energy_ratio]
     if gains and all(math.isclose(one, other, rel_tol=HALF_DIGIT) for one, other in zip(gains, exact, strict=False)):
         agree([remedy.gain_ratio], [remedy.throughput_ratio / remedy.energy_ratio])

@@ -29,19 +29,19 @@ RUN_COUNT = len(MODELS) * len(HARDWARE) * len(BATCHES) * len(PRECISIONS) * len(R
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """Everything stored about the runs, under their keys instead of their numbers."""
     connection = duckdb.connect(str(path), read_only=True)
-    found = {
+    tables = {
         table: connection.execute(
             "SELECT r.run_key, t.* EXCLUDE (run_id) "
             f"FROM internal.{table} AS t JOIN internal.run AS r USING (run_id) ORDER BY ALL"
         ).fetchall()
         for table in ("run_subgraph", "run_operator", "ledger_line")
     }
-    found["run"] = connection.execute(
+    tables["run"] = connection.execute(
         "SELECT r.* EXCLUDE (run_id, workload_id, created_at, content_digest), w.workload_key FROM internal.run AS r "
         "JOIN internal.workload AS w USING (workload_id) ORDER BY run_key"
     ).fetchall()
     connection.close()
-    return found
+    return tables
 
 
 def evaluate(path: Path) -> RunTally:

@@ -224,7 +224,7 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
     rows = {row["remedy"]: row for row in ask(book, "utilization.remedy", run_ids=[asked], other_ids=other)}
     # batch 8 takes 0.475 s and 3.75 J an inference, 4.49 times less together; 4 is within 90 % of it? 2 x 2 = 4 < 4.04
     batch = rows["larger batch"]
-    assert (batch["choice"], batch["is_better"], batch["place"], batch["tried_count"]) == ("batch 8", True, 1, 3)
+    assert (batch["choice"], batch["is_better"], batch["remedy_rank"], batch["tried_count"]) == ("batch 8", True, 1, 3)
     assert_close(batch["throughput_ratio"], 8.0 / 3.8, rel=1e-12)
     assert_close(batch["energy_ratio"], 30.0 / 64.0, rel=1e-12)
     assert_close(batch["gain_ratio"], 8.0 / 3.8 * 64.0 / 30.0, rel=1e-12)
@@ -234,7 +234,7 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
     # faster by 1 / 0.9, but 9 J against 8: no gain
     assert (rows["lower precision"]["choice"], rows["lower precision"]["is_better"]) == ("int8", False)
     assert (rows["fewer units"]["choice"], rows["fewer units"]["is_better"]) == ("small", True)
-    assert rows["other runtime"]["place"] is None, "a runtime does not follow from arithmetic that bounds"
+    assert rows["other runtime"]["remedy_rank"] is None, "a runtime does not follow from arithmetic that bounds"
     assert rows["more units"]["is_better"] is False
     assert (rows["another chip"]["choice"], rows["another chip"]["is_better"]) == ("like", True)
     assert set(rows) == {
@@ -338,7 +338,7 @@ def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: Utilizat
         settings = [
             one
             for one in answer.remedies or ()
-            if one.run_id == row.run_id and one.is_better and one.place is not None and one.remedy in KEEPING
+            if one.run_id == row.run_id and one.is_better and one.remedy_rank is not None and one.remedy in KEEPING
         ]
         if settings:
             best = max(settings, key=lambda one: one.gain_ratio)
@@ -347,17 +347,17 @@ def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: Utilizat
 
 @pytest.mark.slow
 def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(workspace: Workspace) -> None:
-    found = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
-    (row,) = found.rows
+    asked = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
+    (row,) = asked.rows
     # 494.7 Tops/s in TF32, which only the first convolution uses, and 66.9 in fp32
     assert row.fp32_peak_ops_per_s is not None and row.attained_ops_per_s is not None
     assert_close(row.fp32_peak_ops_per_s, 66.9e12, rel=1e-3)
     share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
-    (lanes,) = (one for one in found.facts.of(Share) if one.level == "lanes")
+    (lanes,) = (one for one in asked.facts.of(Share) if one.level == "lanes")
     assert_close(lanes.share, share, rel=1e-12)
     assert row.peak_ops_per_s is not None
     assert row.attained_ops_per_s / row.peak_ops_per_s < 0.05
-    assert "of its TF32 compute peak" in found.document().answer
+    assert "of its TF32 compute peak" in asked.document().answer
     convolutions = workspace.utilization("resnet18", hardware="h100_sxm5", has_advice=False)
     assert not convolutions.has_plain_gemms
     (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows

@@ -162,15 +162,15 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     listed = [row for row in workspace.measurements("cloud_ai_100_pro").records() if row["source"] == "a bench"]
     assert [row["latency_s"] for row in listed] == [None, None]
     assert all(row["throughput_per_s"] and row["wall_power_w"] for row in listed)
-    found = {
+    scores = {
         row["quantity"]: row for row in workspace.validate("cloud_ai_100_pro", by="scope", source="a bench").records()
     }
-    assert set(found) == {"throughput_per_s", "power_w", "wall_power_w"}
+    assert set(scores) == {"throughput_per_s", "power_w", "wall_power_w"}
     # errors: -0.2 and 0.25
-    assert_close(found["throughput_per_s"]["mean_error_fraction"], 0.225, rel=1e-9)
-    assert_close(found["throughput_per_s"]["bias_fraction"], 0.025, rel=1e-9)
-    assert found["throughput_per_s"]["worst_case"] == "resnet34 int8 batch 1 engine"
-    assert found["power_w"]["mean_error_fraction"] < 1e-9
+    assert_close(scores["throughput_per_s"]["mean_error_fraction"], 0.225, rel=1e-9)
+    assert_close(scores["throughput_per_s"]["bias_fraction"], 0.025, rel=1e-9)
+    assert scores["throughput_per_s"]["worst_case"] == "resnet34 int8 batch 1 engine"
+    assert scores["power_w"]["mean_error_fraction"] < 1e-9
     errors = workspace.sql(
         "SELECT e.error_fraction, e.quantity, e.predicted = CASE e.quantity WHEN 'throughput_per_s' "
         "THEN r.throughput_per_s ELSE r.average_power_w END FROM prediction_errors AS e "
@@ -352,7 +352,7 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
     for calibration in ("none", made(target("h200_sxm"))):
         named = ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W", "h200_sxm"]
         workspace.compare("resnet18", hardware=named, precision="fp16", calibration=calibration)
-    found = workspace.sql(
+    scores = workspace.sql(
         "SELECT s.measurement_id, s.run_id, s.predicted_latency_s, s.predicted_energy_j, s.predicted_power_w, "
         "s.predicted_memory_bytes, s.calibration, l.error_fraction, p.error_fraction FROM scored_measurements AS s "
         "LEFT JOIN calibrated_prediction_errors AS l ON l.measurement_id = s.measurement_id "
@@ -372,8 +372,8 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
         "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w, m.stream_count "
         "ORDER BY m.measurement_id, r.calibration"
     )
-    assert len(found.rows) >= 4
-    assert found.rows == expected.rows
+    assert len(scores.rows) >= 4
+    assert scores.rows == expected.rows
 
 
 @pytest.mark.slow

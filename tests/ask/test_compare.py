@@ -122,10 +122,10 @@ def test_equal_chips_are_named_together(workspace: Workspace) -> None:
 )
 def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, float]], weight: float) -> None:
     choice = Choice(runs=(1, 2, 3), metric="energy", value=Quantity(1.0, "J"), ratio=1.5)
-    found: dict[int | None, Finding] = {
+    findings: dict[int | None, Finding] = {
         one: Finding(kind="host", run_id=one, bias=bias, doubt=doubt) for one, (bias, doubt) in moves.items()
     }
-    assert_close(weigh([choice], moves, found), weight, rel=1e-12)
+    assert_close(weigh([choice], moves, findings), weight, rel=1e-12)
 
 
 def make_answer(ratio: float, *caveats: Caveat, tied: tuple[int, ...] = ()) -> Facts:
@@ -160,8 +160,8 @@ def test_the_host_that_a_comparison_lacks_is_the_one_that_a_ranking_adds(chip: s
     (caveat,) = (one for one in workspace.compare("mobilenet_v2", asked).facts.of(Caveat) if one.kind == "host")
     (row,) = (row for row in workspace.recommend("mobilenet_v2", asked).rows if row.status == "feasible")
     assert row.host_energy_per_inference_j is not None and row.energy_per_inference_j is not None
-    found = row.host_energy_per_inference_j / row.energy_per_inference_j
-    assert_close(float(str(caveat.values["host_ratio"])), found, rel=0.01)
+    ratio = row.host_energy_per_inference_j / row.energy_per_inference_j
+    assert_close(float(str(caveat.values["host_ratio"])), ratio, rel=0.01)
 
 
 SHARES = {
@@ -180,9 +180,9 @@ def test_rules_agree_with_the_columns_of_a_comparison(
     answer = ask(question, workspace)
     rows = {row.run_id: row for row in answer.answered}
     for kind, (name, column, least) in SHARES.items():
-        found = {run: one.values[name] for one in answer.facts.of(Caveat) if one.kind == kind for run in one.runs}
-        assert found.keys() == {run for run, row in rows.items() if (getattr(row, column) or 0.0) >= least}
-        for run_id, share in found.items():
+        shares = {run: one.values[name] for one in answer.facts.of(Caveat) if one.kind == kind for run in one.runs}
+        assert shares.keys() == {run for run, row in rows.items() if (getattr(row, column) or 0.0) >= least}
+        for run_id, share in shares.items():
             assert isinstance(share, float)
             assert_close(share, getattr(rows[run_id], column), rel=1e-3)
     slow = {run for one in answer.facts.of(Caveat) if one.kind == "slowed" for run in one.runs}

@@ -50,8 +50,8 @@ def test_turns_are_the_other_way_of_paying_and_the_break_even(answer: CostAnswer
 def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnswer, workspace: Workspace) -> None:
     best, rival = (answer.facts.of(Choice)[0].runs)[:2]
     rows = {row.run_id: row for row in answer.rows if row.rank is not None}
-    found = {one.runs[0]: one for one in answer.facts.of(Caveat) if one.kind == "priced"}
-    assert_close(found[best].weight, rows[best].price_half_width or 0.0, rel=1e-12)  # a rent is the whole cost
+    by_run = {one.runs[0]: one for one in answer.facts.of(Caveat) if one.kind == "priced"}
+    assert_close(by_run[best].weight, rows[best].price_half_width or 0.0, rel=1e-12)  # a rent is the whole cost
     given = (Price(hardware="l4", usd_per_hour=0.1), Price(hardware="t4", usd_per_hour=0.2))
     exact = workspace.cost("conv_block", hardware=["l4", "t4"], batch=(8,), precision=("int8",), prices=given)
     assert {one.kind for one in exact.facts.of(Caveat)} & {"priced", "given"} == {"given"}

@@ -110,7 +110,7 @@ def test_errors_cancel_as_far_as_kernels_are_shared() -> None:
 
 
 def test_what_moves_both_versions_alike_moves_no_change() -> None:
-    found = [
+    findings = [
         Finding(kind="host", run_id=1, bias=0.4),
         Finding(kind="host", run_id=11, bias=0.4),
         Finding(kind="assumed", run_id=1, doubt=0.5, values={"share": 0.7}),
@@ -120,7 +120,7 @@ def test_what_moves_both_versions_alike_moves_no_change() -> None:
         Finding(kind="fallback", run_id=12, doubt=0.1),
         Finding(kind="uncounted", doubt=0.6),
     ]
-    paired = [one for one in pair_findings(found, [(1, 11), (2, 12)]) if isinstance(one, Finding)]
+    paired = [one for one in pair_findings(findings, [(1, 11), (2, 12)]) if isinstance(one, Finding)]
     moves = {one.kind: (one.run_id, one.bias, one.doubt) for one in paired}
     assert moves["host"] == (11, 0.0, 0.0) == moves["unlisted"]
     assert moves["uncounted"] == (None, 0.0, 0.6)

@@ -49,11 +49,11 @@ def test_half_of_the_product_is_in_the_fewest_subgraphs(answer: EdpAnswer) -> No
 
 def test_changes_are_those_that_save_or_cost_enough(answer: EdpAnswer, workspace: Workspace) -> None:
     total, bound = answer.total, answer.bounds[0]
-    found = {one.cause: one for one in answer.facts.of(Change)}
-    assert set(found) == {bound.remedy, "fusion", "halving"}
-    assert found[bound.remedy].after.value == bound.edp_js
-    assert (found["fusion"].before.value, found["fusion"].after.value) == (total.separate_edp_js, total.edp_js)
-    saved = 1.0 - found["halving"].after.value / total.edp_js
+    changes = {one.cause: one for one in answer.facts.of(Change)}
+    assert set(changes) == {bound.remedy, "fusion", "halving"}
+    assert changes[bound.remedy].after.value == bound.edp_js
+    assert (changes["fusion"].before.value, changes["fusion"].after.value) == (total.separate_edp_js, total.edp_js)
+    saved = 1.0 - changes["halving"].after.value / total.edp_js
     assert_close(saved, answer.subgraphs[0].halving_fraction, rel=1e-9)
 
     def change(least: float, runtime: str, separate: float) -> set[str]:

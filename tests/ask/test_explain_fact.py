@@ -44,10 +44,10 @@ def test_terms_sum_to_the_difference(
 ) -> None:
     answer = ask(pair, metric, workspace)
     terms = answer.facts.of(Term)
-    sums = {level: [one for one in terms if one.level == level] for level in ("category", "place", "quantity")}
+    sums = {level: [one for one in terms if one.level == level] for level in ("category", "contributor", "quantity")}
     for level, listed in sums.items():
         assert not listed or sum(one.exact or 0 for one in listed) == answer.difference_exact, level
-    assert bool(sums["place"]) <= (metric == "memory") and bool(sums["quantity"]) == (metric == "edp")
+    assert bool(sums["contributor"]) <= (metric == "memory") and bool(sums["quantity"]) == (metric == "edp")
     (choice,) = answer.facts.of(Choice)
     entries = {one.runs[0]: one.values[metric].value for one in answer.facts.of(Entry)}
     assert entries[choice.runs[0]] == min(entries.values()) == choice.value.value

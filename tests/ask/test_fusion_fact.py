@@ -107,11 +107,11 @@ def test_a_cost_has_its_cause(values: dict[str, Any], whole: dict[str, Any], cau
     given = {"pass_bytes": 0.0, "separate_pass_bytes": 0.0, "saved_dram_bytes": 0.0, "saved_edp_share_js": -1.0}
     saved = {"saved_energy_fj": -1, "saved_energy_j": -1e-3, "saved_latency_fs": 2, "saved_latency_s": 2e-3}
     rows = make_rows(answer, kernel_count=1, separate_kernel_count=2, **{**given, **saved, **values})
-    found = find_costs(rows, total)
-    assert {one.cause for one in found} == {cause} and cause in CAUSES
-    assert_close(find_saved(found)["energy"], -1e-3, rel=1e-9)
-    assert_close(find_saved(found)["latency"], 2e-3, rel=1e-9)
-    assert {one.values["worst"] for one in found} == {rows[0].name}
+    costs = find_costs(rows, total)
+    assert {one.cause for one in costs} == {cause} and cause in CAUSES
+    assert_close(find_saved(costs)["energy"], -1e-3, rel=1e-9)
+    assert_close(find_saved(costs)["latency"], 2e-3, rel=1e-9)
+    assert {one.values["worst"] for one in costs} == {rows[0].name}
     # of two with different losses, the larger one is named; of two equal ones, none is
     second = rows[0].replace(name="other", subgraph_index=99, saved_edp_share_js=-2.0)
     assert {one.values["worst"] for one in find_costs([rows[0], second], total)} == {"other"}
@@ -136,11 +136,11 @@ def test_a_change_without_fusing_has_its_cause(
     given = {"pass_bytes": 0.0, "separate_pass_bytes": 0.0, "saved_dram_bytes": 0.0}
     saved = {"saved_energy_fj": total.energy_fj, "saved_energy_j": 2e-3, "saved_latency_fs": 1, "saved_latency_s": 1e-3}
     rows = make_rows(answer, kernel_count=1, separate_kernel_count=1, **{**given, **saved, **values})
-    found = find_unfused(rows, total)
-    assert {one.cause for one in found} == {cause} and cause in CAUSES
-    assert {one.values["part"] for one in found} == {"unfused"}
+    unfused = find_unfused(rows, total)
+    assert {one.cause for one in unfused} == {cause} and cause in CAUSES
+    assert {one.values["part"] for one in unfused} == {"unfused"}
     own = [one for one in answer.facts.facts if not (isinstance(one, Change) and "part" in one.values)]
-    lines = list_reasons(Facts(asked=answer.facts.asked, runs=answer.facts.runs, facts=(*own, *found)))
+    lines = list_reasons(Facts(asked=answer.facts.asked, runs=answer.facts.runs, facts=(*own, *unfused)))
     assert any("2 mJ and 1 ms less" in one for one in lines)
     small = make_rows(
         answer, kernel_count=1, separate_kernel_count=1, **{**given, **saved, "saved_energy_fj": 1, **values}

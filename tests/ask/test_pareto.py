@@ -47,9 +47,9 @@ def test_a_named_chip_that_nobody_sells_is_a_reason_and_not_an_end(answer: Paret
 def test_the_weight_of_members_is_the_front_over_its_expected_part(answer: ParetoAnswer) -> None:
     chances = [row.probability_front for row in answer.select("front") if row.probability_front is not None]
     unsure = [one for one in chances if one <= 0.8]
-    found = [one for one in answer.facts.of(Caveat) if one.kind == "members"]
-    assert bool(found) == bool(unsure)
-    for one in found:
+    caveats = [one for one in answer.facts.of(Caveat) if one.kind == "members"]
+    assert bool(caveats) == bool(unsure)
+    for one in caveats:
         assert one.values["unsure"] == len(unsure)
         assert_close(one.weight, math.log(len(chances) / sum(chances)), rel=1e-12)
 

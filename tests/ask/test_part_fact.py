@@ -18,9 +18,9 @@ def test_shares_of_a_run_sum_to_it(hardware: str, workspace: Workspace) -> None:
     answer = workspace.analyze("resnet18", hardware, precision="bf16", batch=8)
     shares = answer.facts.of(Share)
     for metric, level in (("energy", "category"), ("time", "bottleneck")):
-        found = [one.share for one in shares if (one.metric, one.level) == (metric, level)]
-        assert found == sorted(found, reverse=True)
-        assert_close(math.fsum(found), 1.0, rel=1e-9)
+        fractions = [one.share for one in shares if (one.metric, one.level) == (metric, level)]
+        assert fractions == sorted(fractions, reverse=True)
+        assert_close(math.fsum(fractions), 1.0, rel=1e-9)
     largest = max(answer.subgraphs, key=lambda row: row.energy_fj)
     assert {one.name for one in shares if one.level == "subgraph"} == {largest.name}
     (entry,) = answer.facts.of(Entry)

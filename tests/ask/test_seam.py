@@ -29,8 +29,8 @@ WINGS = [SOURCE / "wing" / name for name in BUILT_IN]
 def list_rooms(name: str) -> list[Path]:
     """Return the modules of a room of the core, and those of the wings with its name and promises."""
     folders = [SOURCE / name, *(wing / name for wing in WINGS)]
-    found = [path for folder in folders for path in folder.rglob("*.py")]
-    return sorted([*found, *(path for wing in WINGS if (path := wing / f"{name}.py").is_file())])
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    return sorted([*paths, *(path for wing in WINGS if (path := wing / f"{name}.py").is_file())])
 
 
 ASK = list_rooms("ask")
@@ -185,7 +185,7 @@ def test_questions_know_no_words_and_words_no_store(path: Path) -> None:
 def test_every_rule_has_its_words(one: SqlRule) -> None:
     columns = {column.name for column in find_query(one.query, one.folder).columns}
     words = {**CAVEAT, **read_words().caveats}
-    assert {place for place, _ in words[one.kind].places} <= columns - set(WEIGHED) | {"chips"}
+    assert {slot for slot, _ in words[one.kind].slots} <= columns - set(WEIGHED) | {"chips"}
 
 
 def list_texts(value: ast.expr) -> set[str]:
@@ -214,8 +214,8 @@ def test_every_kind_of_caveat_has_its_words_and_its_rule() -> None:
     assert list_kinds(own) | mine == CAVEAT.keys()
     others = {one.kind for one in list_sql_rules()} - mine
     wings = [path for wing in WINGS for path in wing.rglob("*.py")]  # readers of files find some
-    found = list_kinds(wings) | others
-    assert found - CAVEAT.keys() == read_words().caveats.keys()  # the core has the words of its kinds
+    kinds = list_kinds(wings) | others
+    assert kinds - CAVEAT.keys() == read_words().caveats.keys()  # the core has the words of its kinds
     assert not CAVEAT.keys() & read_words().caveats.keys()
 
 
@@ -260,12 +260,12 @@ def test_a_wing_brings_its_rules_and_their_words(
         for kept in made:
             kept.cache_clear()
         answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
-        found = [one for one in answer.facts.of(Caveat) if one.kind in ("toy", "heavy")]
-        told = {describe_caveat(one, answer.facts.runs) for one in found}
+        caveats = [one for one in answer.facts.of(Caveat) if one.kind in ("toy", "heavy")]
+        told = {describe_caveat(one, answer.facts.runs) for one in caveats}
     for kept in made:
         kept.cache_clear()
     watts = {row.run_id: row.average_power_w or 0.0 for row in answer.rows}
-    heavy = {one.runs[0]: one for one in found if one.kind == "heavy"}
+    heavy = {one.runs[0]: one for one in caveats if one.kind == "heavy"}
     assert heavy.keys() == watts.keys()
     for one in heavy.values():  # the biases of the two runs differ by the logarithm of the ratio of their powers
         assert_close(one.weight, abs(math.log(watts[answer.rows[0].run_id] / watts[answer.rows[1].run_id])), rel=1e-9)

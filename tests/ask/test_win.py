@@ -53,8 +53,8 @@ def test_wins_are_those_of_the_rows(level: ModelDivision, metric: PartMetricName
     wins = {answer.facts.runs[one.runs[0]].hardware: one for one in answer.facts.of(Win)}
     assert all(row.hardware_won_count + row.hardware_tied_count == 0 or name in wins for name, row in rows.items())
     for name, one in wins.items():
-        found = (rows[name].hardware_won_count, rows[name].hardware_tied_count, rows[name].all_part_count)
-        assert (one.count, one.tied, one.total) == found
+        counts = (rows[name].hardware_won_count, rows[name].hardware_tied_count, rows[name].all_part_count)
+        assert (one.count, one.tied, one.total) == counts
         kinds = {row.kind: (row.won_count, row.part_count) for row in answer.victories if row.hardware == name}
         assert {kind: (won, total) for kind, won, total in one.kinds} == {k: v for k, v in kinds.items() if v[0]}
     for choice in answer.facts.of(Choice):

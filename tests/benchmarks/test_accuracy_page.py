@@ -184,9 +184,9 @@ def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Pat
             f"{worse},resnet18,int8,1,engine,1000,,40,8,d,x,"]  # fmt: skip
     path.write_text(head + "\n".join(told))
     workspace.import_measurements(path)
-    found = {row["runtime"]: row for row in workspace.sql(benchmark()["EFFICIENCY_PAIRS"]).records()}
+    by_runtime = {row["runtime"]: row for row in workspace.sql(benchmark()["EFFICIENCY_PAIRS"]).records()}
     # one pair of boards, in order; of systems one in the same scope with four devices at least, the other way round
-    assert {name: (row["pairs"], row["right"]) for name, row in found.items()} == {
+    assert {name: (row["pairs"], row["right"]) for name, row in by_runtime.items()} == {
         "boards": (1, 1.0),
         "systems of four devices and more": (1, 0.0),
     }

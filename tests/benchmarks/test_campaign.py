@@ -106,8 +106,8 @@ def test_every_call_that_changes_a_file_is_counted(trial: Trial) -> None:
 def test_what_is_lost_changed_or_partial_is_told_apart() -> None:
     promised = [{"a": "1", "b": "2"}]
     assert compare_content({"a": "1", "b": "2", "c": "3"}, promised, {"c": "3"}) == []
-    found = compare_content({"a": "0", "c": "4"}, promised, {"c": "3"})
-    assert [line.split(":")[0] for line in found] == ["lost", "changed", "partial"]
+    lines = compare_content({"a": "0", "c": "4"}, promised, {"c": "3"})
+    assert [line.split(":")[0] for line in lines] == ["lost", "changed", "partial"]
 
 
 def test_a_seed_says_what_is_made() -> None:

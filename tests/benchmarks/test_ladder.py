@@ -35,8 +35,8 @@ def test_the_naive_roofline_is_that_of_the_datasheet() -> None:
     position = int(np.flatnonzero(group.rows == row)[0])
     m, n, k = (float(getattr(group.kernels.work, f"gemm_{axis}")[position]) for axis in "mnk")
     least = max(2 * m * n * k / (0.72 * 989.5e12), 2 * (m * k + n * k + m * n) / (0.8 * 4.8e12)) + 2e-6
-    found = ladder()["Roofline"]().predict(own, np.zeros(0))
-    assert_close(float(found[row]), least, rel=1e-3)
+    seconds = ladder()["Roofline"]().predict(own, np.zeros(0))
+    assert_close(float(seconds[row]), least, rel=1e-3)
 
 
 def test_a_causal_attention_computes_the_pairs_that_see_each_other() -> None:

@@ -91,8 +91,8 @@ def test_each_predictor_keeps_to_its_scope(rival: Any) -> None:
             "weight_precision": "bf16", "prompt_tokens": 100.0, "output_tokens": 11.0, "device_count": 1,
         } | changes  # fmt: skip
         row = ServingRow(**told)
-        found = rival.predict_row(row, find_deployment(row, find_hardware(row.hardware)))
-        return {peer for peer, _, _ in found}
+        rows = rival.predict_row(row, find_deployment(row, find_hardware(row.hardware)))
+        return {peer for peer, _, _ in rows}
 
     rules, both = {rival.RULE, rival.TDP}, {rival.ROOFLINE, rival.TRAINED}
     assert peers() == {*rules, *both, rival.VIEWER, rival.ECOLOGITS}

@@ -41,13 +41,13 @@ def test_errors_are_those_worked_by_hand(board: Any) -> None:
     lines = board.make_lines(rows, rows[:1], {("s", "a coefficient"): 7}, {("s", "no such chip"): 2})
     by_part = {one.part: one for one in lines}
     source, peer = by_part["source"], by_part["peer"]
-    for found, expected in ((source.median, 0.25), (source.mean, 0.85 / 3), (source.bias, 0.35 / 3)):
-        assert_close(found, expected, rel=1e-12)
+    for error, expected in ((source.median, 0.25), (source.mean, 0.85 / 3), (source.bias, 0.35 / 3)):
+        assert_close(error, expected, rel=1e-12)
     # 3 is within a factor of 1.6 of 2, and not within one of 1.1 of 4; the third has no interval
     assert (source.row_count, source.covered_count, source.interval_count) == (3, 1, 2)
     # only rows that both predict: 50 and 25 beside 10 and 75
-    for found, expected in ((peer.mean, 0.375), (peer.bias, 0.125), (peer.peer_mean, 0.425), (peer.peer_bias, -0.325)):
-        assert_close(found, expected, rel=1e-12)
+    for error, expected in ((peer.mean, 0.375), (peer.bias, 0.125), (peer.peer_mean, 0.425), (peer.peer_bias, -0.325)):
+        assert_close(error, expected, rel=1e-12)
     assert (peer.row_count, peer.nearer_count) == (2, 1)
     assert (by_part["class"].name, by_part["class"].quantity, by_part["year"].name) == ("gpu", "time", "2023")
     assert (by_part["seen"].row_count, by_part["refused"].row_count) == (7, 2)

@@ -18,8 +18,8 @@ from joulemap.answer.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients, rounded, values_at
 from joulemap.calibrate.observation import Observation, balance, credibility, divide
-from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded, values_at
 from joulemap.calibrate.solve import SCALE, information, minimize
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
 from joulemap.catalog.chip import list_architectures
@@ -54,9 +54,9 @@ def hardware(name: str) -> Hardware:
 @pytest.fixture(scope="module")
 def workloads(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, int], WorkloadColumns]:
     wanted = [(model, batch) for model in MODELS for batch in (1, 8)]
-    found = find_workloads(Source(path=tmp_path_factory.mktemp("none") / "none.duckdb"), wanted)
-    assert all(isinstance(columns, WorkloadColumns) for columns in found.values())
-    return {place: columns for place, columns in found.items() if isinstance(columns, WorkloadColumns)}
+    columns_of = find_workloads(Source(path=tmp_path_factory.mktemp("none") / "none.duckdb"), wanted)
+    assert all(isinstance(columns, WorkloadColumns) for columns in columns_of.values())
+    return {place: columns for place, columns in columns_of.items() if isinstance(columns, WorkloadColumns)}
 
 
 # the solver
@@ -68,7 +68,7 @@ def solve(measured: Sequence[float], weight: Sequence[float], spread: float, bou
     def predict(position: Floats) -> Floats:
         return np.full(len(measured), spread * position[0])
 
-    found = minimize(
+    positions = minimize(
         predict,
         lambda position: np.full((len(measured), 1), spread),
         measured=np.log(np.array(measured)),
@@ -76,7 +76,7 @@ def solve(measured: Sequence[float], weight: Sequence[float], spread: float, bou
         start=np.zeros(1),
         bounds=(np.array(bounds[:1]), np.array(bounds[1:])),
     )
-    return float(found[0])
+    return float(positions[0])
 
 
 @pytest.mark.parametrize("measured", [[1.5], [0.2], [1.02], [1.0, 10.0], [2.0, 2.1, 50.0]])
@@ -87,8 +87,8 @@ def test_no_position_has_a_lower_sum(measured: list[float]) -> None:
         errors = [(spread * u - math.log(value)) / SCALE for value in measured]
         return sum(2.0 * (math.sqrt(1.0 + error**2) - 1.0) for error in errors) + u**2
 
-    found = cost(solve(measured, [1.0] * len(measured), spread, (-4.0, 4.0)))
-    assert found <= min(cost(step / 1000.0) for step in range(-4000, 4001)) * (1.0 + 1e-4)
+    lowest = cost(solve(measured, [1.0] * len(measured), spread, (-4.0, 4.0)))
+    assert lowest <= min(cost(step / 1000.0) for step in range(-4000, 4001)) * (1.0 + 1e-4)
 
 
 def test_a_row_of_weight_zero_does_not_count_and_bounds_hold() -> None:
@@ -106,8 +106,8 @@ def test_one_of_many_that_contradicts_costs_its_share_alone() -> None:
     assert math.exp(0.7 * (with_wrong - alone)) < 1.02
 
 
-def test_a_parameter_by_hand() -> None:
-    one = Parameter(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
+def test_a_free_parameter_by_hand() -> None:
+    one = FreeParameter(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
     assert one.value(0.0) == 0.5
     assert_close(one.value(2.0), 0.5 * math.exp(0.5), rel=1e-15)
     assert_close(one.bounds[1], math.log(2.0) / 0.25, rel=1e-15)
@@ -200,15 +200,15 @@ def test_a_prediction_is_what_a_run_under_the_calibration_gives(
     fitter = Fitter(
         Target(
             bench=make_bench(target, [observe(columns, target, "graph") for columns in workloads.values()]),
-            parameters=coefficient_parameters(target, {one.name: 1.0 for one in spreads.coefficients}),
+            coefficients=free_coefficients(target, {one.name: 1.0 for one in spreads.coefficients}),
             scales=tuple(scales),
-            scale_parameters=tuple(Parameter(name=one.name, default=1.0, spread=3.0) for one in scales),
+            factors=tuple(FreeParameter(name=one.name, default=1.0, spread=3.0) for one in scales),
         )
     )
     wanted = {"device_time_scale": 1.2, "launch_time_scale": 0.1, "vector_arithmetic": 4.0, "static_power": 0.5}
     solution = Solution(
-        coefficients=np.array([one.position(wanted.get(one.name, one.default)) for one in fitter.target.parameters]),
-        factors=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.scale_parameters]),
+        coefficients=np.array([one.position(wanted.get(one.name, one.default)) for one in fitter.target.coefficients]),
+        factors=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.factors]),
     )
     predicted = fitter.predict(solution)
     (arithmetic,) = [one for one in scales if one.name == "vector_arithmetic"]
@@ -244,7 +244,7 @@ def test_slopes_of_the_kernels_that_depend_are_slopes_of_all(
     spreads = {one.name: one.spread for one in load_spreads(target.architecture).coefficients}
     model = LatencyModel(
         bench=make_bench(target, [observe(columns, target, "eager") for columns in workloads.values()]),
-        parameters=coefficient_parameters(target, spreads),
+        parameters=free_coefficients(target, spreads),
     )
     position = np.array([0.3 * (-1.0) ** number for number in range(len(model.parameters))])
     position = np.minimum(position, bounds_of(model.parameters)[1])
@@ -268,8 +268,8 @@ def test_weights_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns]) -
     rows = [one] * 4 + [attrs.evolve(one, family="b"), observe(workloads["resnet18", 8], target, "fused", family="a")]
     share = 1.0 / math.sqrt(2.0)
     raw = [share / 2.0] * 4 + [share, 1.0]
-    found = balance(rows, np.ones(6, dtype=bool))
-    for value, expected in zip(found.tolist(), raw, strict=True):
+    weights = balance(rows, np.ones(6, dtype=bool))
+    for value, expected in zip(weights.tolist(), raw, strict=True):
         assert_close(value, expected * 6.0 / sum(raw), rel=1e-12)
     without = balance(rows, np.array([True] * 4 + [False] * 2))
     assert without.tolist() == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
@@ -312,9 +312,9 @@ def test_what_is_left_out_together(workloads: Mapping[tuple[str, int], WorkloadC
 def test_information_by_hand() -> None:
     # a row that follows a number by 0.7, to 10 %: its variance falls from 1 to 1 / (1 + 49); one that does not, by none
     slope = np.array([[0.7, 0.0]])
-    found = information(np.zeros(1), slope, measured=np.zeros(1), weight=np.ones(1))
-    assert_close(float(found[0]), 49.0 / 50.0, rel=1e-12)
-    assert found[1] == 0.0
+    shares = information(np.zeros(1), slope, measured=np.zeros(1), weight=np.ones(1))
+    assert_close(float(shares[0]), 49.0 / 50.0, rel=1e-12)
+    assert shares[1] == 0.0
     # two numbers that every row sees alike: only their sum is known
     alike = information(np.zeros(1), np.array([[0.7, 0.7]]), measured=np.zeros(1), weight=np.ones(1))
     assert_close(float(alike[0]), 49.0 / 99.0, rel=1e-12)
@@ -341,7 +341,7 @@ def test_no_coefficients_are_above_the_roofline(
 ) -> None:
     target = hardware(name)
     spreads = load_spreads(target.architecture).coefficients
-    parameters = coefficient_parameters(target, {one.name: one.spread for one in spreads})
+    parameters = free_coefficients(target, {one.name: one.spread for one in spreads})
     low, high = bounds_of(parameters)
     assert (low <= 0.0).all()
     assert (high >= 0.0).all()
@@ -398,10 +398,10 @@ def test_few_rows_move_less_than_many(workloads: Mapping[tuple[str, int], Worklo
         )
     ratios, weights = [], []
     for count in (1, 2, 30):
-        found = fit(target, rows[:count]).calibration
-        ratios.append(found.coefficients["device_time_scale"].ratio)
-        weights.append(found.coefficients["device_time_scale"].data_weight)
-        assert_close(found.latency_credibility, count / (count + 4.0), rel=1e-2)
+        calibration = fit(target, rows[:count]).calibration
+        ratios.append(calibration.coefficients["device_time_scale"].ratio)
+        weights.append(calibration.coefficients["device_time_scale"].data_weight)
+        assert_close(calibration.latency_credibility, count / (count + 4.0), rel=1e-2)
     assert 1.0 < ratios[0] < ratios[1] < ratios[2] < 3.1
     assert ratios[0] < 3.0**0.25
     assert 0.0 < weights[0] < weights[1] < 0.8 < weights[2] < 1.0
@@ -428,13 +428,13 @@ def fit(target: Hardware, observations: Sequence[Observation]) -> Outcome:
 def true_observations(
     target: Hardware, truth: Hardware, workloads: Mapping[tuple[str, int], WorkloadColumns]
 ) -> list[Observation]:
-    found = []
+    observations = []
     for (model, _), columns in workloads.items():
         for precision in ("bf16", "fp32"):
             for runtime in ("fused", "graph"):
                 settings = Configuration(hardware=target.id, precision=precision, batch=columns.batch, runtime=runtime)
                 run = evaluate(columns, truth.at_matmul_precision("highest"), settings)
-                found.append(
+                observations.append(
                     Observation(
                         columns=columns,
                         configuration=settings,
@@ -445,7 +445,7 @@ def true_observations(
                         energy_j=run.energy_fj / FJ_PER_J,
                     )
                 )
-    return found
+    return observations
 
 
 def test_a_fit_finds_the_hardware_that_gave_the_measurements(
@@ -475,14 +475,14 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
         assert errors[quantity, "fitted"].mean_error_fraction < 0.05
         assert errors[quantity, "cross_validated"].mean_error_fraction < 0.08
         assert errors[quantity, "cross_validated"].row_count == len(workloads) * 4
-    found = outcome.calibration
+    calibration = outcome.calibration
     # every cost of a kernel is that of its program times the overall scale
-    scale = found.coefficients["launch_time_scale"].value
-    assert_close(found.coefficients["program_cost"].value * scale, 2.5e-6, rel=0.1)
-    assert_close(found.coefficients["fp32_passes.highest"].value, 5.0, rel=0.1)
-    assert found.static_power is not None
-    assert_close(found.static_power.value, 75.0, rel=0.1)
-    assert (found.latency_count, found.families) == (len(workloads) * 4, tuple(sorted(MODELS)))
+    scale = calibration.coefficients["launch_time_scale"].value
+    assert_close(calibration.coefficients["program_cost"].value * scale, 2.5e-6, rel=0.1)
+    assert_close(calibration.coefficients["fp32_passes.highest"].value, 5.0, rel=0.1)
+    assert calibration.static_power is not None
+    assert_close(calibration.static_power.value, 75.0, rel=0.1)
+    assert (calibration.latency_count, calibration.families) == (len(workloads) * 4, tuple(sorted(MODELS)))
     assert outcome.warnings == ()
 
 
@@ -561,19 +561,19 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
         workspace, tmp_path, f"gaudi3,resnet18,bf16,1,graph,{truth['resnet18'][0]!r},{truth['resnet18'][1]!r},,made up"
     )
     answer = workspace.calibrate("Gaudi-3")
-    assert answer.place == str(own / "gaudi3.toml")
+    assert answer.written_to == str(own / "gaudi3.toml")
     assert answer.calibration.row_count == 1
     assert {"device_time_scale", "launch_time_scale"} & set(answer.calibration.coefficients)
     for model in models:
         latency_s, energy_j = predict(workspace, model)
-        for found, true in ((latency_s, truth[model][0]), (energy_j, truth[model][1])):
-            assert true / 2.0 < found < true
+        for fitted, true in ((latency_s, truth[model][0]), (energy_j, truth[model][1])):
+            assert true / 2.0 < fitted < true
             if model == "resnet18":  # one row counts as a fifth, of the logarithm
-                assert_close(found / (true / 2.0), 2.0**0.2, rel=0.03)
+                assert_close(fitted / (true / 2.0), 2.0**0.2, rel=0.03)
         assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
     assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
     (used,) = workspace.compare("resnet18", hardware="gaudi3", precision="bf16", runtime="graph").scope.calibrations
-    assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
+    assert (used.measurement_count, used.origin) == (1, str(own / "gaudi3.toml"))
 
 
 @pytest.mark.slow
@@ -619,13 +619,13 @@ def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own:
     after = workspace.validate("gaudi3").records()
     again = workspace.validate("gaudi3", calibration="none").records()
     assert before == again
-    found = {(one.quantity, one.split): one for one in calibration.errors if one.batch == 1}
+    errors = {(one.quantity, one.split): one for one in calibration.errors if one.batch == 1}
     for quantity, split, records in (
         *((quantity, "uncalibrated", before) for quantity in ("latency", "energy")),
         *((quantity, "fitted", after) for quantity in ("latency", "energy")),
     ):
         (record,) = [row for row in records if row["quantity"].startswith(quantity)]
-        one = found[quantity, split]
+        one = errors[quantity, split]
         assert_close(one.mean_error_fraction, record["mean_error_fraction"], rel=2e-3)
         assert_close(one.median_error_fraction, record["median_error_fraction"], rel=2e-3)
         assert_close(one.worst_error_fraction, record["worst_error_fraction"], rel=2e-3)
@@ -647,7 +647,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) ->
         imported(workspace, tmp_path, *order)
         for turn in "ab":
             path = tmp_path / f"{number}{turn}.toml"
-            assert workspace.calibrate("gaudi3", output=path).place == str(path)
+            assert workspace.calibrate("gaudi3", output=path).written_to == str(path)
             texts.append(path.read_text())
     assert len(set(texts)) == 1
     assert not own.exists()
@@ -670,9 +670,9 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, jo
     assert "s contradict each other" in done.stdout
     assert DRY in done.stdout
     assert not own.exists()
-    found = json.loads(joulemap("calibrate", "gaudi3", "--dry-run", "--format", "json").stdout)
-    assert len(found["warnings"]) == 1
-    assert found["written_to"] is None
+    data = json.loads(joulemap("calibrate", "gaudi3", "--dry-run", "--format", "json").stdout)
+    assert len(data["warnings"]) == 1
+    assert data["written_to"] is None
 
 
 def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -> None:

@@ -93,7 +93,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
     assert before.latency_s is not None
     assert after.latency_s is not None
     assert_close(after.latency_s, 2.0 * before.latency_s, rel=1e-9)
-    assert (plain.scope.calibrations.rows, under.scope.calibrations[0].place) == ((), "given")
+    assert (plain.scope.calibrations.rows, under.scope.calibrations[0].origin) == ((), "given")
     energy = {
         label: {(component, action): (count, fj) for component, action, count, fj in rows}
         for label, rows in (
@@ -225,7 +225,7 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     pair = ["h200_sxm", "h100_sxm5"]
     both = workspace.compare("resnet18", hardware=[*pair, "b200_sxm"])
     (used,) = both.scope.calibrations
-    assert (used.hardware, used.inheritors, used.place) == ("h200_sxm", ["h100_sxm5"], "shipped")
+    assert (used.hardware, used.inheritors, used.origin) == ("h200_sxm", ["h100_sxm5"], "shipped")
     assert both.scope.uncalibrated == ("b200_sxm",)
     (without,) = (one for one in both.facts.of(Caveat) if one.kind == "uncalibrated")
     assert [both.facts.runs[one].hardware for one in without.runs] == ["b200_sxm"]
@@ -246,9 +246,9 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     shown = workspace.describe_hardware("h100_sxm5")
     assert shown.calibrations[0].inheritors == ["h100_sxm5"]
     assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    (found,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
-    assert (found.kind, found.values["inheritors"]) == ("inherited", ("h100_sxm5",))
-    assert describe_values(found.kind, found.values) in shown.document().notes
+    (finding,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
+    assert (finding.kind, finding.values["inheritors"]) == ("inherited", ("h100_sxm5",))
+    assert describe_values(finding.kind, finding.values) in shown.document().notes
     assert workspace.describe_hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 
@@ -289,7 +289,7 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     write_calibration(calibration, folder / "other.toml")
     under = workspace.compare("resnet18", hardware=[TARGET, "xeon_8490h"])
     assert [row.calibration for row in under.scope.calibrations] == [f"{TARGET} {calibration.digest[:8]}"]
-    assert under.scope.calibrations[0].place == str(folder / f"{TARGET}.toml")
+    assert under.scope.calibrations[0].origin == str(folder / f"{TARGET}.toml")
     assert under.scope.run_ids[0] != plain.scope.run_ids[0]
     assert under.scope.run_ids[1] == plain.scope.run_ids[1]
     assert workspace.compare("resnet18", hardware=[TARGET], calibration="none").scope.run_ids == plain.scope.run_ids[:1]
@@ -424,7 +424,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
         (note,) = [line for line in done.stdout.splitlines() if calibration.label in line]
         assert all(told in note for told in (TARGET, "(mine.toml)", "12.5 %", "--calibration none"))
         (row,) = json.loads(joulemap(*command, *given, "--format", "json").stdout)["calibrations"]
-        assert (row["calibration"], row["hardware"], row["place"]) == (calibration.label, TARGET, "mine.toml")
+        assert (row["calibration"], row["hardware"], row["origin"]) == (calibration.label, TARGET, "mine.toml")
         assert (row["measurement_count"], row["family_count"], row["latency_error_fraction"]) == (4, 2, 0.125)
     steps = json.loads(joulemap("analyze", "resnet18", TARGET, *given, "--format", "json").stdout)["next_steps"]
     assert all("--calibration ./mine.toml" in step for step in steps if step.split()[1] != "query")

@@ -175,8 +175,8 @@ def _judge(done: Done, seconds: float) -> list[str]:
 def _reread(base: Path, path: Path) -> list[str]:
     """Return a failure if stored runs were lost or changed, else nothing."""
     try:
-        before, found = read_content(base), read_content(path)
+        before, after = read_content(base), read_content(path)
     except JoulemapError as error:
         return [f"lost: {error}"]
-    changed = [key for key in before if found.get(key) != before[key]]
+    changed = [key for key in before if after.get(key) != before[key]]
     return [f"lost: {len(changed)} of {len(before)} runs"] if changed else []

@@ -65,7 +65,7 @@ def _nest(value: Any, depth: int) -> Any:
 
 
 def _walk(document: Any) -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = []
+    holders: list[tuple[Any, Any]] = []
     waiting = [document]
     while waiting:
         holder = waiting.pop()
@@ -73,6 +73,6 @@ def _walk(document: Any) -> list[tuple[Any, Any]]:
             list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
         )
         for key in keys:
-            found.append((holder, key))
+            holders.append((holder, key))
             waiting.append(holder[key])
-    return found
+    return holders

@@ -126,16 +126,16 @@ def _judge(trial: Trial, place: Path, asked: set[tuple[str, ...]]) -> list[str]:
     if done.returncode:
         failures.append(f"broken: db check exit {done.returncode}: {(done.stdout + done.stderr).strip()[:300]}")
     try:
-        found = read_content(place / DATABASE)
+        stored = read_content(place / DATABASE)
     except JoulemapError as error:
         return [*failures, f"lost: {error}"]
     before = read_content(trial.stage / BASE)
-    lost = [key for key, digest in before.items() if found.get(key) != digest]
+    lost = [key for key, digest in before.items() if stored.get(key) != digest]
     if lost:
         failures.append(f"lost: {len(lost)} of {len(before)} runs")
     expected = len(before) + 2 * len(asked)
-    if len(found) != expected:
-        failures.append(f"lost: {len(found)} runs are stored, {expected} were acknowledged")
+    if len(stored) != expected:
+        failures.append(f"lost: {len(stored)} runs are stored, {expected} were acknowledged")
     return failures
 
 

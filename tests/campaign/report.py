@@ -124,4 +124,4 @@ def _align(rows: Sequence[Sequence[str]]) -> str:
 def write_page(text: str) -> None:
     """Write the table to docs/reliability.md."""
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(PRINTED.sub(lambda found: f"{found[1]}{text}{found[2]}", page), encoding="utf-8")
+    PAGE.write_text(PRINTED.sub(lambda match: f"{match[1]}{text}{match[2]}", page), encoding="utf-8")

@@ -62,22 +62,22 @@ def read_content(path: Path) -> Content:
 
 def list_files(place: Path) -> list[str]:
     """Return the names of all files and empty folders below a place."""
-    found = []
+    paths = []
     for path in sorted(place.rglob("*")):
         is_folder = path.is_dir() and not path.is_symlink()
         if not is_folder or not any(path.iterdir()):
-            found.append(f"{path.relative_to(place)}{'/' if is_folder else ''}")
-    return found
+            paths.append(f"{path.relative_to(place)}{'/' if is_folder else ''}")
+    return paths
 
 
 def compare_content(
-    found: Mapping[str, str], promised: Sequence[Mapping[str, str]], possible: Mapping[str, str]
+    stored: Mapping[str, str], promised: Sequence[Mapping[str, str]], possible: Mapping[str, str]
 ) -> list[str]:
     """Return the failures: lost or changed `promised` content, and content that is neither promised nor `possible`."""
     must = {key: digest for content in promised for key, digest in content.items()}
-    lost = sorted(set(must) - set(found))
-    broken = sorted(key for key in found if key in must and found[key] != must[key])
-    partial = sorted(key for key in found if key not in must and found[key] != possible.get(key))
+    lost = sorted(set(must) - set(stored))
+    broken = sorted(key for key in stored if key in must and stored[key] != must[key])
+    partial = sorted(key for key in stored if key not in must and stored[key] != possible.get(key))
     failures = []
     for word, keys in (("lost", lost), ("changed", broken), ("partial", partial)):
         if keys:

@@ -35,8 +35,8 @@ def names(hardware: Hardware) -> str:
 
 
 def action(hardware: Hardware, component: str, verb: str) -> EnergyAction:
-    (found,) = (one for one in hardware.reference if one.key == (component, verb))
-    return found
+    (priced,) = (one for one in hardware.reference if one.key == (component, verb))
+    return priced
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_narrower_operands_never_cost_more_on_tensor_cores() -> None:
             prices = {
                 one.action: one.energy_per_action_fj for one in hardware.reference if one.component == "tensor_core"
             }
-            found = [prices[name] for name in order]
-            assert found == sorted(found), hardware.id
+            energies = [prices[name] for name in order]
+            assert energies == sorted(energies), hardware.id
             # a MAC of fp8 takes 1.5 to 2.8 times one of int8 in dedicated hardware (arXiv:2303.17951)
             assert 1.5 <= prices["fp8_mac"] / prices["int8_mac"] <= 2.85, hardware.id
 
@@ -209,26 +209,26 @@ def test_a_unit_multiplies_as_often_as_its_whitepaper_says(hardware: str, precis
 def test_the_h100_has_its_own_memory_energy() -> None:
     # 3.9 pJ/bit x 8, not the class's 36 pJ; of what boards drew regulators lost 0.12 J for each that they delivered
     for verb in ("read", "write"):
-        found = action(load_catalogue().find("h100_sxm5"), "dram", verb)
-        assert_close(found.energy_per_action_fj, 31_200.0 / 1.12, rel=1e-12)
-        assert found.source.startswith("HBM3")
+        priced = action(load_catalogue().find("h100_sxm5"), "dram", verb)
+        assert_close(priced.energy_per_action_fj, 31_200.0 / 1.12, rel=1e-12)
+        assert priced.source.startswith("HBM3")
 
 
 def test_logic_scales_to_the_node_of_the_chip() -> None:
     # 0.72 pJ at 7 nm, 2.2 times that at the board, of which 0.12 / 1.12 is the regulators'; at 4 nm logic costs 0.65
     # of that, on this die 1.22 times as much
-    found = action(load_catalogue().find("h100_sxm5"), "tensor_core", "fp16_mac")
-    assert_close(found.energy_per_action_fj, 1_580.0 * 0.65 * 1.22 / 1.12, rel=1e-9)
-    assert found.basis == "scaled"
-    assert "(7 to 4 nm)" in found.source
+    priced = action(load_catalogue().find("h100_sxm5"), "tensor_core", "fp16_mac")
+    assert_close(priced.energy_per_action_fj, 1_580.0 * 0.65 * 1.22 / 1.12, rel=1e-9)
+    assert priced.basis == "scaled"
+    assert "(7 to 4 nm)" in priced.source
 
 
 def test_a_crossbar_is_as_long_as_the_die() -> None:
     # 9.4 pJ on an A100, 108 units at 7 nm; 132 units at 4 nm, on a die that costs 1.22 times as much; regulators apart
-    found = action(load_catalogue().find("h100_sxm5"), "crossbar", "load")
+    priced = action(load_catalogue().find("h100_sxm5"), "crossbar", "load")
     fitted_fj = 9_400.0 * math.sqrt(132 / 108) * (4 / 7) ** 0.4 * 1.22
-    assert_close(found.energy_per_action_fj, fitted_fj / 1.12, rel=1e-12)
-    assert "(die of 132 units at 4 nm)" in found.source
+    assert_close(priced.energy_per_action_fj, fitted_fj / 1.12, rel=1e-12)
+    assert "(die of 132 units at 4 nm)" in priced.source
 
 
 def test_units_become_si() -> None:
@@ -377,9 +377,9 @@ def test_a_power_mode_does_not_make_a_recalled_number_surer() -> None:
 
 
 def test_an_energy_scaled_from_a_recalled_one_is_recalled() -> None:
-    found = action(load_catalogue().find("h100_sxm5"), "integer_unit", "index_operation")
-    assert "0.650 (7 to 4 nm)" in found.source
-    assert found.basis == "recalled"
+    priced = action(load_catalogue().find("h100_sxm5"), "integer_unit", "index_operation")
+    assert "0.650 (7 to 4 nm)" in priced.source
+    assert priced.basis == "recalled"
 
 
 def test_a_digest_is_of_the_record_not_of_the_bytes() -> None:
@@ -398,9 +398,12 @@ def test_a_table_of_coefficients_is_a_coefficient_for_each_value() -> None:
         columns=[ColumnEntry(name="heat", unit="W", meaning="what it draws")],
         rows={"gas": {"heat": 2.0}, "any": {"heat": 3.0}, "cold": {}},
     )
-    found = table.entries()
-    assert [(one.name, one.value, one.unit) for one in found] == [("oven_heat.gas", 2.0, "W"), ("oven_heat", 3.0, "W")]
-    assert {(one.basis, one.source, one.spread) for one in found} == {("scaled", "a kitchen", 0.2)}
+    entries = table.entries()
+    assert [(one.name, one.value, one.unit) for one in entries] == [
+        ("oven_heat.gas", 2.0, "W"),
+        ("oven_heat", 3.0, "W"),
+    ]
+    assert {(one.basis, one.source, one.spread) for one in entries} == {("scaled", "a kitchen", 0.2)}
     with pytest.raises(ValueError, match=r"rows\.gas: light is none of heat"):
         attrs.evolve(table, rows={"gas": {"light": 1.0}}).entries()
 
@@ -414,7 +417,7 @@ def test_the_host_of_a_stick_costs_what_the_raspberry_pi_5_does(name: str, price
 
 def test_energies_of_an_sram_are_those_of_its_stated_size() -> None:
     """A byte takes 8 x (50 + 0.022 x sqrt(bits)) fJ, Dally et al., rounded to two digits: 0.45 pJ of 8 KiB."""
-    found = 0
+    count = 0
     for path in (DATA / "architecture").glob("*.toml"):
         for line in path.read_text(encoding="utf-8").split("[[actions]]"):
             told = re.search(
@@ -423,8 +426,8 @@ def test_energies_of_an_sram_are_those_of_its_stated_size() -> None:
             if told:
                 bits = 8.0 * int(told[2]) * {"K": 2**10, "M": 2**20}[told[3]]
                 assert_close(float(told[1]), 0.008 * (50.0 + 0.022 * math.sqrt(bits)), rel=0.015)
-                found += 1
-    assert found > 10
+                count += 1
+    assert count > 10
 
 
 def test_further_names_are_of_models() -> None:

@@ -137,9 +137,9 @@ source = "a bench"
 
 def test_an_override_replaces_price_basis_and_source(tmp_path: Path) -> None:
     hardware = load(tmp_path, chip=SHIPPED + OVERRIDE.format(component="dma", action="descriptor"))
-    (found,) = (one for one in hardware.reference if one.key == ("dma", "descriptor"))
-    assert_close(found.energy_per_action_fj, 12_500.0, rel=1e-12)
-    assert (found.basis, found.source, found.low_fj) == ("measured", "a bench", None)
+    (priced,) = (one for one in hardware.reference if one.key == ("dma", "descriptor"))
+    assert_close(priced.energy_per_action_fj, 12_500.0, rel=1e-12)
+    assert (priced.basis, priced.source, priced.low_fj) == ("measured", "a bench", None)
 
 
 def test_an_override_of_no_action_is_refused(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ def test_every_category_has_one_name_of_its_own() -> None:
 def test_the_names_are_written_in_one_place() -> None:
     """Names of one word are headings too, and static power is also a purpose, so other names are looked for."""
     names = {name for name in category.CATEGORY.values() if " " in name} - {category.CATEGORY["static"]}
-    found = {
+    files = {
         path.name
         for path in SOURCE.rglob("*.py")
         if any(f': "{name}"' in path.read_text(encoding="utf-8") for name in names)
     }
-    assert found == {"category.py"}
+    assert files == {"category.py"}
 
 
 def test_tables_figures_and_text_drawings_have_these_names() -> None:

@@ -130,7 +130,7 @@ def test_members_are_found_by_the_names_that_machines_print() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("vek280_dpu_c20b14cu1", "vek280_dpu_c20b14"),
         ("Jetson Xavier", "jetson_agx_xavier"),
@@ -144,9 +144,9 @@ def test_members_are_found_by_the_names_that_machines_print() -> None:
         ("Renesas RZ V2L", "rz_v2l"),
     ],
 )
-def test_boards_have_the_names_of_their_benchmarks(name: str, found: str) -> None:
-    assert find_entry(known_hardware((name,)), name).id == found
-    assert name_configuration(name) == found
+def test_boards_have_the_names_of_their_benchmarks(name: str, expected: str) -> None:
+    assert find_entry(known_hardware((name,)), name).id == expected
+    assert name_configuration(name) == expected
 
 
 def test_members_join_only_questions_that_name_them() -> None:

@@ -66,7 +66,7 @@ def actions(answer: AnalyzeAnswer) -> Counts:
 def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
     name: str, analyses: Mapping[str, AnalyzeAnswer]
 ) -> None:
-    found = counts(analyses[name])
+    counted = counts(analyses[name])
     halves = {
         "reads": ("read_hits", "read_misses"),
         "branches": ("branches_predicted", "branches_mispredicted"),
@@ -77,12 +77,12 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
         "mac_slots": ("macs", "padding"),
     }
     met = 0
-    for (component, whole), count in found.items():
+    for (component, whole), count in counted.items():
         one, other = ((component, half) for half in halves.get(whole, ("", "")))
-        if one in found:
+        if one in counted:
             met += 1
-            assert_close(found[one] + found[other], count, rel=1e-9)
-            assert min(found[one], found[other]) >= 0.0
+            assert_close(counted[one] + counted[other], count, rel=1e-9)
+            assert min(counted[one], counted[other]) >= 0.0
     assert met >= 1
 
 
@@ -97,24 +97,24 @@ def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer])
 
 @pytest.mark.slow
 def test_lines_times_their_size_are_bytes(analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    found, acted = counts(analyses["cpu"]), actions(analyses["cpu"])
+    counted, acted = counts(analyses["cpu"]), actions(analyses["cpu"])
     for level in ("l1", "l2", "l3"):
-        assert_close(found[level, "reads"] * 64, acted[level, "read"], rel=1e-12)
-        assert_close(found[level, "read_misses"] * 64, acted[level, "fill"], rel=1e-12)
-    found, acted = counts(analyses["amd"]), actions(analyses["amd"])
+        assert_close(counted[level, "reads"] * 64, acted[level, "read"], rel=1e-12)
+        assert_close(counted[level, "read_misses"] * 64, acted[level, "fill"], rel=1e-12)
+    counted, acted = counts(analyses["amd"]), actions(analyses["amd"])
     for level in ("l2", "l3"):
-        assert_close(found[level, "writes"] * 32, acted[level, "write"], rel=1e-12)
-        assert_close(found[level, "read_misses"] * 32, acted[level, "fill"], rel=1e-12)
-    assert_close(found["dram", "reads"] * 32, acted["dram", "read"], rel=1e-12)
+        assert_close(counted[level, "writes"] * 32, acted[level, "write"], rel=1e-12)
+        assert_close(counted[level, "read_misses"] * 32, acted[level, "fill"], rel=1e-12)
+    assert_close(counted["dram", "reads"] * 32, acted["dram", "read"], rel=1e-12)
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "warp"), [("gpu", 32), ("amd", 64)])
 def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    found = counts(analyses[name])
-    assert_close(found["sm", "warps"] * warp, found["sm", "threads"], rel=1e-12)
-    assert found["sm", "threads"] == 256 * found["sm", "thread_blocks"]
-    assert found["sm", "thread_blocks"] == found["chip", "tiles"]
+    counted = counts(analyses[name])
+    assert_close(counted["sm", "warps"] * warp, counted["sm", "threads"], rel=1e-12)
+    assert counted["sm", "threads"] == 256 * counted["sm", "thread_blocks"]
+    assert counted["sm", "thread_blocks"] == counted["chip", "tiles"]
 
 
 @pytest.mark.sample(1)
@@ -138,13 +138,13 @@ def test_the_run_is_the_sum_of_its_subgraphs(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHIPS)
 def test_what_follows_from_placement_is_that_of_the_run(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    total, found = analyses[name].total, counts(analyses[name])
-    assert found["chip", "macs"] == total.mac_count
-    assert found["chip", "kernels"] == total.kernel_count
+    total, counted = analyses[name].total, counts(analyses[name])
+    assert counted["chip", "macs"] == total.mac_count
+    assert counted["chip", "kernels"] == total.kernel_count
     assert total.executed_mac_count is not None
-    assert_close(found["chip", "mac_slots"], total.executed_mac_count, rel=1e-12)
+    assert_close(counted["chip", "mac_slots"], total.executed_mac_count, rel=1e-12)
     clock = load_clock(CHIPS[name][0], CHIPS[name][1])
-    assert_close(found["chip", "cycles"], total.latency_s * clock * total.clock_fraction, rel=1e-9)
+    assert_close(counted["chip", "cycles"], total.latency_s * clock * total.clock_fraction, rel=1e-9)
 
 
 def load_clock(hardware: str, precision: str) -> float:
@@ -213,9 +213,9 @@ def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_no
 
 @pytest.mark.slow
 def test_a_comparison_has_the_overhead_of_each_run(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    found = workspace.compare(MODEL, hardware=["kpu_t64", "cloud_ai_100_pro"], precision="int8")
+    answer = workspace.compare(MODEL, hardware=["kpu_t64", "cloud_ai_100_pro"], precision="int8")
     expected = {analyses[name].total.hardware: analyses[name].total.overhead_fraction for name in ("kpu", "npu")}
-    assert {row.hardware: row.overhead_fraction for row in found.rows} == expected
+    assert {row.hardware: row.overhead_fraction for row in answer.rows} == expected
 
 
 @pytest.mark.parametrize("architecture", list_architectures())

@@ -19,8 +19,8 @@ ALL = list(load_catalogue().hardware.values())
 
 
 def link(hardware: str, name: str) -> Link:
-    (found,) = (one for one in load_catalogue().find(hardware).links if one.name == name)
-    return found
+    (only,) = (one for one in load_catalogue().find(hardware).links if one.name == name)
+    return only
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def link(hardware: str, name: str) -> Link:
 def test_a_bandwidth_is_that_of_all_links_in_one_direction(
     hardware: str, name: str, links: int, gb_per_s: float
 ) -> None:
-    found = link(hardware, name)
-    assert found.link_count.value == links
-    assert_close(found.bandwidth.value, gb_per_s * 1e9, rel=1e-3)
+    one = link(hardware, name)
+    assert one.link_count.value == links
+    assert_close(one.bandwidth.value, gb_per_s * 1e9, rel=1e-3)
 
 
 def test_what_joins_devices_says_how_many_and_how() -> None:
@@ -116,10 +116,10 @@ REFUSED = {
 
 def test_a_file_may_state_links(tmp_path: Path) -> None:
     hardware = load_hardware(write(tmp_path, MINIMAL.replace("[peaks.fp32]", f"{PCIE}\n[peaks.fp32]")))
-    (found,) = hardware.links
-    assert (found.name, found.generation, found.connects, found.topology) == ("pcie", "5", "host", "")
-    assert found.domain_size is None
-    assert dict(hardware.quantities())["link.pcie.bandwidth"] == found.bandwidth
+    (pcie,) = hardware.links
+    assert (pcie.name, pcie.generation, pcie.connects, pcie.topology) == ("pcie", "5", "host", "")
+    assert pcie.domain_size is None
+    assert dict(hardware.quantities())["link.pcie.bandwidth"] == pcie.bandwidth
     assert load_hardware(write(tmp_path, MINIMAL)).links == ()
 
 

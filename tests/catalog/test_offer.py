@@ -53,9 +53,9 @@ def test_a_price_is_the_median_of_the_newest_offer_of_each_seller() -> None:
     prices = {one.kind: one for one in summarize_offers(offers)}
     assert_close(prices["cloud"].usd, 2.0, rel=1e-12)  # of an even number the geometric mean of the middle two
     assert prices["cloud"].offer_count == 2
-    assert prices["cloud"].told == "median of 2 GPU clouds on demand, 2026-09"
+    assert prices["cloud"].price_text == "median of 2 GPU clouds on demand, 2026-09"
     assert_close(prices["hyperscaler"].usd, 100.0, rel=1e-12)
-    assert prices["hyperscaler"].told == "A, hyperscaler on demand, 2026-09"
+    assert prices["hyperscaler"].price_text == "A, hyperscaler on demand, 2026-09"
     assert {one.reference_usd for one in prices.values()} == {9.0}
 
 
@@ -109,10 +109,10 @@ def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
     for one in newest_offers(offers):
         groups[one.hardware, one.kind].append(one)
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (_, kind), found in groups.items():
-        logs = [math.log(one.usd) for one in found]
+    for (_, kind), group in groups.items():
+        logs = [math.log(one.usd) for one in group]
         scale = math.sqrt(len(logs) / max(len(logs) - 1, 1))
-        for one, log in zip(found, logs, strict=True):
+        for one, log in zip(group, logs, strict=True):
             if len(logs) > 2:
                 errors[kind, one.seller].append((log - sum(logs) / len(logs)) * scale)
     squares = [error * error for own in errors.values() for error in own]
@@ -121,9 +121,9 @@ def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
 
 
 def test_sellers_share_as_much_as_the_offers_say() -> None:
-    found, count = correlate_sellers(load_offers())
+    share, count = correlate_sellers(load_offers())
     assert count > 100
-    assert abs(SELLER_SHARE - found) < 0.01
+    assert abs(SELLER_SHARE - share) < 0.01
 
 
 PAIR = ("h100_sxm5", "mi300x")
@@ -136,7 +136,7 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
     kinds = {name: row.seller_kind for name, row in rented.items()}
     assert kinds == {"h100_sxm5": "marketplace", "mi300x": "cloud", "t4": "marketplace"}
     assert all(
-        row.rank is not None and row.price_told and (row.price_half_width or 0.0) > 0.1 for row in rented.values()
+        row.rank is not None and row.price_text and (row.price_half_width or 0.0) > 0.1 for row in rented.values()
     )
     sold = {one.runs[0]: one.values["seller"] for one in answer.facts.of(Caveat) if one.kind == "sold"}
     run_ids = {row.hardware: row.run_id for row in answer.rows}

@@ -24,9 +24,9 @@ SMALL = "mamf_ceilings"
 
 
 def table(name: str) -> PublicTable:
-    found = find_public_table(PREFIX + name)
-    assert found is not None
-    return found
+    entry = find_public_table(PREFIX + name)
+    assert entry is not None
+    return entry
 
 
 FRAMEWORKS = table("neural_compressor_doubtful")
@@ -94,17 +94,17 @@ def test_they_are_in_no_database_before_they_are_asked_for(tmp_path: Path) -> No
 def test_an_unknown_table_is_one_line(joulemap: Run) -> None:
     with pytest.raises(UnknownNameError, match="did you mean neusight"):
         find_public_table("public:neusigt")
-    found = joulemap("measurements", "import", "public:mamf")
-    assert found.returncode == ExitCode.UNKNOWN_NAME
-    assert "unknown public table 'mamf'" in found.stderr
+    done = joulemap("measurements", "import", "public:mamf")
+    assert done.returncode == ExitCode.UNKNOWN_NAME
+    assert "unknown public table 'mamf'" in done.stderr
     assert find_public_table("mine.csv") is None
 
 
 def test_an_import_says_why_a_table_is_doubtful(joulemap: Run) -> None:
-    found = joulemap("measurements", "import", "public:llmservingsim_doubtful")
-    assert found.returncode == 0
-    assert found.stdout == "public:llmservingsim_doubtful: 20 measurements stored, 0 already present\n"
-    assert found.stderr.count("\n") == 1 and found.stderr.endswith(f"{table('llmservingsim_doubtful').doubt}\n")
+    done = joulemap("measurements", "import", "public:llmservingsim_doubtful")
+    assert done.returncode == 0
+    assert done.stdout == "public:llmservingsim_doubtful: 20 measurements stored, 0 already present\n"
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith(f"{table('llmservingsim_doubtful').doubt}\n")
     assert joulemap("measurements", "import", f"public:{SMALL}").stderr == ""
 
 

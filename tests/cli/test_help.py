@@ -18,7 +18,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands, list_groups, list_start
-from joulemap.cli.panel import Place
+from joulemap.cli.panel import HelpPosition
 from joulemap.system.wing import Command, Wing
 
 LINES: Final = 60
@@ -98,12 +98,12 @@ def test_help_of_each_command_fits_a_screen(tmp_path: Path) -> None:
 
 def list_entries(text: str) -> list[tuple[str, str]]:
     """Return (group title, command) of each line of a list of commands, in order."""
-    found, title = [], ""
+    entries, title = [], ""
     for line in text.partition("\nUsage:")[0].splitlines():
         title = line.removesuffix(":") if line[:1].strip() else title
         if match := re.match(r" +([a-z_]+) +[A-Z]", line):
-            found.append((title, match[1]))
-    return found
+            entries.append((title, match[1]))
+    return entries
 
 
 def test_the_first_screen_says_what_to_type_and_lists_commands_by_purpose(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ def test_no_line_of_help_is_wider_than_the_terminal(path: str, option: str, colu
 
 
 def test_every_module_with_a_command_of_its_name_is_registered() -> None:
-    found = {
+    modules = {
         path.stem
         for path in SOURCE.glob("cli/*.py")
         if re.search(rf"^(?:@command\ndef {path.stem}|app = group)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert found == set(COMMANDS)
+    assert modules == set(COMMANDS)
 
 
 def test_a_command_that_states_no_known_place_is_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,12 +273,12 @@ def test_a_number_is_read_strictly_and_within_its_range(
 def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:
     import attrs
 
-    from joulemap.cli.command import PLACE
+    from joulemap.cli.command import POSITION
     from joulemap.cli.option.run import RunOptions
 
     fields = attrs.fields(RunOptions)
-    assert fields.calibration.metadata[PLACE] == Place("", is_advanced=True)
-    assert fields.precision.metadata[PLACE] == Place("", is_advanced=False)
+    assert fields.calibration.metadata[POSITION] == HelpPosition("", is_advanced=True)
+    assert fields.precision.metadata[POSITION] == HelpPosition("", is_advanced=False)
 
 
 def list_docstrings(path: Path) -> Iterator[str]:

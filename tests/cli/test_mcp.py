@@ -42,14 +42,14 @@ def session(server: Any, work: Callable[[Client, Call], Awaitable[None]]) -> Non
         async with Client(server) as client:
 
             async def call(name: str, **given: Any) -> tuple[bool, Any]:
-                found = await client.call_tool(name, given)
-                (content,) = found.content
+                result = await client.call_tool(name, given)
+                (content,) = result.content
                 assert isinstance(content, TextContent)
-                if found.is_error:
+                if result.is_error:
                     assert "\n" not in content.text
                     return True, content.text
-                assert json.loads(content.text) == found.structured_content
-                return False, found.structured_content
+                assert json.loads(content.text) == result.structured_content
+                return False, result.structured_content
 
             await work(client, call)
 
@@ -60,8 +60,8 @@ def test_tools_are_listed_and_a_statement_is_answered_within_bounds(database: Pa
     async def work(client: Client, call: Call) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools.keys() == {*ALL, "options"}
-        failed, found = await call("sql", statement="SELECT run_id, energy_low_j, energy_basis FROM runs ORDER BY 1")
-        assert not failed and len(found["rows"]) == 2 and "2 of" in found["left_out"], found["left_out"]
+        failed, content = await call("sql", statement="SELECT run_id, energy_low_j, energy_basis FROM runs ORDER BY 1")
+        assert not failed and len(content["rows"]) == 2 and "2 of" in content["left_out"], content["left_out"]
         failed, told = await call("sql", statement="SELECT * FROM read_text('/etc/passwd')")
         assert failed and told.startswith("Permission Error")
         failed, told = await call("compute")
@@ -93,13 +93,13 @@ def test_every_tool_answers_with_interval_basis_source_and_a_command_that_repeat
 ) -> None:
     async def work(_client: Client, call: Call) -> None:
         for name, given in ASKED.items():
-            failed, found = await call(name, **given)
-            assert not failed, found
-            text = json.dumps(found)
-            assert found["source"].startswith("joulemap ") and len(text) <= 21_000
+            failed, content = await call(name, **given)
+            assert not failed, content
+            text = json.dumps(content)
+            assert content["source"].startswith("joulemap ") and len(text) <= 21_000
             assert name in ("hardware_list", "verify") or "basis" in text or "doubt" in text, name
             assert name.startswith("hardware") or any(one in text for one in ("half_width", "_low", '"low"')), name
-            again = joulemap(*shlex.split(found["command"])[1:])
+            again = joulemap(*shlex.split(content["command"])[1:])
             assert again.returncode == 0, again.stderr
         for name, given, told in (
             ("compare", {"model": ["resnet81"]}, "unknown model"),
@@ -155,7 +155,7 @@ def test_schemas_are_short_and_name_the_same_things_alike() -> None:
     for tool in tools.values():
         for name, one in tool.whole.items():
             kinds.setdefault(name, set()).add(str(one["type"]))
-    assert {name: found for name, found in kinds.items() if len(found) > 1} == {"model": {"array", "string"}}
+    assert {name: several for name, several in kinds.items() if len(several) > 1} == {"model": {"array", "string"}}
     assert {"model", "hardware"} <= tools["compare"].listed and not {"models", "words"} & kinds.keys()
 
 
@@ -166,8 +166,8 @@ def test_arguments_that_a_schema_does_not_list_go_into_more(database: Path) -> N
         list_tools()["compare"].spell({"model": ["resnet18"], "more": "int4"})
 
     async def work(_client: Client, call: Call) -> None:
-        failed, found = await call("options", tool="compare")
-        assert not failed and "int4:64" in found["arguments"]["weight_precision"]["description"]
+        failed, content = await call("options", tool="compare")
+        assert not failed and "int4:64" in content["arguments"]["weight_precision"]["description"]
         failed, told = await call("options", tool="compute")
         assert failed and told.startswith("unknown tool 'compute'")
 
@@ -251,9 +251,9 @@ def test_links_beside_a_named_file_are_followed_only_into_allowed_folders(tmp_pa
 
 def test_an_answer_is_cut_to_size_and_says_so() -> None:
     rows = [{"name": f"row {place}", "value": 1.0 / 3.0, "none": None} for place in range(200)]
-    found, left = cut({"answer": "yes", "rows": rows, "ids": list(range(50))}, 200, 1000)
+    kept, left = cut({"answer": "yes", "rows": rows, "ids": list(range(50))}, 200, 1000)
     assert left == "rows: 10 of 200; ids: 12 of 50"
-    assert found["rows"][0] == {"name": "row 0", "value": 0.333333, "none": None} and len(json.dumps(found)) <= 1000
+    assert kept["rows"][0] == {"name": "row 0", "value": 0.333333, "none": None} and len(json.dumps(kept)) <= 1000
     assert cut({"rows": rows[:2]}, 200, 1000)[1] == ""
     assert cut({"text": "x" * 2000}, 200, 1000) == ({}, "the whole answer, which is longer than the limit")
 

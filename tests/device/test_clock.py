@@ -29,9 +29,9 @@ def timed(monkeypatch: pytest.MonkeyPatch, cpu: Cpu, hertz: float | None) -> Cpu
 
 
 def test_a_machine_that_reports_one_clock_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = timed(monkeypatch, VIRTUAL, 3.41e9)
-    assert found.clock_hz == 3.5e9
-    assert "2.60 GHz" in found.clock_source
+    machine = timed(monkeypatch, VIRTUAL, 3.41e9)
+    assert machine.clock_hz == 3.5e9
+    assert "2.60 GHz" in machine.clock_source
     assert timed(monkeypatch, VIRTUAL, 3.6e9).clock_hz == 3.5e9
 
 

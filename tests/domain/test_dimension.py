@@ -16,22 +16,22 @@ from joulemap.workspace import Workspace
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    found = Workspace(tmp_path_factory.mktemp("dimension") / "a.duckdb")
+    own = Workspace(tmp_path_factory.mktemp("dimension") / "a.duckdb")
     passes = ["llama-3.1-8b(cached=64,devices=4,engine=vllm)", "llama-3.1-8b(tokens=64)", "mobilenet_v2"]
     for name in passes:
-        found.compare(name, hardware="h100_sxm5", precision="bf16")
-    return found
+        own.compare(name, hardware="h100_sxm5", precision="bf16")
+    return own
 
 
 @pytest.mark.parametrize("view", ["runs", "energy_parts"])
 @pytest.mark.wings
 def test_a_pass_has_its_phase_engine_and_devices_in_every_view(view: str, workspace: Workspace) -> None:
-    found = workspace.sql(
+    result = workspace.sql(
         f"SELECT DISTINCT split_part(model, '(', 1) AS name, phase, split_part(engine, '@', 1), device_count "
         f"FROM {view} ORDER BY name, phase"
     )
     expected = [("llama-3.1-8b", "decode", "vllm", 4), ("llama-3.1-8b", "prefill", "", 1), ("mobilenet_v2", "", "", 1)]
-    assert found.rows == tuple(expected)
+    assert result.rows == tuple(expected)
 
 
 @pytest.mark.wings

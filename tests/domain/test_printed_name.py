@@ -119,8 +119,8 @@ def list_abbreviations(name: str) -> Iterator[str]:
     words = name.split("_")
     yield from ("_".join(words[:end]) for end in range(1, len(words)))
     yield from ("_".join(words[start:]) for start in range(1, len(words)))
-    if (found := re.match(r"([a-z])[a-z]+_?(\d+)", name)) is not None:
-        yield "".join(found.groups())
+    if (match := re.match(r"([a-z])[a-z]+_?(\d+)", name)) is not None:
+        yield "".join(match.groups())
 
 
 @pytest.mark.slow
@@ -131,9 +131,9 @@ def test_every_chip_is_found_by_its_names_and_by_no_part_of_them() -> None:
         for name in (entry.id, *entry.aliases):
             assert [one.id for one in find_alike(known, name)] == [entry.id], name
         for name in list_abbreviations(entry.id):
-            if fold_name(name) in published or len(found := find_alike(known, name)) != 1:
+            if fold_name(name) in published or len(alike := find_alike(known, name)) != 1:
                 continue
             words = split_words(name)
-            is_whole = any(not split_words(one) - words for one in found[0].names)
-            printed = {read_words(one) for one in found[0].names}
+            is_whole = any(not split_words(one) - words for one in alike[0].names)
+            printed = {read_words(one) for one in alike[0].names}
             assert is_whole or read_words(name) in printed, name

@@ -179,9 +179,9 @@ def test_a_profile_of_any_length_takes_little_memory() -> None:
         tracemalloc.start()
         size = sum(map(len, write_profile(subject, samples(count))))
         assert size < count
-        found = tracemalloc.get_traced_memory()[1]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return peak_bytes
 
     assert peak(60_000) < 1.5 * peak(6_000)
 
@@ -208,7 +208,7 @@ def read_trace(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def nest(events: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     """Return (depth, event) of slices and instants, which nest or follow each other to whoever adds floats."""
-    found, open_ = [], list[float]()
+    nested, open_ = [], list[float]()
     last = 0.0
     for event in (one for one in events if one["ph"] in "Xi"):
         assert event["ts"] >= last
@@ -217,10 +217,10 @@ def nest(events: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
             open_.pop()
         end = event["ts"] + event.get("dur", 0.0)
         assert not open_ or end <= open_[-1]
-        found.append((len(open_), event))
+        nested.append((len(open_), event))
         if event["ph"] == "X":
             open_.append(end)
-    return found
+    return nested
 
 
 @pytest.mark.sample(1)
@@ -312,10 +312,10 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
         "aten.scaled_dot_product_attention": "matmul",
     }
     for label, kind in kinds.items():
-        found = sum(one.value for node, one in results.items() if labels[node] == label)
-        assert found > 0.0
+        total = sum(one.value for node, one in results.items() if labels[node] == label)
+        assert total > 0.0
         rows = [row for row in answer.operators if row.kind == kind]
-        assert label == "aten.scaled_dot_product_attention" or found == pytest.approx(
+        assert label == "aten.scaled_dot_product_attention" or total == pytest.approx(
             sum(row.energy_j for row in rows), rel=1e-12, abs=0.0
         )
 
@@ -336,8 +336,8 @@ def test_node_data_are_of_any_metric(metric: Any, column: str, program: Path, tm
 @pytest.mark.slow
 def test_stacks_of_a_saved_program_have_its_modules(program: Path, tmp_path: Path) -> None:
     path = export(Workspace(tmp_path / "own.duckdb"), tmp_path / "x.pb.gz", str(program), "h100_sxm5")
-    found = {stack.frames[1:-1] for stack in read_stacks(path) if "basis" not in stack.labels}
-    assert {("stem",), ("body", "body.0"), ("attention",), ("head",), ()} <= found
+    paths = {stack.frames[1:-1] for stack in read_stacks(path) if "basis" not in stack.labels}
+    assert {("stem",), ("body", "body.0"), ("attention",), ("head",), ()} <= paths
 
 
 def test_a_module_of_a_program_is_exported(tmp_path: Path) -> None:

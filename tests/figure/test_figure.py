@@ -19,7 +19,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.base import Answer
 from joulemap.answer.explain.explain import ExplainAnswer
-from joulemap.answer.explain.waterfall import Step, list_steps
+from joulemap.answer.explain.waterfall import WaterfallBar, list_bars
 from joulemap.answer.plot import QUESTIONS
 from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
@@ -123,8 +123,8 @@ def test_a_specification_reads_only_columns_that_it_names(name: ShownName) -> No
 def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric=metric)
     assert isinstance(answer, ExplainAnswer)
-    first, *terms, last = list_steps(answer)
-    assert all(isinstance(one, Step) for one in (first, last))
+    first, *terms, last = list_bars(answer)
+    assert all(isinstance(one, WaterfallBar) for one in (first, last))
     ends = [first.end_exact, *(one.end_exact for one in terms)]
     assert [one.start_exact for one in terms] == ends[:-1]
     assert (terms or [first])[-1].end_exact == last.end_exact
@@ -233,18 +233,18 @@ def make_roofs(*peaks: float) -> Figure:
 
 def read_heights(drawn: str, pattern: str) -> list[float]:
     """Heights in pixels of the texts of a drawing that match, from the top of the picture."""
-    found = []
+    heights = []
 
     def walk(element: ElementTree.Element, height: float) -> None:
         moved = re.match(r"translate\([-\d.]+,([-\d.]+)\)", element.get("transform", ""))
         height += float(moved[1]) if moved else 0.0
         if element.text and re.fullmatch(pattern, element.text):
-            found.append(height)
+            heights.append(height)
         for one in element:
             walk(one, height)
 
     walk(ElementTree.fromstring(drawn), 0.0)
-    return sorted(found)
+    return sorted(heights)
 
 
 CROWDS: dict[str, Callable[[], Figure]] = {

@@ -548,7 +548,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
     # a tenth of a cent per second, for the hours of the load alone
     assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)
-    (check,) = answer.find_checks().found
+    (check,) = answer.find_checks().commands
     assert "--max-concurrency 1 " in check.command
     assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
     shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}

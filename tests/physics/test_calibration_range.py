@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from calibration_case import made
 from compare import assert_close
 from conftest import Run
-from joulemap.calibrate.parameter import FARTHEST, coefficient_parameters, rounded
+from joulemap.calibrate.free_parameter import FARTHEST, free_coefficients, rounded
 from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.digest import DATA
@@ -57,7 +57,7 @@ def fitted(hardware: Hardware, positions: dict[str, float], factor: float, stati
     spreads = load_spreads(hardware.architecture).within(hardware)
     spread_of = {one.name: one.spread for one in spreads.coefficients}
     coefficients = {}
-    for one in coefficient_parameters(hardware, spread_of):
+    for one in free_coefficients(hardware, spread_of):
         low, high = one.bounds
         value = rounded(one.value(low + (high - low) * positions[one.name]))
         coefficients[one.name] = FittedValue(

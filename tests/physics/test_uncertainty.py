@@ -42,7 +42,7 @@ from joulemap.physics.interval.standing import (
     rank_candidates,
 )
 from joulemap.physics.record.quantity import Evidence
-from joulemap.store.computed import COMPUTED, compute, place, place_none
+from joulemap.store.computed import COMPUTED, compute, insert_no_rows, insert_rows
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
 
@@ -333,7 +333,7 @@ def test_a_front_holds_what_is_best_in_either_cost() -> None:
 
 
 CALLING: Final = """WITH case_of AS (
-    SELECT unnest([1, 2]) AS place, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
+    SELECT unnest([1, 2]) AS row_id, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
 ),
 chance AS (FROM numpy.probabilities_of(case_of))
 SELECT place, probability, is_told_apart FROM chance ORDER BY place"""
@@ -342,15 +342,15 @@ SELECT place, probability, is_told_apart FROM chance ORDER BY place"""
 def test_a_query_gets_what_numpy_computes() -> None:
     connection = open_blank()
     computed = compute(connection, CALLING, {"ahead": 0.3, "unused": 1})
-    rows = connection.execute(place(CALLING, computed), {"ahead": 0.3}).fetchall()
+    rows = connection.execute(insert_rows(CALLING, computed), {"ahead": 0.3}).fetchall()
     assert [row[::2] for row in rows] == [(1, False), (2, True)]
     assert rows[0][1] == 0.5
     assert_close(rows[1][1], 0.9, rel=1e-12)
-    assert connection.execute(place_none(CALLING), {"ahead": 0.3}).fetchall() == []
+    assert connection.execute(insert_no_rows(CALLING), {"ahead": 0.3}).fetchall() == []
 
 
 def test_a_query_without_calls_is_left_as_it_is() -> None:
-    assert place("SELECT 1", compute(open_blank(), "SELECT 1", {})) == "SELECT 1"
+    assert insert_rows("SELECT 1", compute(open_blank(), "SELECT 1", {})) == "SELECT 1"
 
 
 def test_a_call_says_which_column_it_lacks() -> None:
@@ -360,5 +360,5 @@ def test_a_call_says_which_column_it_lacks() -> None:
 
 @pytest.mark.parametrize("name", list(COMPUTED))
 def test_no_rows_have_the_types_that_a_function_returns(name: str) -> None:
-    rows = connect(IN_MEMORY).execute(f"DESCRIBE {place_none(f'SELECT * FROM numpy.{name}(nothing)')}").fetchall()
+    rows = connect(IN_MEMORY).execute(f"DESCRIBE {insert_no_rows(f'SELECT * FROM numpy.{name}(nothing)')}").fetchall()
     assert {column: kind for column, kind, *_ in rows} == dict(COMPUTED[name].returns)

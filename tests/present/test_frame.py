@@ -31,18 +31,18 @@ TABLE = Rows(
 
 
 def test_arrow_keeps_types_and_every_digit() -> None:
-    found = TABLE.to_arrow()
-    assert [tuple(row.values()) for row in found.to_pylist()] == list(ROWS)
-    assert [str(kind) for kind in found.schema.types[:3]] == ["decimal128(38, 0)", "int64", "decimal128(38, 15)"]
+    arrow = TABLE.to_arrow()
+    assert [tuple(row.values()) for row in arrow.to_pylist()] == list(ROWS)
+    assert [str(kind) for kind in arrow.schema.types[:3]] == ["decimal128(38, 0)", "int64", "decimal128(38, 15)"]
     empty = Rows(title="t", columns=TABLE.columns, rows=()).to_arrow()
-    assert (empty.num_rows, empty.schema.types[:7]) == (0, found.schema.types[:7])
+    assert (empty.num_rows, empty.schema.types[:7]) == (0, arrow.schema.types[:7])
 
 
 def test_pandas_makes_no_float_of_an_integer() -> None:
     pandas = pytest.importorskip("pandas")
-    found = TABLE.to_pandas()
-    assert (found.c0[0], found.c1[0], str(found.c1.dtype)) == (2**100 + 1, 2**62 + 1, "Int64")
-    assert found.c1[1] is pandas.NA
+    frame = TABLE.to_pandas()
+    assert (frame.c0[0], frame.c1[0], str(frame.c1.dtype)) == (2**100 + 1, 2**62 + 1, "Int64")
+    assert frame.c1[1] is pandas.NA
 
 
 def test_polars_makes_no_float_of_an_integer() -> None:
@@ -94,9 +94,9 @@ def test_a_statement_is_arrow_without_a_row_of_python(database: Path) -> None:
     workspace = Workspace(database)
     statement = "SELECT run_id, line_energy_fj, now() AS t FROM energy_ledger ORDER BY ALL LIMIT 5"
     with workspace.stream(statement) as opened:
-        found = opened.arrow().read_all()
-    assert isinstance(found, pa.Table)
-    assert found.select([0, 1]).to_pylist() == workspace.sql(statement).to_arrow().select([0, 1]).to_pylist()
+        arrow = opened.arrow().read_all()
+    assert isinstance(arrow, pa.Table)
+    assert arrow.select([0, 1]).to_pylist() == workspace.sql(statement).to_arrow().select([0, 1]).to_pylist()
 
 
 def test_rows_are_short_at_a_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,12 +105,12 @@ def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid,
     assert all(line == line.rstrip() for line in text.split("\n"))
     hidden = folded(grid, width)
     assert grid.headings[0] not in hidden
-    found = {word.strip(",") for word in text.split()}
+    words = {word.strip(",") for word in text.split()}
     is_table = any(set(line) == {"-", " "} or set(line) == {"-"} for line in text.split("\n"))
     for index, heading in enumerate(grid.headings):
         if heading not in hidden:
-            assert {word.strip(",") for cell in grid.column(index) for word in cell.split()} <= found
-            assert not is_table or set(heading.split()) <= found
+            assert {word.strip(",") for cell in grid.column(index) for word in cell.split()} <= words
+            assert not is_table or set(heading.split()) <= words
 
 
 @pytest.mark.slow

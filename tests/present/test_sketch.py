@@ -476,5 +476,5 @@ def test_colours_are_for_a_terminal_that_wants_them(database: Path) -> None:
     assert max(map(len, bare.partition("\nNext   ")[0].split("\n"))) <= 100
     for variables in ({"TERM": "xterm-256color", "NO_COLOR": "1"}, {"TERM": "dumb"}):
         plain = run_on_terminal(asked, variables, 100, 30)
-        found, expected = (text.rpartition("80 % interval")[0].split() for text in (plain, bare))
-        assert found == expected  # in the table below, a star stands where colours do, a word elsewhere
+        shown, expected = (text.rpartition("80 % interval")[0].split() for text in (plain, bare))
+        assert shown == expected  # in the table below, a star stands where colours do, a word elsewhere

@@ -229,8 +229,8 @@ def test_a_terminal_shows_some_rows(database: Path) -> None:
         os.close(terminal)
         told = b""
         try:
-            while found := os.read(main, 65536):
-                told += found
+            while chunk := os.read(main, 65536):
+                told += chunk
         except OSError:
             pass
         assert process.wait(timeout=60) == ExitCode.OK

@@ -97,7 +97,7 @@ COLUMNS = " | "
 def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> None:
     kinds = {"%", "set %", "chance", "odds", "x", "±", "plain", "#", "and", "or", "few", "list", "range", "", "~"}
     for name, template in _list_templates():
-        for _, form in template.places:
+        for _, form in template.slots:
             example: object = ("a", "b") if form in ("and", "or", "few", "list", "range") else 1.0 if form else "a"
             example = (1.0, 0.1) if form.startswith(INTERVAL) else example
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name

@@ -30,10 +30,10 @@ FRONT = {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANG
 PAGES = FRONT | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 STATEMENTS = [
-    found
+    query
     for name, text in TEXTS.items()
     if name != "lake"  # of which `test_lake` asks a lake
-    for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)
+    for query in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)
 ]
 
 
@@ -136,7 +136,7 @@ def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", TEXTS[page], re.DOTALL))
     lines = re.findall(r"^joulemap (.*)$", fenced, re.MULTILINE)
     lines += re.findall(r"^(?:    |\$ )joulemap ([a-z].*)$|`joulemap ([a-z][^`]*)`", TEXTS[page], re.MULTILINE)
-    for line in ("".join(found) for found in lines):
+    for line in ("".join(pieces) for pieces in lines):
         if page == "extend" and line.startswith("battery"):  # of the wing that the page makes
             continue
         command, words = find_command(line.split("#")[0].split())

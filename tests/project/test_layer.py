@@ -89,17 +89,17 @@ def allowed(room: str) -> set[str]:
 @cache
 def import_statements(path: Path) -> tuple[tuple[ast.Import | ast.ImportFrom, bool], ...]:
     """Return (statement, only for type checking) of every import in a file; nothing else of it is looked through."""
-    found = []
+    statements = []
     waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), False)]
     while waiting:
         node, typing_only = waiting.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append((node, typing_only))
+            statements.append((node, typing_only))
         test = node.test if isinstance(node, ast.If) else None
         typing_only |= isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
         for block in ("body", "orelse", "handlers", "finalbody", "cases"):
             waiting += [(one, typing_only) for one in getattr(node, block, ())]
-    return tuple(found)
+    return tuple(statements)
 
 
 @cache
@@ -248,16 +248,16 @@ TYPER: frozenset[str] = frozenset(
 
 def find_names(path: Path, library: str) -> set[str]:
     """Return the names of a library that a file imports or reads as its attributes, without the library's own name."""
-    found: set[str] = set()
+    mentions: set[str] = set()
     text = path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(text)) if library in text else ():
         if isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
+            mentions |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{one.name}" for one in node.names}
+            mentions |= {f"{node.module}.{one.name}" for one in node.names}
         elif isinstance(node, ast.Attribute):
-            found.add(ast.unparse(node))
-    names = {name.removeprefix(f"{library}.") for name in found if re.fullmatch(rf"{library}(\.\w+)+", name)}
+            mentions.add(ast.unparse(node))
+    names = {name.removeprefix(f"{library}.") for name in mentions if re.fullmatch(rf"{library}(\.\w+)+", name)}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 
 

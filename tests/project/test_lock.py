@@ -54,10 +54,10 @@ def version_on(path: Path, machine: str) -> dict[str, str]:
         "python_version": python,
         "python_full_version": f"{python}.9",
     }
-    found = [one for one, _ in read_lock(path) if one.marker is None or one.marker.evaluate(system)]
-    names = [canonicalize_name(one.name) for one in found]
+    pinned = [one for one, _ in read_lock(path) if one.marker is None or one.marker.evaluate(system)]
+    names = [canonicalize_name(one.name) for one in pinned]
     assert len(names) == len(set(names))
-    return {name: str(one.specifier).removeprefix("==") for name, one in zip(names, found, strict=True)}
+    return {name: str(one.specifier).removeprefix("==") for name, one in zip(names, pinned, strict=True)}
 
 
 def test_every_supported_python_has_a_lock_file() -> None:

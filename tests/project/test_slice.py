@@ -44,7 +44,7 @@ def test_another_slice_is_refused(text: str) -> None:
 
 def test_slices_together_are_all_that_is_selected() -> None:
     nodes = [f"tests/test_{file}.py::test_case[{case}]" for file in range(7) for case in range(9)]
-    found: list[str] = []
+    selected: list[str] = []
     for number in range(1, COUNT + 1):
         left: list[str] = []
         items: Any = [SimpleNamespace(nodeid=node, get_closest_marker=lambda _: None) for node in nodes]
@@ -53,8 +53,8 @@ def test_slices_together_are_all_that_is_selected() -> None:
         )
         Slicing(f"{number}/{COUNT}").pytest_collection_modifyitems(config, items)
         assert len(left) + len(items) == len(nodes)
-        found += [one.nodeid for one in items]
-    assert sorted(found) == sorted(nodes)
+        selected += [one.nodeid for one in items]
+    assert sorted(selected) == sorted(nodes)
 
 
 @pytest.mark.slow

@@ -113,10 +113,10 @@ def find_phrases(phrases: Mapping[str, str]) -> list[str]:
     """Return file and words of each place where a pattern matches, with the key of the pattern."""
     patterns = {name: re.compile(pattern) for name, pattern in phrases.items()}
     return [
-        f"{path}: {found[0]} ({name})"
+        f"{path}: {match[0]} ({name})"
         for path, text in list_texts()
         for name, pattern in patterns.items()
-        for found in pattern.finditer(text)
+        for match in pattern.finditer(text)
     ]
 
 
@@ -141,7 +141,7 @@ def test_texts_of_data_files_have_no_unclear_phrase(folder: str) -> None:
     paths = [path for path in sorted((DATA / folder).iterdir()) if path.suffix in (".toml", ".csv")]
     lines = [(path.name, line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     assert lines
-    assert [f"{name}: {found[0]}" for name, line in lines if (found := UNCLEAR.search(line.partition(" #")[0]))] == []
+    assert [f"{name}: {match[0]}" for name, line in lines if (match := UNCLEAR.search(line.partition(" #")[0]))] == []
 
 
 PERCENT_FORMAT: Final = re.compile(r":[^{}\"'\s]*[0-9]%[^A-Za-z]|[^ ]%%")
@@ -159,7 +159,7 @@ def list_code() -> Iterator[Path]:
 
 def test_a_percentage_is_written_with_a_space() -> None:
     """`present.cell` writes shares and probabilities; the locale of figures has the space of formats of Vega-Lite."""
-    found = [
+    lines = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in list_code()
         for line in path.read_text(encoding="utf-8").splitlines()
@@ -167,8 +167,8 @@ def test_a_percentage_is_written_with_a_space() -> None:
     ]
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
     for page in pages:
-        found += [f"{page.relative_to(ROOT)}: {match[0]}" for match in UNSPACED.finditer(page.read_text("utf-8"))]
-    assert found == []
+        lines += [f"{page.relative_to(ROOT)}: {match[0]}" for match in UNSPACED.finditer(page.read_text("utf-8"))]
+    assert lines == []
 
 
 @pytest.mark.parametrize("line", ['f"{share:.0%}"', 'f"{ratio:+7.1%} of"', "printf('%.0f%%', share)"])

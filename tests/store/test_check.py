@@ -231,7 +231,7 @@ def test_what_a_writer_digests_is_what_a_reader_finds(database: Path) -> None:
     with reading(database) as connection:
         for seal in SEALS:
             compared = list(Digester(connection).compare(seal))
-            assert all(stored == found for _, stored, found in compared), seal.table
+            assert all(stored == current for _, stored, current in compared), seal.table
 
 
 def test_rows_of_a_key_need_not_stand_together() -> None:
@@ -412,14 +412,14 @@ def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
     content = bytearray(own_database.read_bytes())
     places = [HEADER_BYTES + block * BLOCK_BYTES for block in indexes]
     kept = [bytes(content[place : place + BLOCK_BYTES]) for place in places]
-    found = 0
+    damaged = 0
     for place, other in zip(places, [*kept[1:], kept[0]], strict=True):
         own_database.write_bytes(content[:place] + other + content[place + BLOCK_BYTES :])
         try:
-            found += guard.check_apart(own_database, PATIENT) != []
+            damaged += guard.check_apart(own_database, PATIENT) != []
         except DatabaseError:  # the index does not find its keys, or the engine fails or does not end in it
-            found += 1
-    assert found >= 15  # of 28; the others hold indexes of several columns, in which no row is looked up
+            damaged += 1
+    assert damaged >= 15  # of 28; the others hold indexes of several columns, in which no row is looked up
 
 
 @pytest.mark.apart

@@ -21,7 +21,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 def list_checked(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> list[str]:
     """Return the texts that a check allows in a column."""
-    (found,) = (
+    (check,) = (
         text
         for (text,) in connection.execute(
             "SELECT expression FROM duckdb_constraints() WHERE table_name = $table AND constraint_type = 'CHECK'",
@@ -29,7 +29,7 @@ def list_checked(connection: duckdb.DuckDBPyConnection, table: str, column: str)
         ).fetchall()
         if re.match(rf'\("?{column}"? IN ', text)
     )
-    return re.findall(r"'([^']*)'", found)
+    return re.findall(r"'([^']*)'", check)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
         if row["part"] != "models":
             assert row["measurement_count"] == (4 if row["part"] == "gemm" else 2)
             assert_close(row["bias_fraction"], -0.5 if row["quantity"] == "latency_s" else 1.0, rel=1e-9)
-    found = workspace.sql("SELECT model, runtime, batch, latency_fs, energy_fj, kind FROM estimates").records()
+    records = workspace.sql("SELECT model, runtime, batch, latency_fs, energy_fj, kind FROM estimates").records()
     known = chip.sql("SELECT model, runtime, batch, latency_s, energy_j FROM runs").records()
-    ours = {(row["model"], row["runtime"]): row for row in found if (row["model"], row["runtime"]) in runs}
+    ours = {(row["model"], row["runtime"]): row for row in records if (row["model"], row["runtime"]) in runs}
     assert len(ours) == len(runs) == len(known)
     for alone in known:
         total = ours[alone["model"], alone["runtime"]]

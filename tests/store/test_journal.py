@@ -13,7 +13,7 @@ from conftest import Run
 from joulemap.store import connection as store
 from joulemap.store.connection import make_empty, reading, writing
 from joulemap.store.engine import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
-from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, settle
+from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, restore
 from joulemap.store.recover import save_readable
 from joulemap.system.errors import DatabaseError, ExitCode
 
@@ -107,7 +107,7 @@ def test_a_damaged_journal_is_told_and_kept_where_it_is_needed(torn: tuple[Path,
     for content in (whole[:1000], whole[:-1], whole + b"x", whole[:-5000] + b"x" + whole[-4999:], whole[:-BLOCK]):
         journal_of(path).write_bytes(content)
         with pytest.raises(DatabaseError, match=r"own\.duckdb\.journal is damaged.*db recover"):
-            settle(path)
+            restore(path)
         assert (path.read_bytes(), journal_of(path).read_bytes()) == (before, content)
     with pytest.raises(DatabaseError, match="nothing can be read"):
         save_readable(path, tmp_path / "sound.duckdb", is_bold=False)
@@ -119,8 +119,8 @@ def test_a_damaged_journal_is_told_and_kept_where_it_is_needed(torn: tuple[Path,
 
 def describe(file: Path) -> tuple[int, int, int]:
     """What reading a file does not change."""
-    found = file.lstat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = file.lstat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def put_text(file: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_journal_is_put_back_only_where_the_checkpoint_does_not_stand(path: Pa
     with pytest.raises(
         DatabaseError, match=r"own\.duckdb\.journal belongs to another database than own\.duckdb, or to an"
     ):
-        settle(path)
+        restore(path)
     assert journal_of(path).exists()
 
 

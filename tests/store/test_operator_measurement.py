@@ -76,10 +76,10 @@ def by_operation(rows: Sequence[OperatorMeasurement]) -> dict[tuple[str, str], O
 
 def test_a_row_is_divided_among_its_operators_by_calls() -> None:
     rows = match_profile(CONVOLUTIONS, (convolution(0, 3, 1), convolution(1, 4, 3), convolution(2, 4, 3)))
-    found = by_operation(rows)
+    by_shape = by_operation(rows)
     # three additions of a bias take 6 us: 2 us each
-    assert_close(found["conv2d", "3 1"].device_time_us, 5.0 + 2.0, rel=1e-12)
-    assert_close(found["conv2d", "4 3"].device_time_us, 14.0 + 2 * 2.0, rel=1e-12)
+    assert_close(by_shape["conv2d", "3 1"].device_time_us, 5.0 + 2.0, rel=1e-12)
+    assert_close(by_shape["conv2d", "4 3"].device_time_us, 14.0 + 2 * 2.0, rel=1e-12)
     assert [(row.operator_count, row.call_count, row.kernels) for row in rows] == [
         (1, 2, "add_ cudnn_convolution"),
         (2, 4, "add_ cudnn_convolution"),
@@ -91,9 +91,9 @@ def test_what_no_operator_explains_stays_a_row() -> None:
     # one convolution of three biases: neither the biases nor then that convolution can be told apart
     assert [(row.operation, row.device_time_us) for row in alone] == [("", 5.0), ("", 14.0), ("", 6.0)]
     without_bias = convolution(0, 3, 1, weight_shapes=((8, 3, 1, 1),))
-    found = match_profile(CONVOLUTIONS, (without_bias, traced(1, "permute", (1, 4, 4, 8), kind="view")))
-    assert [(row.operation, row.device_time_us) for row in found] == [("conv2d", 5.0), ("", 14.0), ("", 6.0)]
-    assert found[1].shapes == "1x4x4x4 8x4x3x3"
+    measured = match_profile(CONVOLUTIONS, (without_bias, traced(1, "permute", (1, 4, 4, 8), kind="view")))
+    assert [(row.operation, row.device_time_us) for row in measured] == [("conv2d", 5.0), ("", 14.0), ("", 6.0)]
+    assert measured[1].shapes == "1x4x4x4 8x4x3x3"
 
 
 def test_a_profile_that_lists_everything_twice_is_halved() -> None:
@@ -109,8 +109,8 @@ def test_fp16_batch_norm_converts_its_parameters() -> None:
         kernel("native_batch_norm", [(1, 64, 8, 8), (64,), (64,), (64,), (64,)], 1, 4.0, "fp16"),
         kernel("copy_", [(64,), (64,)], 1, 1.0, "fp16"),
     )
-    (found,) = match_profile(rows, (norm,))
-    assert (found.device_time_us, found.call_count) == (5.0, 2)
+    (measured,) = match_profile(rows, (norm,))
+    assert (measured.device_time_us, measured.call_count) == (5.0, 2)
     assert [one.key[0] for one in expect_kernels(norm, "fp32")] == ["batch_norm"]
 
 
@@ -123,8 +123,8 @@ def test_an_attention_is_one_kernel_of_three_operators() -> None:
     flash = kernel("_cudnn_attention_forward", [(2, 12, 197, 64)] * 3, 1, 30.0)
     memory_efficient = kernel("_efficient_attention_forward", [(2, 197, 12, 64)] * 3, 1, 30.0)
     assert find_key(flash) == find_key(memory_efficient)
-    (found,) = match_profile((flash,), parts)
-    assert (found.operator_count, found.call_count, found.device_time_us) == (3, 1, 30.0)
+    (one,) = match_profile((flash,), parts)
+    assert (one.operator_count, one.call_count, one.device_time_us) == (3, 1, 30.0)
 
 
 def test_copies_that_depend_on_a_layout_are_taken_where_they_are_listed() -> None:
@@ -133,8 +133,8 @@ def test_copies_that_depend_on_a_layout_are_taken_where_they_are_listed() -> Non
     )
     rows = (kernel("bmm", [(6, 5, 4), (6, 4, 7)], 1, 4.0), kernel("copy_", [(2, 3, 4, 7)] * 2, 1, 2.0))
     for listed, time, calls in ((rows, 6.0, 2), (rows[:1], 4.0, 1)):
-        (found,) = match_profile(listed, (product,))
-        assert (found.device_time_us, found.call_count) == (time, calls)
+        (one,) = match_profile(listed, (product,))
+        assert (one.device_time_us, one.call_count) == (time, calls)
 
 
 def shipped_rows() -> list[dict[str, Any]]:
@@ -170,13 +170,13 @@ def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: in
     connection = open_blank()
     (number,) = read_shipped(connection, ZOO, [Shipped(model, batch, workload_key="")])
     (profile,) = load_profiles()
-    found = [
+    measurements = [
         row
         for configuration, kernels in profile.read_kernels().items()
         if (configuration[0], configuration[2]) == (model, batch)
         for row in match_profile(kernels, read_operators(connection, number))
     ]
-    write_operator_file(tmp_path / "own.parquet", found)
+    write_operator_file(tmp_path / "own.parquet", measurements)
     read = "SELECT * FROM read_parquet($path) WHERE model = $model AND batch = $batch ORDER BY ALL"
     mine, shipped = (
         connection.execute(read, {"path": str(path), "model": model, "batch": batch}).fetchall()

@@ -366,7 +366,7 @@ def test_the_audit_finds_all_that_is_broken_at_once(is_deleting: bool, own_datab
         "an operator is in exactly one subgraph of its workload",
         "the MACs of an operator are those of its GEMM view",
     }
-    assert all(found == (rule in workloads, rule not in workloads) for rule, found in ids.items())
+    assert all(both == (rule in workloads, rule not in workloads) for rule, both in ids.items())
 
 
 @pytest.mark.sample(1)
@@ -374,8 +374,8 @@ def test_the_audit_finds_all_that_is_broken_at_once(is_deleting: bool, own_datab
 def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
     connection = duckdb.connect(str(own_database))
     connection.execute(CORRUPTIONS[rule])
-    found = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
-    assert rule in found
+    rules = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
+    assert rule in rules
 
 
 @pytest.mark.sample(1)

@@ -265,8 +265,8 @@ def test_an_answer_that_is_one_table_is_also_parquet(
     rows = json.loads(joulemap(*command, "-f", "json", "--db", database).stdout)
     assert joulemap(*command, "-f", "parquet", "--db", database).returncode == ExitCode.USAGE
     joulemap(*command, "-f", "parquet", "-o", tmp_path / "a.parquet", "--db", database)
-    found = pq.read_table(tmp_path / "a.parquet").to_pylist()
-    assert json.loads(json.dumps(found, default=str)) == [
+    records = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    assert json.loads(json.dumps(records, default=str)) == [
         {name: str(value).replace("T", " ") if name == "created_at" else value for name, value in row.items()}
         for row in rows
     ]

@@ -163,12 +163,12 @@ def other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
     text = known.sql.replace("AS list_position(\n    ['latency_s',", "AS list_position(\n    ['worst',")
     text = text.replace("CREATE VIEW run_uncertainty AS\nSELECT", "CREATE VIEW run_uncertainty AS\nSELECT 42 AS more,")
     assert text.count("42 AS more") == text.count("'worst'") == 1
-    other = attrs.evolve(known, sql=text + "\nCREATE VIEW one_more AS SELECT quantity_place('worst') AS worst;")
+    other = attrs.evolve(known, sql=text + "\nCREATE VIEW one_more AS SELECT quantity_index('worst') AS worst;")
     monkeypatch.setattr(surface, "load_surface", lambda: other)
     monkeypatch.setattr(schema, "_expect", inspect.unwrap(schema._expect))  # its cache is of the true surface
 
 
-ASKED = "SELECT DISTINCT quantity_place('worst'), u.more, o.worst FROM run_uncertainty AS u CROSS JOIN one_more AS o"
+ASKED = "SELECT DISTINCT quantity_index('worst'), u.more, o.worst FROM run_uncertainty AS u CROSS JOIN one_more AS o"
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_a_writer_replaces_macros_and_views_and_leaves_none(tmp_path: Path, monk
         with contextlib.closing(duckdb.connect(str(own_database), read_only=True)) as plain:
             assert plain.execute(ASKED).fetchall() == [(1, 42, 1)]
     workspace.evaluate("gemm(m=8,n=8,k=9)", hardware="tpu_v4")
-    assert [row.place for row in workspace.check().findings] == ["view my own"]
+    assert [row.location for row in workspace.check().findings] == ["view my own"]
     assert workspace.sql('FROM "my own"').rows == ((1,),)
     with pytest.raises(SqlError, match="one_more"):
         workspace.sql("FROM one_more")

@@ -81,11 +81,11 @@ def test_a_price_stands_beside_the_one_that_the_hardware_is_described_with(datab
     )
     workspace = Workspace(database)
     ((low, high, unknown),) = workspace.sql(statement, {"hardware": "h100_sxm5"}).rows
-    found = workspace.sql(
+    prices = workspace.sql(
         "SELECT value / default_value AS ratio FROM calibration_coefficients "
         "WHERE hardware = 'h200_sxm' AND part = 'energy' ORDER BY ratio"
     ).rows
-    assert (low, high) == pytest.approx((found[0][0], found[-1][0]), rel=1e-4, abs=0)
+    assert (low, high) == pytest.approx((prices[0][0], prices[-1][0]), rel=1e-4, abs=0)
     assert unknown == 0
     assert workspace.sql(statement, {"hardware": "a100_sxm4_80gb"}).rows == ((1.0, 1.0, 0),)
 

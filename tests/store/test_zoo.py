@@ -154,11 +154,11 @@ def test_a_profile_counts_what_the_shapes_say(tmp_path: Path) -> None:
 def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
     from joulemap.physics.workload import columns_of
 
-    found = Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile
+    profile = Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile
     columns = columns_of(traced("squeezenet1_1", 1))
     freed = attrs.evolve(columns, buffer_release=columns.buffer_death)
-    assert found.peak_activation_bytes == freed.peak_activation_bytes("fp32", is_fused=False)
-    assert found.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)
+    assert profile.peak_activation_bytes == freed.peak_activation_bytes("fp32", is_fused=False)
+    assert profile.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)
 
 
 def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:

@@ -40,10 +40,10 @@ def toy(*, nj_per_byte: float, limit_w: float = 100.0, loss: float = 0.0) -> Har
 
 
 def run_of(hardware: Hardware, operator: str = COPY, precision: str = "fp32") -> RunColumns:
-    found = find_operator(operator)
-    assert found is not None
+    known = find_operator(operator)
+    assert known is not None
     configuration = Configuration(hardware=hardware.id, precision=precision, runtime="graph")
-    return evaluate(columns_of(describe(found, 1, KEY)), hardware, configuration)
+    return evaluate(columns_of(describe(known, 1, KEY)), hardware, configuration)
 
 
 def power_w(run: RunColumns) -> float:

@@ -38,9 +38,9 @@ def number(value: float, unit: str = "1") -> Quantity:
 @cache
 def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, EnergyAction]]:
     """Return (coefficient -> unit, key -> action) of a class."""
-    found = [one for one in load_catalogue().hardware.values() if one.architecture == architecture]
-    units = {name: quantity.unit for one in found for name, quantity in one.coefficients.items()}
-    return units, {action.key: action for one in found for action in one.reference}
+    hardware = [one for one in load_catalogue().hardware.values() if one.architecture == architecture]
+    units = {name: quantity.unit for one in hardware for name, quantity in one.coefficients.items()}
+    return units, {action.key: action for one in hardware for action in one.reference}
 
 
 def bound(hardware: Hardware, power_mode: str, boundary: BoundaryName) -> Hardware:
@@ -240,7 +240,7 @@ def npu(*, units: int, macs_per_clock: Mapping[str, float], **geometry: float) -
 
 def dpu() -> Hardware:
     """Return two cores of 4 pixels x 8 x 8 channels, with 40 GB/s of memory."""
-    found = chip(
+    built = chip(
         "dpu",
         units=2,
         macs_per_clock={"int8": 256.0},
@@ -259,7 +259,7 @@ def dpu() -> Hardware:
             "special_function_operations": 10.0,
         },
     )
-    return attrs.evolve(found, memory_bandwidth=number(40e9, "B/s"))
+    return attrs.evolve(built, memory_bandwidth=number(40e9, "B/s"))
 
 
 def cgra() -> Hardware:
@@ -285,7 +285,7 @@ def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: 
 
     A lane does four int8 MACs per clock; only fp16 runs on tensor cores.
     """
-    found = chip(
+    built = chip(
         "gpu",
         units=units,
         macs_per_clock={"fp32": 128.0, "int8": 512.0, "fp16": 0.8 * tensor_macs_per_clock},
@@ -303,11 +303,11 @@ def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: 
         },
         coefficients=gpu_coefficient.COEFFICIENTS,
     )
-    peaks = {name: attrs.evolve(peak, engine="cuda_core") for name, peak in found.peaks.items()}
+    peaks = {name: attrs.evolve(peak, engine="cuda_core") for name, peak in built.peaks.items()}
     peaks["fp16"] = attrs.evolve(
         peaks["fp16"],
         engine="tensor_core",
         operations_per_clock=FLOPS_PER_MAC * tensor_macs_per_clock,
         clock_hz=0.8 * CLOCK_HZ,
     )
-    return attrs.evolve(found, memory_bandwidth=number(2e12, "B/s"), peaks=peaks)
+    return attrs.evolve(built, memory_bandwidth=number(2e12, "B/s"), peaks=peaks)

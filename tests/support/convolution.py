@@ -55,13 +55,13 @@ def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str 
     return evaluator(work).evaluate(hardware, configuration)
 
 
-def compute_s(found: RunColumns) -> float:
+def compute_s(evaluated: RunColumns) -> float:
     """Return the compute time of all subgraphs together."""
-    return float(found.subgraphs.compute_s.sum())
+    return float(evaluated.subgraphs.compute_s.sum())
 
 
-def count(found: RunColumns, component: str, action: str) -> float:
+def count(evaluated: RunColumns, component: str, action: str) -> float:
     """Return the count of an action in all operators together."""
-    position = found.hardware.reference.position((component, action))
+    position = evaluated.hardware.reference.position((component, action))
     assert position is not None, (component, action)
-    return float(found.ledger.action_count[found.ledger.action_index == position].sum())
+    return float(evaluated.ledger.action_count[evaluated.ledger.action_index == position].sum())

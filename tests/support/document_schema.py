@@ -18,9 +18,9 @@ def schema() -> dict[str, Any]:
     return read
 
 
-def check(document: object, found: dict[str, Any]) -> None:
+def check(document: object, part: dict[str, Any]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.Draft202012Validator({**found, "$defs": schema()["$defs"]}).validate(document)
+    jsonschema.Draft202012Validator({**part, "$defs": schema()["$defs"]}).validate(document)
 
 
 def check_document(document: dict[str, Any], words: str) -> None:

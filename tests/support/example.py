@@ -157,8 +157,8 @@ def _list_page(page: Path) -> Iterator[tuple[str, str]]:
     text = page.read_text(encoding="utf-8")
     fenced = "\n".join(FENCED.findall(text))
     for line in [*fenced.splitlines(), *re.findall(r"^    joulemap .*$", text, re.MULTILINE)]:
-        if found := LINE.match(line):
-            yield page.stem, EXPLAINED.sub("", found[1])
+        if match := LINE.match(line):
+            yield page.stem, EXPLAINED.sub("", match[1])
 
 
 @cache

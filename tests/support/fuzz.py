@@ -71,13 +71,13 @@ def draw_word(random: Random) -> str:
 @cache
 def find_commands() -> tuple[tuple[tuple[str, ...], Any], ...]:
     """Return (words, command) of every command."""
-    found: list[tuple[tuple[str, ...], Any]] = []
+    commands: list[tuple[tuple[str, ...], Any]] = []
     for name in list_commands():
         command: Any = typer.main.get_command(build([name]))
         outer = command.commands[name] if hasattr(command, "commands") and name in command.commands else command
         inner = getattr(outer, "commands", None)
-        found += [((name, word), one) for word, one in inner.items()] if inner else [((name,), outer)]
-    return tuple(found)
+        commands += [((name, word), one) for word, one in inner.items()] if inner else [((name,), outer)]
+    return tuple(commands)
 
 
 SLOW: Final = frozenset({("measure",), ("calibrate",), ("sweep",), ("hardware", "sanity"), ("validate",)})
@@ -173,9 +173,9 @@ def change_toml(random: Random, text: str) -> bytes:
         elif way == 3:
             lines[at] = re.sub(r"-?\d[\d.e+-]*", lambda _: random.choice(NUMBERS) or "0", lines[at], count=1)
         elif way == 4:
-            lines[at] = re.sub(r"^(\w+) = .*", lambda found: f"{found[1]} = {random.choice(LITERALS)}", lines[at])
+            lines[at] = re.sub(r"^(\w+) = .*", lambda match: f"{match[1]} = {random.choice(LITERALS)}", lines[at])
         elif way == 5:
-            lines[at] = re.sub(r"^(\W*)(\w+)", lambda found: found[1] + (draw_word(random) or "x")[:80], lines[at])
+            lines[at] = re.sub(r"^(\W*)(\w+)", lambda match: match[1] + (draw_word(random) or "x")[:80], lines[at])
         else:
             lines[at] = re.sub(r'(unit|basis|per|kind) = "[^"]*"', r'\1 = "x"', lines[at])
         lines = lines or [""]

@@ -59,9 +59,9 @@ def _gated(begin: str, width: int, inner: int, kind: str, behind: str = "", expe
 
 def _heads(begin: str, width: int, queries: int, keys: int, kind: str, *, has_bias: bool = False) -> list[Described]:
     sizes = (("q", queries), ("k", keys), ("v", keys))
-    found: list[Described] = [(f"{begin}attn_{name}.weight", (width, size), kind) for name, size in sizes]
-    found += [(f"{begin}attn_{name}.bias", (size,), "f32") for name, size in sizes if has_bias]
-    return [*found, (f"{begin}attn_output.weight", (queries, width), kind)]
+    tensors: list[Described] = [(f"{begin}attn_{name}.weight", (width, size), kind) for name, size in sizes]
+    tensors += [(f"{begin}attn_{name}.bias", (size,), "f32") for name, size in sizes if has_bias]
+    return [*tensors, (f"{begin}attn_output.weight", (queries, width), kind)]
 
 
 def llama_3_1_8b() -> tuple[dict[str, Value], list[Described]]:

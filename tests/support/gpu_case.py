@@ -45,9 +45,9 @@ def clocks(count: float) -> float:
 
 def single(name: str) -> WorkloadColumns:
     """Return a single operator by its name, such as `gemm(m=1,n=2,k=3)`."""
-    found = find_operator(name)
-    assert found is not None, name
-    return columns_of(fuse(describe(found, 1, KEY)))
+    operator = find_operator(name)
+    assert operator is not None, name
+    return columns_of(fuse(describe(operator, 1, KEY)))
 
 
 def with_fp8(hardware: Hardware = TOY) -> Hardware:

@@ -150,7 +150,7 @@ def _form_tensor(tensor: Tensor, buffers: list[dict[int, Field]]) -> dict[int, F
         values = np.zeros(tensor.shape, kind) if tensor.data is True and not size else np.asarray(tensor.data)
         buffers.append({0: ("vector:bytes", bytes(size) or values.astype(kind).tobytes())})
         buffer = len(buffers) - 1
-    found: dict[int, Field] = {
+    fields: dict[int, Field] = {
         0: ("vector:i", tensor.shape),
         1: ("b", TYPES[tensor.dtype]),
         2: ("I", buffer),
@@ -158,22 +158,22 @@ def _form_tensor(tensor: Tensor, buffers: list[dict[int, Field]]) -> dict[int, F
         5: ("?", tensor.is_variable),
     }
     if tensor.is_scaled:
-        found[4] = ("table", {2: ("vector:f", [0.1]), 3: ("vector:q", [0])})
+        fields[4] = ("table", {2: ("vector:f", [0.1]), 3: ("vector:q", [0])})
     if tensor.open_axes:
-        found[7] = ("vector:i", [-1 if axis in tensor.open_axes else one for axis, one in enumerate(tensor.shape)])
-    return found
+        fields[7] = ("vector:i", [-1 if axis in tensor.open_axes else one for axis, one in enumerate(tensor.shape)])
+    return fields
 
 
 def _form_operator(one: Op, codes: list[str], index: Mapping[str, int]) -> dict[int, Field]:
-    found: dict[int, Field] = {
+    fields: dict[int, Field] = {
         0: ("I", codes.index(one.name)),
         1: ("vector:i", [index[name] for name in one.inputs]),
         2: ("vector:i", [index[name] for name in one.outputs]),
     }
     if one.options:
         place = 12 if one.name == "STABLEHLO_COMPOSITE" else 4
-        found[place] = ("table", {field: (code, value) for field, code, value in one.options})
-    return found
+        fields[place] = ("table", {field: (code, value) for field, code, value in one.options})
+    return fields
 
 
 def write_lite(path: Path, *graphs: Graph) -> Path:

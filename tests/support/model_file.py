@@ -236,15 +236,15 @@ def _change_version(random: Random, model: ModelProto) -> None:
 
 
 def _list_graphs(model: ModelProto) -> list[GraphProto]:
-    found = [model.graph]
-    for graph in found:
-        found += [one.g for node in graph.node for one in node.attribute if one.HasField("g")]
-    return found
+    graphs = [model.graph]
+    for graph in graphs:
+        graphs += [one.g for node in graph.node for one in node.attribute if one.HasField("g")]
+    return graphs
 
 
 def _list_nodes(model: ModelProto) -> list[NodeProto]:
-    found = [node for graph in _list_graphs(model) for node in graph.node]
-    return [*found, *(node for one in model.functions for node in one.node)]
+    nodes = [node for graph in _list_graphs(model) for node in graph.node]
+    return [*nodes, *(node for one in model.functions for node in one.node)]
 
 
 ONNX_WAYS: Final[tuple[tuple[Callable[[Random, ModelProto], None], int], ...]] = (

@@ -58,8 +58,8 @@ def columns(module: nn.Module, *inputs: Tensor) -> WorkloadColumns:
 
 def operator(workload: Workload, name: str) -> Operator:
     """Return the operator with a name."""
-    (found,) = (one for one in workload.operators if one.name == name)
-    return found
+    (only,) = (one for one in workload.operators if one.name == name)
+    return only
 
 
 def accesses_of(workload: Workload, name: str, role: str) -> list[Access]:

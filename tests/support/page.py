@@ -78,8 +78,8 @@ class Page(HTMLParser):
 
     def table(self, query: str) -> dict[str, list[Any]]:
         """Return the first table of a query as column -> values."""
-        found = next(one for one in self.content["tables"] if one["query"].partition("@")[0] == query)
-        return {one["name"]: one["values"] for one in found["columns"]}
+        table = next(one for one in self.content["tables"] if one["query"].partition("@")[0] == query)
+        return {one["name"]: one["values"] for one in table["columns"]}
 
 
 def digest(text: str) -> str:
@@ -90,6 +90,6 @@ def digest(text: str) -> str:
 def list_addresses(page: Page) -> set[str]:
     """Return all addresses that the page loads or links to, except `data:` and anchors."""
     names = ("src", "href", "srcset", "action", "formaction", "data", "poster", "xlink:href")
-    found = {value for _, one in page.tags for name, value in one.items() if name in names}
-    found |= set(re.findall(r"url\(([^)]*)\)", " ".join(page.styles)))
-    return {one for one in found if not one.startswith(("#", "data:"))}
+    addresses = {value for _, one in page.tags for name, value in one.items() if name in names}
+    addresses |= set(re.findall(r"url\(([^)]*)\)", " ".join(page.styles)))
+    return {one for one in addresses if not one.startswith(("#", "data:"))}

@@ -78,8 +78,8 @@ def spread(names: Iterable[str], count: int) -> set[str]:
 
 def read_slice(text: str) -> tuple[int, int]:
     """Return (number, count) of a slice written as `3/12`; pytest.UsageError for anything else."""
-    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise pytest.UsageError(f"--slice is {text!r}, expected a number and a count, such as 3/12")
     return number, count

@@ -10,13 +10,13 @@ import pytest
 
 from joulemap.store.connection import reading
 from joulemap.system.cache import CACHE
-from joulemap.system.draft import MARKER, PLACE, discard, drafting, sweep
+from joulemap.system.draft import DRAFTS, MARKER, discard, drafting, sweep
 
 
 def test_a_draft_is_empty_and_gone_afterwards_with_its_place(tmp_path: Path) -> None:
     with drafting(tmp_path) as folder:
         assert list(folder.iterdir()) == []
-        assert folder.parent == tmp_path / PLACE
+        assert folder.parent == tmp_path / DRAFTS
         (folder / "half").write_text("x")
         (folder / "half").replace(tmp_path / "whole")
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
@@ -64,7 +64,7 @@ def test_a_question_sweeps_the_cache_which_is_seldom_written(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
-    place = tmp_path / PLACE
+    place = tmp_path / DRAFTS
     (place / ("c" * 32)).mkdir(parents=True)
     for name in (MARKER, f"{'c' * 32}.lock"):
         (place / name).touch()
@@ -73,7 +73,7 @@ def test_a_question_sweeps_the_cache_which_is_seldom_written(
 
 
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:
-    others = [tmp_path / ".joulemap.duckdb.bak", tmp_path / ".git.bak", tmp_path / PLACE]
+    others = [tmp_path / ".joulemap.duckdb.bak", tmp_path / ".git.bak", tmp_path / DRAFTS]
     for other in others:
         other.mkdir()
         (other / f"{'a' * 32}.lock").touch()
@@ -83,10 +83,10 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
     with drafting(tmp_path / ".git.bak"):
         pass
     assert all((other / ("a" * 32)).is_dir() for other in others)
-    (tmp_path / PLACE / MARKER).touch()
-    (tmp_path / PLACE / "mine").mkdir()
+    (tmp_path / DRAFTS / MARKER).touch()
+    (tmp_path / DRAFTS / "mine").mkdir()
     sweep(tmp_path)
-    assert sorted(path.name for path in (tmp_path / PLACE).iterdir()) == [MARKER, "mine"]
+    assert sorted(path.name for path in (tmp_path / DRAFTS).iterdir()) == [MARKER, "mine"]
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -96,13 +96,13 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         (elsewhere / name).touch()
     here = tmp_path / "here"
     here.mkdir()
-    (here / PLACE).symlink_to(elsewhere)
+    (here / DRAFTS).symlink_to(elsewhere)
     sweep(here)
     assert len(list(elsewhere.iterdir())) == 2
 
 
 def test_an_empty_place_goes(tmp_path: Path) -> None:
-    (tmp_path / PLACE).mkdir()
+    (tmp_path / DRAFTS).mkdir()
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

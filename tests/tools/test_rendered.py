@@ -74,7 +74,7 @@ def test_a_call_is_the_sql_of_the_query_with_what_it_is_given(tmp_path: Path) ->
     ]  # fmt: skip
     sql = expand("SELECT count(*), min(b) FROM own.called(most := 3, word := 'a, b') AS c WHERE a > 0", tmp_path)
     assert answer(sql) == [(2, "a, b, and1")]
-    assert expand("SELECT 1 FROM cube.place(run_ids := [1])", tmp_path) == "SELECT 1 FROM cube.place(run_ids := [1])"
+    assert expand("SELECT 1 FROM cube.part(run_ids := [1])", tmp_path) == "SELECT 1 FROM cube.part(run_ids := [1])"
 
 
 def test_columns_that_nobody_names_are_left_out(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opene
         "operators": EdpOperatorShare,
     }
     assert count_shared(record.query for record in records.values()) == 2  # of subgraphs and of operators
-    found = fetch_all(opened, records, run_id=1)
+    tables = fetch_all(opened, records, run_id=1)
     for name, record in records.items():
-        assert found[name] == fetch(opened, record, run_id=1)
+        assert tables[name] == fetch(opened, record, run_id=1)
     assert opened.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
 
 
@@ -132,8 +132,8 @@ def test_what_no_query_takes_is_refused_and_what_has_no_literal_is_asked_all_the
     with pytest.raises(UsageError, match="takes subgraf"):
         fetch_all(opened, {"cuts": EdpCut}, run_id=1, subgraf="conv1")
     records: dict[str, type[Row]] = {"terms": EnergyTerm, "effects": Effect}
-    found = fetch_all(opened, records, run_a=1, run_b=2, subgraph="half of a pair: \0")
-    assert [len(table) for table in found.values()] == [0, 6]
+    tables = fetch_all(opened, records, run_a=1, run_b=2, subgraph="half of a pair: \0")
+    assert [len(table) for table in tables.values()] == [0, 6]
 
 
 def test_a_metric_of_runs_needs_no_column_in_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +158,9 @@ def test_what_ships_is_what_is_rendered_anew() -> None:
 def count_shared(names: Iterable[str]) -> int:
     """Return the number of tables that queries share if their parameters of one name have the same value."""
     queries = [find_query(name) for name in names]
-    found = share([(query.sql, {one.name: one.name for one in query.parameters}) for query in queries])
-    assert found is not None
-    return len(found[0])
+    shared = share([(query.sql, {one.name: one.name for one in query.parameters}) for query in queries])
+    assert shared is not None
+    return len(shared[0])
 
 
 @pytest.mark.parametrize("names", TOGETHER, ids=lambda names: names[0].partition(".")[0])
@@ -183,11 +183,11 @@ def test_sql_and_python_call_the_same_runtimes_merging(runtime: RuntimeName, ope
 
 def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
     sql = find_query("edp.bound").sql
-    found = share([(sql, {"run_id": 7})])
-    assert found is not None
-    tables, (written,) = found
-    assert (tables, sql.count("( -- cube.place")) == ({}, 1)
-    assert written == sql.replace("$run_id", "7").replace("( -- cube.place", "(")
+    shared = share([(sql, {"run_id": 7})])
+    assert shared is not None
+    tables, (written,) = shared
+    assert (tables, sql.count("( -- cube.part")) == ({}, 1)
+    assert written == sql.replace("$run_id", "7").replace("( -- cube.part", "(")
 
 
 def test_a_value_of_several_lines_is_not_moved() -> None:
@@ -224,7 +224,7 @@ def test_every_division_of_causes_adds_up_to_the_run(level: str, opened: Connect
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_every_division_of_places_adds_up_to_the_run(level: str, opened: Connection) -> None:
     ids = [run_id for (run_id,) in opened.execute("SELECT run_id FROM runs ORDER BY 1 LIMIT 4").fetchall()]
-    rows = run_query(opened, find_query("cube.place"), {"run_ids": ids, "division": level}).records()
+    rows = run_query(opened, find_query("cube.part"), {"run_ids": ids, "division": level}).records()
     assert {row["run_id"] for row in rows} == set(ids)
     for run_id in ids:
         mine = [row for row in rows if row["run_id"] == run_id]

@@ -45,12 +45,12 @@ def test_documents_follow_the_schema_of_their_command(
 
 def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    found = schema()["$defs"]["commands"]["cost"]
+    part = schema()["$defs"]["commands"]["cost"]
     head = {"schema_version": 2, "command": "cost", "program": "joulemap"}
-    check({**head, "rows": []}, found)
+    check({**head, "rows": []}, part)
     for wrong in ({"command": "cost"}, {**head, "rows": [{"hardware": "l4"}]}, {**head, "schema_version": 1}):
         with pytest.raises(jsonschema.ValidationError):
-            check(wrong, found)
+            check(wrong, part)
 
 
 @pytest.mark.wings

@@ -149,11 +149,11 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.anchors.add(found.get("id") or "")
-        if tag == "a" and found.get("href"):
-            self.links.append(found["href"] or "")
-        elif address := found.get("src") or (tag == "link" and found.get("href")):
+        attributes = dict(attrs)
+        self.anchors.add(attributes.get("id") or "")
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"] or "")
+        elif address := attributes.get("src") or (tag == "link" and attributes.get("href")):
             self.loaded.append(address)
 
 

@@ -104,7 +104,7 @@ def test_a_chip_has_one_colour_and_one_shape_in_all_figures(answer: ReportAnswer
 
 def list_paints(figure: Figure) -> set[tuple[str, str, str]]:
     """(channel, chip, colour or shape) of each encoding of a figure's series."""
-    found: set[tuple[str, str, str]] = set()
+    paints: set[tuple[str, str, str]] = set()
 
     def walk(part: object) -> None:
         if isinstance(part, list):
@@ -116,13 +116,13 @@ def list_paints(figure: Figure) -> set[tuple[str, str, str]]:
                 scale = encoding.get("scale") if isinstance(encoding, dict) else None
                 if scale and scale.get("domain") == list(figure.chips):
                     chips = zip(figure.chips.values(), scale["range"], strict=True)
-                    found.update((channel, chip, paint) for chip, paint in chips)
+                    paints.update((channel, chip, paint) for chip, paint in chips)
             for name, one in part.items():
                 if name != "datasets":
                     walk(one)
 
     walk(figure.spec)
-    return found
+    return paints
 
 
 def test_a_fold_has_a_title_to_click_on() -> None:
@@ -182,15 +182,15 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 def test_the_data_are_what_the_queries_say(answer: ReportAnswer, page: Page) -> None:
     compared = json.loads(json.dumps(answer.findings[0].compare.data()["rows"]))
-    found = page.table("compare.summary")
-    assert found.keys() - compared[0].keys() == {
+    shown = page.table("compare.summary")
+    assert shown.keys() - compared[0].keys() == {
         "probability_best",
         "fastest_probability",
         "likely_best",
         "likely_fastest",
     }
-    for name in found.keys() & compared[0].keys():
-        assert found[name] == [row[name] for row in compared], name
+    for name in shown.keys() & compared[0].keys():
+        assert shown[name] == [row[name] for row in compared], name
     content = page.content
     for name, figure in answer.report.figures.items():
         table = content["tables"][content["figures"][name]["table"]]
@@ -201,9 +201,9 @@ def test_the_data_are_what_the_queries_say(answer: ReportAnswer, page: Page) -> 
 
 
 def test_the_tree_adds_up_to_each_run(answer: ReportAnswer) -> None:
-    found = answer.findings[0]
-    for run in found.runs.rows:
-        leaves = [leaf for leaf in found.tree if leaf.run_id == run.run_id]
+    finding = answer.findings[0]
+    for run in finding.runs.rows:
+        leaves = [leaf for leaf in finding.tree if leaf.run_id == run.run_id]
         assert sum(leaf.energy_fj for leaf in leaves) == run.energy_fj
         actions = {(leaf.common_category, leaf.action): leaf.action_fj for leaf in leaves}
         assert sum(actions.values()) == run.energy_fj
@@ -215,9 +215,9 @@ def test_the_tree_adds_up_to_each_run(answer: ReportAnswer) -> None:
 
 
 def test_sources_price_every_joule(answer: ReportAnswer) -> None:
-    found = answer.findings[0]
-    for run in found.runs.rows:
-        priced = [row for row in found.sources if row.run_id == run.run_id]
+    finding = answer.findings[0]
+    for run in finding.runs.rows:
+        priced = [row for row in finding.sources if row.run_id == run.run_id]
         assert sum(row.energy_fj for row in priced) == run.energy_fj
         assert all(row.source for row in priced)
 

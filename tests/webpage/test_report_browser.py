@@ -51,8 +51,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all tests here."""
-    with running_browser() as found:
-        yield found
+    with running_browser() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("scheme", thin(["light", "dark"], 2))
@@ -76,8 +76,8 @@ def test_the_numbers_are_those_of_the_queries(browser: Browser, written: Written
         visit.wait()
         for name, _ in visit.ask(LIVE):
             wanted = json.loads(json.dumps(written.answer.report.figures[name].spec["datasets"]["rows"]))
-            found = visit.ask(ROWS, name)
-            assert [{column: row[column] for column in wanted[0]} for row in found] == wanted, name
+            rows = visit.ask(ROWS, name)
+            assert [{column: row[column] for column in wanted[0]} for row in rows] == wanted, name
 
 
 def test_a_switch_shows_another_hardware(browser: Browser, written: Written) -> None:

@@ -65,12 +65,12 @@ def test_a_name_is_in_one_public_module() -> None:
 @pytest.mark.wings
 def test_a_public_module_has_its_names_and_no_other() -> None:
     for module, names in place_names().items():
-        found = import_module(module)
-        assert found.__all__ == dir(found) == sorted(names)
-        assert all(getattr(found, name) is not None for name in names)
+        opened = import_module(module)
+        assert opened.__all__ == dir(opened) == sorted(names)
+        assert all(getattr(opened, name) is not None for name in names)
         assert not any(name.startswith("_") for name in names)
         with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nonsense'"):
-            _ = found.nonsense
+            _ = opened.nonsense
     with pytest.raises(AttributeError):
         _ = joulemap.nonsense  # type: ignore[attr-defined]
 
@@ -78,8 +78,8 @@ def test_a_public_module_has_its_names_and_no_other() -> None:
 @pytest.mark.wings
 def test_every_public_class_and_function_has_a_docstring() -> None:
     for module, names in place_names().items():
-        found = {name: getattr(import_module(module), name) for name in names}
-        defined = {name: one for name, one in found.items() if isinstance(one, type | FunctionType)}
+        values = {name: getattr(import_module(module), name) for name in names}
+        defined = {name: one for name, one in values.items() if isinstance(one, type | FunctionType)}
         assert [name for name, one in defined.items() if not one.__doc__] == [], module
 
 

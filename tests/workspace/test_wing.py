@@ -119,10 +119,10 @@ def test_a_wing_adds_a_column_with_energies_and_a_dimension(monkeypatch: pytest.
     monkeypatch.setattr("joulemap.system.wing.list_wings", lambda: (Wing(name="toy", parts=parts),))
     for cached in (find_energy_runs, list_dimensions):
         cached.cache_clear()
-    found, last = dict(find_energy_runs()), list_dimensions()[-1]
+    by_field, last = dict(find_energy_runs()), list_dimensions()[-1]
     for cached in (find_energy_runs, list_dimensions):
         cached.cache_clear()
-    assert found == {**ENERGY_RUNS, **ENERGIES}
+    assert by_field == {**ENERGY_RUNS, **ENERGIES}
     assert last.column == "coalesce(w.dimensions['cell_count'], '')"
 
 
@@ -144,12 +144,12 @@ def test_a_wing_adds_errors_of_its_own_kind_of_work(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("joulemap.system.wing.list_wings", lambda: (toy,))
     for cached in (load_doubt, list_error_groups, interval_version):
         cached.cache_clear()
-    found = load_doubt().scales, find_new_source("gpu", "toy", "eager"), catalogue_digest(), interval_version()
+    doubt = load_doubt().scales, find_new_source("gpu", "toy", "eager"), catalogue_digest(), interval_version()
     for cached in (load_doubt, list_error_groups, interval_version):
         cached.cache_clear()
-    assert found[:2] == ((*usual[0].scales, *TOY_WORK.scales), 0.3)
-    assert found[2] != usual[1]
-    assert found[3] != usual[2]
+    assert doubt[:2] == ((*usual[0].scales, *TOY_WORK.scales), 0.3)
+    assert doubt[2] != usual[1]
+    assert doubt[3] != usual[2]
 
 
 def write_wing(folder: Path) -> None:
@@ -174,8 +174,8 @@ def test_a_wing_of_another_distribution_adds_a_command_and_a_question(tmp_path: 
     assert answered.returncode == ExitCode.OK
     times = int(re.findall(r"([\d,]+) times", answered.stdout)[0].replace(",", ""))
     statement = "SELECT energy_per_inference_j FROM runs"
-    found = ask("sql", statement, "--format", "csv", path=other, cwd=tmp_path).stdout
-    assert_close(times, 18e3 / float(found.splitlines()[1]), rel=1e-5)
+    printed = ask("sql", statement, "--format", "csv", path=other, cwd=tmp_path).stdout
+    assert_close(times, 18e3 / float(printed.splitlines()[1]), rel=1e-5)
     refused = ask("battery", "mobilenet_v2", "hailo_8", "--capacity", "0J", path=other, cwd=tmp_path)
     assert (refused.returncode, "above 0" in refused.stderr) == (ExitCode.USAGE, True)
     shutil.rmtree(other)

@@ -51,8 +51,8 @@ class Answer:
     @property
     def own_tables(self) -> dict[str, Table[Any]]:
         """Name -> table, for every field of the answer that holds a table."""
-        found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return {name: value for name, value in found.items() if isinstance(value, Table)}
+        values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        return {name: value for name, value in values.items() if isinstance(value, Table)}
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
@@ -149,7 +149,7 @@ def fetch_tables(
     """
     from joulemap.store.query import fetch_all
 
-    names = {name: found[1] for field in attrs.fields(answer) if (found := _TABLE.fullmatch(str(field.type)))
+    names = {name: match[1] for field in attrs.fields(answer) if (match := _TABLE.fullmatch(str(field.type)))
              and (name := field.name) not in but}  # fmt: skip
     known = vars(sys.modules[answer.__module__])
     return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
@@ -349,7 +349,7 @@ class RunAnswer(Answer):
         `--db`.
         """
         filled = (step.words(row, **values) for step in steps)
-        return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
+        return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return a grid of these columns of a table, with projected hardware marked; an empty table gives an empty
@@ -370,7 +370,7 @@ def _without_steps(document: Document) -> Document:
     return attrs.evolve(document, steps=())
 
 
-def find_place(repeated: Sequence[str]) -> list[str]:
+def keep_database(repeated: Sequence[str]) -> list[str]:
     """Return `--db` and its value from repeated options; a command on a stored run needs no other option."""
     return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
 

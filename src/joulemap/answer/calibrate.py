@@ -81,7 +81,7 @@ OLD_PACES: Final = Template(
 )
 UNREAD: Final = Template("factors of the earlier calibration are dropped: {reason}")
 LEFT_OUT: Final = Template("left out: {line}")
-WRITTEN: Final = Template("written to {place}; `--calibration none` disables it")
+WRITTEN: Final = Template("written to {written_to}; `--calibration none` disables it")
 DRY: Final = "a dry run: nothing was written"
 
 
@@ -90,7 +90,7 @@ class CalibrateAnswer(Answer):
     """Fitted calibration, and its errors."""
 
     calibration: Calibration
-    place: str
+    written_to: str
     """Path of the file with the calibration; empty for a dry run."""
     summaries: Table[StoredCalibration]
     """Summary of the calibration; one row."""
@@ -104,11 +104,6 @@ class CalibrateAnswer(Answer):
     """Measurements that were not fitted, with reasons."""
 
     @property
-    def written_to(self) -> str:
-        """File of the calibration; empty for a dry run."""
-        return self.place
-
-    @property
     def summary(self) -> StoredCalibration:
         """Summary of the fitted calibration."""
         return self.summaries[0]
@@ -118,7 +113,7 @@ class CalibrateAnswer(Answer):
         data = super().data()
         return {
             **data.pop("summaries")[0],
-            "written_to": self.place or None,
+            "written_to": self.written_to or None,
             **data,
             "warnings": self.warnings,
             "left_out": self.left_out,
@@ -172,7 +167,7 @@ class CalibrateAnswer(Answer):
             yield UNDETERMINED(count=count, moved=self.summary.moved_count, least=DETERMINED)
         yield from self.warnings
         yield from (LEFT_OUT(line=line) for line in self.left_out)
-        yield WRITTEN(self) if self.place else DRY
+        yield WRITTEN(self) if self.written_to else DRY
 
 
 def _show_amount(value: float, unit: str) -> str:
@@ -209,10 +204,10 @@ def calibrate(
         check_name("precision", precision, PRECISION_BYTES)
     models = [find_model_name(model, load_models()) for model in models]
     target = find_target(source, hardware)
-    place = Path(output) if output is not None else own_folder() / f"{target.id}.toml"
+    path = Path(output) if output is not None else own_folder() / f"{target.id}.toml"
     inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
-    if not is_dry and os.path.isdir(place.parent):
-        check_output(place, inputs, force=force)
+    if not is_dry and os.path.isdir(path.parent):
+        check_output(path, inputs, force=force)
     measured = [
         row
         for row in dict.fromkeys((*find_measurements(source), *beside))
@@ -245,10 +240,10 @@ def calibrate(
         report=source.talk,
     )
     whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})
-    calibration = parse_calibration(calibration_text(whole), place.stem)
+    calibration = parse_calibration(calibration_text(whole), path.stem)
     if not is_dry:
-        write_calibration(calibration, place, inputs, force=force)
-    return _answer(target, calibration, "" if is_dry else str(place), (*outcome.warnings, *dropped), left_out)
+        write_calibration(calibration, path, inputs, force=force)
+    return _answer(target, calibration, "" if is_dry else str(path), (*outcome.warnings, *dropped), left_out)
 
 
 def _keep_paces(hardware: Hardware) -> tuple[dict[str, FittedValue], tuple[str, ...]]:
@@ -313,13 +308,13 @@ def _explain_nothing(
 
 
 def _answer(
-    hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
+    hardware: Hardware, calibration: Calibration, path: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
     """Return the answer on a calibration, with rows from a temporary database."""
-    with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
+    with opening_alone(hardware, (calibration.entry(path or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,
-            place=place,
+            written_to=path,
             summaries=fetch(connection, StoredCalibration),
             errors=fetch(connection, CalibrationErrorRow, calibration=calibration.label),
             coefficients=fetch(connection, FittedNumber, calibration=calibration.label),

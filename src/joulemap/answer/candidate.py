@@ -319,8 +319,8 @@ class CandidateAnswer(RunAnswer):
         sizes: dict[str, set[int]] = {}
         for run in self.scope.outlines.values():
             sizes.setdefault(run.hardware, set()).add(run.batch)
-        is_mixed = any(len(found) > 1 for found in sizes.values())
-        return sorted(name for name, found in sizes.items() if is_mixed and len(found) == 1)
+        is_mixed = any(len(values) > 1 for values in sizes.values())
+        return sorted(name for name, values in sizes.items() if is_mixed and len(values) == 1)
 
     def _describe_terms(self) -> list[str]:
         """Return the notes on batch sizes and precision."""

@@ -42,17 +42,17 @@ ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 class Checks:
     """Commands that measure the rows of an answer."""
 
-    found: tuple[Check, ...]
+    commands: tuple[Check, ...]
     missing: Mapping[str, Sequence[str]]
     """Hardware that no known benchmark tool measures -> settings that are the reason; empty if it has no tool."""
 
     @classmethod
     def join(cls, parts: Iterable[Checks]) -> Checks:
         """Return the commands of several parts of an answer, each once."""
-        found = tuple(parts)
-        checks = tuple(dict.fromkeys(check for part in found for check in part.found))
+        collected = tuple(parts)
+        checks = tuple(dict.fromkeys(check for part in collected for check in part.commands))
         have = {check.hardware for check in checks}
-        missing = {name: why for part in found for name, why in part.missing.items() if name not in have}
+        missing = {name: why for part in collected for name, why in part.missing.items() if name not in have}
         return cls(checks, missing)
 
 
@@ -68,25 +68,25 @@ def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
 
     A run is a triple: displayed name of the chip, name of the chip in commands, and settings.
     """
-    found: dict[tuple[str, str], Check] = {}
+    by_command: dict[tuple[str, str], Check] = {}
     lacking: dict[str, Sequence[str]] = {}
     for shown, name, run in runs:
         for entry, _ in select_hardware(Settings(hardware=(name,))).pairs:
-            found |= {(shown, one.command): one for one in list_checks(entry, run, shown)}
+            by_command |= {(shown, one.command): one for one in list_checks(entry, run, shown)}
             lacking[shown] = list_lacking(entry, run)
-    have = {one.hardware for one in found.values()}
-    return Checks(tuple(found.values()), {shown: why for shown, why in lacking.items() if shown not in have})
+    have = {one.hardware for one in by_command.values()}
+    return Checks(tuple(by_command.values()), {shown: why for shown, why in lacking.items() if shown not in have})
 
 
 def add_checks(document: Document, checks: Checks) -> Document:
     """Add commands that measure the rows of a document to its sections and to its data for programs."""
-    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found[:SHOWN]]
-    lines += [MORE(count=len(checks.found) - SHOWN)] if len(checks.found) > SHOWN else []
+    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.commands[:SHOWN]]
+    lines += [MORE(count=len(checks.commands) - SHOWN)] if len(checks.commands) > SHOWN else []
     for why in dict.fromkeys(checks.missing.values()):
         lines.append(NOTHING(hardware=[name for name, own in checks.missing.items() if own == why], lacking=list(why)))
     data = document.data
     if isinstance(data, dict):
-        data = {**data, "checks": [attrs.asdict(one) for one in checks.found]}
+        data = {**data, "checks": [attrs.asdict(one) for one in checks.commands]}
     return attrs.evolve(document, sections=(*document.sections, Section(TITLE, Lines(lines))), data=data)
 
 

@@ -52,7 +52,7 @@ SELLER_PRICE: Final = Template("{kind} price")
 DECIDING: Final = (
     "hardware | *precision= | *batch= | runtime= | *payment way! | *cost usd_per_million | "
     "cost range -usd_per_million:usd_half_width | *ratio ratio | *price | confidence is_best_of_hardware? | "
-    "seller price_told | CO2 gco2_per_million"
+    "seller price_text | CO2 gco2_per_million"
 )
 COSTS: Final = (
     "*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
@@ -60,7 +60,7 @@ COSTS: Final = (
 )
 FIGURES: Final = "throughput throughput_per_s | latency latency_s | *energy kwh_per_million | CO2 gco2_per_million"
 PRICES: Final = (
-    "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_told | "
+    "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_text | "
     "*source price_source | product price_note"
 )
 
@@ -165,9 +165,15 @@ class CostAnswer(RankedAnswer):
         rows = super().data()
         names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
-        found = rows.pop("break_evens")
+        break_evens = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
-        return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
+        return {
+            **rows,
+            "pay": self.pay,
+            **first,
+            "break_even": break_evens[0] if break_evens else None,
+            "limits": limits,
+        }
 
     def figures(self) -> Figures:
         """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""

@@ -22,7 +22,7 @@ from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.store.connection import (
     allow_folder,
-    check_place,
+    check_path,
     missing,
     place_database,
     reading as reading_file,
@@ -34,7 +34,7 @@ from joulemap.store.manifest import read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs
 from joulemap.store.run import find_all_runs
-from joulemap.system.draft import PLACE, drafting
+from joulemap.system.draft import DRAFTS, drafting
 from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts
@@ -49,14 +49,14 @@ TABLES: Final = "Internal tables, which may change"
 TABLE_COLUMNS: Final = "table table_name | *rows row_count | columns column_count | *meaning"
 DESCRIBE: Final = "joulemap sql 'DESCRIBE runs'"
 
-FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | place | expected | found"
+FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | location | expected | found"
 SOUND: Final = "ok: all rows are as they were written, and all parts add up"
 ADVICE: Final = (
     "restore a copy of the database, or copy the intact runs into a new one (`joulemap db recover NEW`) and evaluate "
     "the others there"
 )
 FAULTY: Final = Template(
-    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{place})[, and {more} more]"
+    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{location})[, and {more} more]"
 )
 
 
@@ -147,12 +147,12 @@ def recover(source: Source, path: str | Path) -> Recovery:
     from joulemap.store.measurement import read_measurements, write_measurements
 
     new = place_database(path)
-    if not check_place(source.path):
+    if not check_path(source.path):
         raise missing(source.path)
-    if os.path.lexists(new) or check_place(new):
+    if os.path.lexists(new) or check_path(new):
         raise UsageError(f"{new} exists: name a new database")
-    with reporting_failures(new), _drafting_beside(new) as place:
-        sound = place / "sound.duckdb"
+    with reporting_failures(new), _drafting_beside(new) as folder:
+        sound = folder / "sound.duckdb"
         recovery = recover_apart(source.path, sound)
         with reading_file(sound) as connection:
             measured = read_measurements(connection)
@@ -183,13 +183,13 @@ def export_runs(
         parent = folder.parent.absolute()
     except OSError as error:
         raise UsageError(f"cannot write {folder}: the working folder is gone") from error
-    with reading(source, allow_folder(parent / PLACE)) as connection:
+    with reading(source, allow_folder(parent / DRAFTS)) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
         chosen, draft = sorted(set(run_ids)) if run_ids else stored, folder
         try:
-            with drafting(parent) as place:
-                draft = place / "archive"
+            with drafting(parent) as drafts:
+                draft = drafts / "archive"
                 draft.mkdir()
                 if form == "parquet":
                     files = write_tables(connection, draft, chosen)
@@ -215,8 +215,8 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
 
     folder = Path(folder)
     schema_version, files = read_manifest(folder, SCHEMA_VERSION)
-    with reporting_failures(source.path), _drafting_beside(source.path) as place:
-        draft = place / "archive.duckdb"
+    with reporting_failures(source.path), _drafting_beside(source.path) as drafts:
+        draft = drafts / "archive.duckdb"
         with contextlib.closing(read_tables(folder, schema_version, files, draft)) as connection:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
@@ -236,7 +236,7 @@ def migrate(source: Source) -> int:
 def _drafting_beside(path: Path) -> Iterator[Path]:
     """Yield a temporary folder next to a database, on the same file system; DatabaseError if it cannot be written."""
     try:
-        with drafting(path.parent) as place:
-            yield place
+        with drafting(path.parent) as folder:
+            yield folder
     except OSError as error:
         raise DatabaseError(f"cannot write beside {path}: {error.strerror or error}") from error

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import RunAnswer, find_place
+from joulemap.answer.base import RunAnswer, keep_database
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above
@@ -138,7 +138,7 @@ class DiffAnswer(RunAnswer):
             details=[*every, *(self._list_parts(name, limit) for name in chips)],
             notes=NOTES,
             steps=[
-                [*STEP.words(row), *find_place(repeated)]
+                [*STEP.words(row), *keep_database(repeated)]
                 for row in sorted(changed, key=lambda row: -abs(row.change_fraction or 0.0))[:1]
             ],
         )
@@ -161,28 +161,28 @@ class DiffAnswer(RunAnswer):
 
     def _lay_chips(self, rows: Table[VersionFigure]) -> Grid:
         """Return a grid with a row per chip: the change of each metric, with the ranges of energy and latency."""
-        found = {(row.hardware, row.metric): row for row in rows}
+        by_metric = {(row.hardware, row.metric): row for row in rows}
         first = [row for row in rows if row.metric == METRICS[0]]
         cells: dict[str, Any] = {}
         for metric in METRICS:
-            cells[f"{metric}_change"] = _show_of(found, metric, lambda row: show_change(row.change_fraction))
+            cells[f"{metric}_change"] = _show_of(by_metric, metric, lambda row: show_change(row.change_fraction))
             cells[f"{metric}_range"] = _show_of(
-                found, metric, lambda row: show_ends(row.low_fraction, row.high_fraction)
+                by_metric, metric, lambda row: show_ends(row.low_fraction, row.high_fraction)
             )
         drawn = self._lay(
             rows.with_rows(first),
             CHIP_COLUMNS,
             keep=CHIP_KEEP,
             ranked="energy | energy range",
-            verdicts=lambda row: self._judge_chip(row, found),
+            verdicts=lambda row: self._judge_chip(row, by_metric),
             **cells,
         )
-        picture = _draw_changes("energy", [found[row.hardware, "energy"] for row in first])
+        picture = _draw_changes("energy", [by_metric[row.hardware, "energy"] for row in first])
         return attrs.evolve(drawn, pictures=(picture,))
 
-    def _judge_chip(self, row: VersionFigure, found: Mapping[tuple[str, str], VersionFigure]) -> str:
+    def _judge_chip(self, row: VersionFigure, by_metric: Mapping[tuple[str, str], VersionFigure]) -> str:
         """Return the metrics of a chip that fail, and those that might; empty without a limit."""
-        known = [found[row.hardware, metric] for metric in self.allowed if (row.hardware, metric) in found]
+        known = [by_metric[row.hardware, metric] for metric in self.allowed if (row.hardware, metric) in by_metric]
         groups = {verdict: [one.metric for one in known if self._compare(one) == verdict] for verdict in OF_CHIP}
         shown = [OF_CHIP[verdict].format(metrics=", ".join(names)) for verdict, names in groups.items() if names]
         return "; ".join(shown) or (KEPT if known else "")
@@ -229,10 +229,10 @@ def _draw_changes(after: str, rows: Sequence[VersionFigure]) -> Picture:
 
 
 def _show_of(
-    found: Mapping[tuple[str, str], VersionFigure], metric: str, show: Callable[[VersionFigure], str]
+    by_metric: Mapping[tuple[str, str], VersionFigure], metric: str, show: Callable[[VersionFigure], str]
 ) -> Callable[[VersionFigure], str]:
     """Return a function that formats the row of a metric on the chip of another row; empty if it has none."""
-    return lambda row: show(found[row.hardware, metric]) if (row.hardware, metric) in found else ""
+    return lambda row: show(by_metric[row.hardware, metric]) if (row.hardware, metric) in by_metric else ""
 
 
 def diff(
@@ -291,9 +291,9 @@ def _plan(source: Source, name: str, settings: Settings, selection: Selection) -
 
 def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[SubgraphDifference]:
     """Return the subgraphs that differ between two runs."""
-    found = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
-    moved = tuple(row for row in found if row.energy_difference_fj or row.latency_difference_fs)
-    return found.with_rows(moved)
+    parts = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
+    moved = tuple(row for row in parts if row.energy_difference_fj or row.latency_difference_fs)
+    return parts.with_rows(moved)
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
@@ -308,15 +308,15 @@ def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[Vers
     for option in fetch(connection, CostOption, run_ids=ids, **used):
         costs.setdefault(option.run_id, {})[option.way] = option
     widths = {(row.hardware, row.metric): row.half_width or 0.0 for row in rows}
-    found: list[VersionFigure] = []
+    figures: list[VersionFigure] = []
     for row in rows:
-        found.append(row)
+        figures.append(row)
         if row.metric != "memory" or row.change_fraction is None:
             continue
         ways = [way for way in ("rented", "bought") if way in costs[row.run_a] and way in costs[row.run_b]]
         if ways:
-            found.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
-    return rows.with_rows(found)
+            figures.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
+    return rows.with_rows(figures)
 
 
 def _price(

@@ -59,8 +59,8 @@ class DifferenceAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
-        found = self.explanation.data() if self.explanation else {}
-        rows = {"total": found.get("total")} | {name: found.get(name, []) for name in ("effects", "terms", "subgraphs")}
+        data = self.explanation.data() if self.explanation else {}
+        rows = {"total": data.get("total")} | {name: data.get(name, []) for name in ("effects", "terms", "subgraphs")}
         return {"delays": [], **super().data(), **rows}
 
     def document(self, *, limit: int = 20) -> Document:

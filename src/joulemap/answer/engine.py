@@ -31,8 +31,8 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
     Only the first such model is returned; None and an empty text if there is none.
     """
-    found = (names.describe_evaluation(models, hardware) for names in list_names())
-    return next((one for one in found if one[0]), (None, ""))
+    descriptions = (names.describe_evaluation(models, hardware) for names in list_names())
+    return next((one for one in descriptions if one[0]), (None, ""))
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
 from joulemap.generated.analyze import RunTotal
-from joulemap.generated.export import Sample, Step
+from joulemap.generated.export import OperatorSpan, Sample
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
@@ -85,12 +85,12 @@ def export(
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
         subject, base = (_describe(total, bind(title_run(total, scope), find_conditions(scope))) for total in totals)
-        steps = stream(connection, Step, run_id=ids[0])
+        spans = stream(connection, OperatorSpan, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"
-            yield write_node_data(name, _sum_by_node(steps, nodes, metric))
+            yield write_node_data(name, _sum_by_node(spans, nodes, metric))
         elif form == "perfetto":
-            yield write_trace(subject, steps, _find_live_bytes(connection, ids[0], totals[0]))
+            yield write_trace(subject, spans, _find_live_bytes(connection, ids[0], totals[0]))
         else:
             samples = _find_samples(connection, ids[0], nodes)
             others = None if against is None else (base, _find_samples(connection, ids[-1], nodes))
@@ -123,13 +123,15 @@ def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode,
         yield sample.replace(module_path=nodes[sample.operator_index].module_path) if nodes else sample
 
 
-def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: PartMetricName) -> dict[str, float]:
+def _sum_by_node(
+    spans: Iterator[OperatorSpan], nodes: tuple[ProgramNode, ...], metric: PartMetricName
+) -> dict[str, float]:
     """Return the metric of each node, in program order."""
-    found: dict[str, float] = {}
-    for step in sorted(steps, key=lambda step: step.operator_index):
-        name = nodes[step.operator_index].name
-        found[name] = found.get(name, 0.0) + getattr(step, COLUMN[metric])
-    return found
+    amounts: dict[str, float] = {}
+    for span in sorted(spans, key=lambda span: span.operator_index):
+        name = nodes[span.operator_index].name
+        amounts[name] = amounts.get(name, 0.0) + getattr(span, COLUMN[metric])
+    return amounts
 
 
 def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> dict[int, int]:

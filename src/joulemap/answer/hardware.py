@@ -81,7 +81,7 @@ MAIN: Final[Mapping[str, str]] = {
 }
 """Main quantity of a chip -> its label."""
 PEAK: Final = Template("peak {precision}")
-OFFER: Final = Template("{basis}: {told}")
+OFFER: Final = Template("{basis}: {price_text}")
 
 SURE: Final = Template("of {count} {noun}, {some:and}")
 SURE_SOME: Final = Template("{count:n is|are} {basis}")
@@ -237,7 +237,7 @@ class HardwareAnswer(Answer):
     def _summarize(self) -> str:
         """Return class, units, peak, memory and power limit in a line."""
         one = self.summary
-        found = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
+        amounts = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
         fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
         return SUMMARY(
             one,
@@ -245,7 +245,7 @@ class HardwareAnswer(Answer):
             units=show_count(one.units_total_count, one.unit_name),
             peak_ops_per_s=fastest.peak_ops_per_s,
             precision=fastest.precision,
-            **{name: found[name] for name in ("memory_capacity", "memory_bandwidth", "tdp")},
+            **{name: amounts[name] for name in ("memory_capacity", "memory_bandwidth", "tdp")},
         )
 
     def _list_figures(self) -> Iterator[tuple[str, str, str]]:
@@ -264,12 +264,12 @@ class HardwareAnswer(Answer):
         from joulemap.domain.offer import summarize_offers
 
         units = {row.quantity: row.unit for row in self.facts}
-        found: dict[str, list[tuple[str, str, str]]] = {}
+        by_way: dict[str, list[tuple[str, str, str]]] = {}
         for one in summarize_offers(load_offers()):
             if one.hardware == self.summary.hardware:
                 name = PRICES[one.way]
-                found.setdefault(name, []).append((MAIN[name], _show_amount(one.usd, units[name]), OFFER(one)))
-        return found
+                by_way.setdefault(name, []).append((MAIN[name], _show_amount(one.usd, units[name]), OFFER(one)))
+        return by_way
 
     def _list_notes(self) -> Iterator[str]:
         one = self.summary
@@ -277,9 +277,9 @@ class HardwareAnswer(Answer):
         if one.aliases:
             yield ALIASES(one)
         if one.power_modes:
-            found = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
+            amounts = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
             modes = [f"{one.hardware}@{mode}" for mode in one.power_modes]
-            yield MODES(modes=modes, clock=found["clock"], tdp=found["tdp"])
+            yield MODES(modes=modes, clock=amounts["clock"], tdp=amounts["tdp"])
         if one.projection:
             yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:
@@ -319,11 +319,11 @@ def describe_hardware(source: Source, name: str, *, calibration: str | Calibrati
     `name` is an id or alias, with or without `@MODE`, or a hardware file. Calibrated numbers replace those of the
     catalogue, as in `compare`. Raises UnknownNameError, or CatalogueError for an invalid file.
     """
-    with opening_hardware(source, name, calibration) as (connection, found, used):
+    with opening_hardware(source, name, calibration) as (connection, hardware_id, used):
         return HardwareAnswer(
             asked=name,
-            **fetch_tables(connection, HardwareAnswer, ("calibrations",), hardware=found),
-            calibrations=_find_calibrations(connection, found, used),
+            **fetch_tables(connection, HardwareAnswer, ("calibrations",), hardware=hardware_id),
+            calibrations=_find_calibrations(connection, hardware_id, used),
             meanings={name: meant} if (meant := find_default_chip(name)) else {},
         )
 
@@ -346,8 +346,8 @@ def energy_reference(
     Name, calibration and exceptions are as in `describe_hardware`; UsageError for a boundary that is unknown or that
     the hardware lacks.
     """
-    with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
-        return fetch(connection, ActionPrice, hardware=found)
+    with opening_hardware(source, name, calibration, boundary) as (connection, hardware_id, _):
+        return fetch(connection, ActionPrice, hardware=hardware_id)
 
 
 @contextlib.contextmanager
@@ -365,9 +365,9 @@ def opening_hardware(
     use = use_calibration(calibration)
     name = resolve_name(name)
     ref = HardwareRef.read(name)
-    place = ref.label
-    if not ref.mode and not is_hardware_path(place):
-        entry = find_chip(known_hardware([place]), place)
+    label = ref.label
+    if not ref.mode and not is_hardware_path(label):
+        entry = find_chip(known_hardware([label]), label)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
             is_stored = entry.id in known_hardware()
@@ -402,14 +402,14 @@ def load_named(name: str) -> tuple[Hardware, str]:
     from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
-    place = ref.label
-    if is_hardware_path(place):
-        found = load_files(expand_paths([Path(place).expanduser()]))
-        if len(found) > 1:
-            raise UsageError(f"{place} holds {len(found)} hardware files: name one")
-        hardware = found[0]
+    label = ref.label
+    if is_hardware_path(label):
+        loaded = load_files(expand_paths([Path(label).expanduser()]))
+        if len(loaded) > 1:
+            raise UsageError(f"{label} holds {len(loaded)} hardware files: name one")
+        hardware = loaded[0]
     else:
-        hardware = find_hardware(place)
+        hardware = find_hardware(label)
     return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
 
 

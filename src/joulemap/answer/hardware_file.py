@@ -207,4 +207,4 @@ def _trial_workloads(models: Sequence[str]) -> dict[str, WorkloadColumns]:
     with using(open_in_memory(has_surface=False), "the shipped workloads") as connection:
         wanted = [Shipped(model, batch=1, workload_key=model) for model in models]
         ids = read_shipped(connection, ZOO, wanted)
-        return {one.model: read_columns(connection, found) for one, found in zip(wanted, ids, strict=True)}
+        return {one.model: read_columns(connection, workload_id) for one, workload_id in zip(wanted, ids, strict=True)}

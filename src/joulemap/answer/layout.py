@@ -57,8 +57,8 @@ def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
 
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
     """Return the text of a template, with projected hardware in its fields marked."""
-    names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)
-    marked = {name: mark_projected(found, projected) for name in names if (found := getattr(row, name, None))}
+    names = HARDWARE_COLUMNS.intersection(name for name, _ in template.slots)
+    marked = {name: mark_projected(value, projected) for name in names if (value := getattr(row, name, None))}
     return template(row, **{**marked, **values})
 
 
@@ -164,10 +164,10 @@ def lay_lines(
 def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -> Grid:
     """Return a grid with one fact of a run per line. An energy in the second cell is linked to its run."""
     drawn = lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
-    shown = {place: name for place, line in enumerate(lines) for name, _ in Template(line.split("|")[1]).places}
+    shown = {number: name for number, line in enumerate(lines) for name, _ in Template(line.split("|")[1]).slots}
     energies = {
-        (place, 1): EnergyCell(name, row.run_id, getattr(row, name))
-        for place, name in shown.items()
+        (number, 1): EnergyCell(name, row.run_id, getattr(row, name))
+        for number, name in shown.items()
         if name in find_energy_runs() and name not in values
     }
     return attrs.evolve(drawn, energies=energies)

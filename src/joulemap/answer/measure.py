@@ -168,8 +168,8 @@ class MeasureAnswer(Answer):
             yield UNRELIABLE_NOTE
         if score.refusal:
             yield REFUSED(score)
-        for found in find_calibrations(self.calibrations, [score.hardware]):
-            yield describe_values(found.kind, found.values)
+        for finding in find_calibrations(self.calibrations, [score.hardware]):
+            yield describe_values(finding.kind, finding.values)
         yield ORIGIN(score)
         if not self.is_described:
             yield DETECTED(score)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from joulemap.physics.record.product import MatmulPrecision
     from joulemap.physics.workload import WorkloadColumns
 
-Place = tuple[str, int]
+ModelBatch = tuple[str, int]
 """Model name and batch size."""
 
 ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
@@ -246,7 +246,7 @@ def observe(
     from joulemap.calibrate.observation import Observation
 
     known = load_models()
-    found: list[Observation] = []
+    observations: list[Observation] = []
     left_out: dict[str, list[str]] = {}
     usable: list[tuple[Measurement, str]] = []
     for row in measured:
@@ -265,7 +265,7 @@ def observe(
         energy_j = row.energy_j
         if energy_j is None and row.power_w is not None and row.latency_s is not None:
             energy_j = row.power_w * row.latency_s
-        found.append(
+        observations.append(
             Observation(
                 columns=columns,
                 configuration=Configuration(
@@ -278,55 +278,57 @@ def observe(
                 energy_j=energy_j,
             )
         )
-    return tuple(found), tuple(LEFT_OUT(models=list_models(names), reason=reason) for reason, names in left_out.items())
+    return tuple(observations), tuple(
+        LEFT_OUT(models=list_models(names), reason=reason) for reason, names in left_out.items()
+    )
 
 
-def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
+def _read_stored(connection: Connection, models: Mapping[ModelBatch, Model]) -> dict[ModelBatch, WorkloadColumns | str]:
     """Return the workload of each model that the database holds; other models are omitted."""
-    keys = {place: stored_key(connection, model) for place, model in models.items()}
+    keys = {named: stored_key(connection, model) for named, model in models.items()}
     return {
-        place: read_columns(connection, find_workload_id(connection, key))
-        for place, key in keys.items()
+        named: read_columns(connection, find_workload_id(connection, key))
+        for named, key in keys.items()
         if key is not None
     }
 
 
 def find_workloads(
-    source: Source, wanted: Collection[Place], *, trust: bool = False
-) -> dict[Place, WorkloadColumns | str]:
+    source: Source, wanted: Collection[ModelBatch], *, trust: bool = False
+) -> dict[ModelBatch, WorkloadColumns | str]:
     """Return the workload of each model and batch size, or the reason why there is none.
 
     A workload is stored, shipped or traced; that of a single operator follows from its name. Code files run only with
     `trust`.
     """
     settings = Settings(is_named=False, trust=trust)
-    found: dict[Place, WorkloadColumns | str] = {}
-    models: dict[Place, Model] = {}
+    workloads: dict[ModelBatch, WorkloadColumns | str] = {}
+    models: dict[ModelBatch, Model] = {}
     for name, batch in sorted(wanted):
         try:
             models[name, batch] = find_model(name, settings, batch)
         except (ModelError, UnknownNameError, UsageError) as error:
-            found[name, batch] = str(error)
+            workloads[name, batch] = str(error)
     source.talk(f"reading {len(models)} workloads …")
     with reading_if_there(source) as connection:
         if connection is not None:
-            found |= _read_stored(
-                connection, {place: one for place, one in models.items() if not is_operator(place[0])}
+            workloads |= _read_stored(
+                connection, {named: one for named, one in models.items() if not is_operator(named[0])}
             )
     with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
-        shipped = {place: one for place, one in models.items() if place not in found and one.shipped is not None}
+        shipped = {named: one for named, one in models.items() if named not in workloads and one.shipped is not None}
         ensure_known(scratch, list(shipped.values()))
-        for place, model in shipped.items():
-            found[place] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
-    for place, model in models.items():
-        if place not in found:
+        for named, model in shipped.items():
+            workloads[named] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
+    for named, model in models.items():
+        if named not in workloads:
             from joulemap.physics.workload import columns_of
 
             try:
-                found[place] = columns_of(trace(model, source.talk))
+                workloads[named] = columns_of(trace(model, source.talk))
             except (ModelError, UsageError) as error:
-                found[place] = str(error)
-    return found
+                workloads[named] = str(error)
+    return workloads
 
 
 def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:

@@ -195,16 +195,16 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
     """
     with _holding(source, model, settings, "model show") as (workload_id, connection):
         tables: dict[str, Any] = fetch_tables(connection, ProfileAnswer, workload_id=workload_id)
-        found = ProfileAnswer(**tables)
+        answer = ProfileAnswer(**tables)
         own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
         if own is None:
-            return found
+            return answer
         from joulemap.answer.width import scale_rows
 
         precision, weights = own[0][0], next(iter(own[1]), "")
         work = read_workload(connection, workload_id)
-        rows = scale_rows(found.totals, found.mix, found.patterns, work, precision, weights)
-        return attrs.evolve(found, precision=label_precision(precision, weights or precision), **rows)
+        rows = scale_rows(answer.totals, answer.mix, answer.patterns, work, precision, weights)
+        return attrs.evolve(answer, precision=label_precision(precision, weights or precision), **rows)
 
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
@@ -300,6 +300,6 @@ def modules(source: Source, model: str, hardware: str | Hardware, settings: Sett
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as scope:
         scope.check_evaluated()
-        found = fetch_tables(scope.connection, ModulesAnswer, run_id=scope.run_ids[0])
-        facts = find_modules(scope, found["totals"][0], found["modules"])
-        return ModulesAnswer(scope=scope, **found, facts=facts)
+        tables = fetch_tables(scope.connection, ModulesAnswer, run_id=scope.run_ids[0])
+        facts = find_modules(scope, tables["totals"][0], tables["modules"])
+        return ModulesAnswer(scope=scope, **tables, facts=facts)

@@ -197,7 +197,7 @@ def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
     """Return `count` rows at even distances, including the first and the last; all rows if there are fewer."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
-    return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))
+    return tuple(rows[round(step * (len(rows) - 1) / (count - 1))] for step in range(count))
 
 
 def pareto(
@@ -225,6 +225,6 @@ def pareto(
         rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)
         assumptions = fetch(connection, AssumedNumber, **used)
         scope.check_evaluated()
-        found = rows()
-        facts = find_facts(scope, found.rows, x, y)
-        return ParetoAnswer(scope=scope, x=x, y=y, rows=found, assumptions=assumptions, facts=facts)
+        table = rows()
+        facts = find_facts(scope, table.rows, x, y)
+        return ParetoAnswer(scope=scope, x=x, y=y, rows=table, assumptions=assumptions, facts=facts)

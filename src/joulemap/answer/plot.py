@@ -63,8 +63,8 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
 
 def _find_question(figure: FigureName) -> Asked:
     """Return the question that draws a figure; UnsupportedError if it needs an extension that is not installed."""
-    if found := QUESTIONS.get(figure):
-        return found
+    if question := QUESTIONS.get(figure):
+        return question
     for wing in list_wings():
         if figure in wing.figures:
             return Asked(*wing.figures[figure])
@@ -110,9 +110,9 @@ def plot(
     apart = hardware if taken.keys() & {"hardware", "hardware_a"} else ()
     asked_of = attrs.evolve(settings, hardware=()) if apart else settings
     answer = ask(source, (model,) if "models" in taken else model, *apart, asked_of, **given)
-    found = [one for one in answer.figures() if one.name == figure]
-    if not found:
+    drawn = [one for one in answer.figures() if one.name == figure]
+    if not drawn:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
-    if len(found) > 1:
-        raise UsageError(f"{figure} shows one chip: name one of the {len(found)}")
-    return found[0]
+    if len(drawn) > 1:
+        raise UsageError(f"{figure} shows one chip: name one of the {len(drawn)}")
+    return drawn[0]

@@ -86,7 +86,7 @@ def _read_toml(text: str) -> list[dict[str, Any]]:
     return [{"hardware": name, **table} for name, table in tables.items()]
 
 
-def _read_price(row: Mapping[str, Any], place: str) -> Price:
+def _read_price(row: Mapping[str, Any], default_source: str) -> Price:
     """Parse one row of a price file; ValueError or UsageError for an invalid row."""
     surplus = sorted(set(row) - set(COLUMNS))
     if surplus:
@@ -102,7 +102,7 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{hardware}: {name} is {value!r}, expected a number in US dollars") from None
     try:
-        return Price(hardware=hardware, **numbers, source=str(row.get("source") or place))
+        return Price(hardware=hardware, **numbers, source=str(row.get("source") or default_source))
     except UsageError as error:
         raise ValueError(f"{hardware}: {error}") from error
 
@@ -114,14 +114,14 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     If a chip has several prices for one way of paying, the last one applies. Raises UnknownNameError for unknown
     hardware, UsageError for a class of hardware or a power mode.
     """
-    found: dict[str, tuple[float, str]] = {}
+    given: dict[str, tuple[float, str]] = {}
     for price in prices:
         hardware = find_chip(price.hardware)
         for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
-                found[f"{hardware}:{way}"] = value, price.source
-    values, sources = ([one[place] for one in found.values()] for place in (0, 1))
-    return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
+                given[f"{hardware}:{way}"] = value, price.source
+    values, sources = ([one[index] for one in given.values()] for index in (0, 1))
+    return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
 
 
 def find_prices(
@@ -131,22 +131,22 @@ def find_prices(
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
     used, way = read_usage(usage, settings)
-    found: dict[int, dict[str, Quantity | None]] = {}
+    by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
     for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):
         pay = row.pay
-        prices = found.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
+        prices = by_run.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
         if row.status == "ok" and row.is_alike and row.way in (pay, *(WAYS if pay == "both" else ())):
             prices["price_cloud" if row.way == "rented" else "price_purchase"] = Quantity(
                 value=row.price or 0.0,
                 unit=row.price_unit or "",
                 basis="published" if row.price_basis == "given" else row.price_basis or "",
                 source=row.price_source or "",
-                note=row.price_told or row.price_note or "",
+                note=row.price_text or row.price_note or "",
             )
             kinds.add(row.compared_kind)
     kind = next(iter(kinds)) if len(kinds) == 1 and pay != "both" else ""
-    return ComparedPrices(of_run=found, paid=describe_pay(pay, kind or ""))
+    return ComparedPrices(of_run=by_run, paid=describe_pay(pay, kind or ""))
 
 
 def find_chip(name: str) -> str:

@@ -63,20 +63,20 @@ def stream_query(
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
     """Run a query like `query`, but yield an open statement that streams any number of rows, as `stream` does."""
-    own = _place(queries)
-    found = find_query(name, own)
-    is_own = own is not None and found.path.is_relative_to(own)
-    kind = limit(bounds.max_memory_bytes, output=_place(output))
+    own = _as_path(queries)
+    definition = find_query(name, own)
+    is_own = own is not None and definition.path.is_relative_to(own)
+    kind = limit(bounds.max_memory_bytes, output=_as_path(output))
     given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
-            check_query(connection, found, SCHEMA_VERSION)
+            check_query(connection, definition, SCHEMA_VERSION)
         check_runs(connection, given)
         if _find_folder(source) is None:  # a lake reports missing ledgers itself
-            check_ledgers(connection, found, given)
-        _report_absent(source, connection, found.sql)
+            check_ledgers(connection, definition, given)
+        _report_absent(source, connection, definition.sql)
         with contextlib.closing(
-            find_projected(connection, prepare_query(connection, found, given, bounds))
+            find_projected(connection, prepare_query(connection, definition, given, bounds))
         ) as statement:
             yield statement
 
@@ -104,9 +104,9 @@ def describe(source: Source, name: str, parameters: Mapping[str, Any] | None = N
     """
     from joulemap.plan.catalogue import opening_catalogue
 
-    found = find_query(name)
+    definition = find_query(name)
     with opening_catalogue(source) as connection:
-        return find_projected(connection, run_query(connection, found, parameters or {}))
+        return find_projected(connection, run_query(connection, definition, parameters or {}))
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def stream(
     Rows come in batches, as Arrow without a copy, or as Parquet in the file `output`; the statement can write no other
     file. The time limit applies to the wait for each row. Raises like `sql`.
     """
-    with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
+    with reading(source, limit(bounds.max_memory_bytes, output=_as_path(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
         _report_absent(source, connection, statement)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
@@ -149,8 +149,8 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
     No database is needed. SqlError names each file that breaks a rule, with the reason; UsageError for a folder that
     does not exist.
     """
-    own = _place(queries)
-    found = find_queries(own)
+    own = _as_path(queries)
+    definitions = find_queries(own)
     if own is not None:
         _check_own(source, own)
     rows = tuple(
@@ -159,7 +159,7 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
             " ".join(one.name if one.is_required else f"[{one.name}]" for one in query.parameters),
             query.summary,
         )
-        for query in found
+        for query in definitions
     )
     return Rows(title="query list", columns=LISTED, rows=rows)
 
@@ -171,7 +171,7 @@ def _report_absent(source: Source, connection: Connection, sql: str) -> None:
         source.patience.tell(text)
 
 
-def _place(path: str | Path | None) -> Path | None:
+def _as_path(path: str | Path | None) -> Path | None:
     return None if path is None else Path(path)
 
 

@@ -474,9 +474,9 @@ def recommend_at_rate(
         more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all, "rate_per_s": rate_per_s}
         if limits.bounds:
             records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
-            found = fetch_all(connection, records, **bounds, **more)
+            tables = fetch_all(connection, records, **bounds, **more)
         else:
-            found = {
+            tables = {
                 "rows": fetch(connection, RankedConfiguration, **bounds, **more),
                 "violations": fetch_none(
                     connection, Violation, **bounds, host_share=used["host_share"], rate_per_s=rate_per_s
@@ -491,9 +491,9 @@ def recommend_at_rate(
             objective=objective,
             limits=limits,
             rate_per_s=rate_per_s,
-            facts=find_facts(scope, found["rows"].rows, found["violations"], wanted),
+            facts=find_facts(scope, tables["rows"].rows, tables["violations"], wanted),
             assumptions=fetch(connection, AssumedNumber, **used),
-            **found,
+            **tables,
         )
 
 

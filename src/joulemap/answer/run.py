@@ -53,7 +53,7 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     """Return a sentence that states whether sums of rows equal the whole; each of `sums` is (sum, whole, unit)."""
-    parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
+    parts, wholes = ([f"{one[side]:,} {one[2]}" for one in sums] for side in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
@@ -174,9 +174,9 @@ def _find_engines(scope: Scope) -> dict[str, list[str]]:
 
 def _group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
     """Return engine -> hardware deployed with it, in the given order."""
-    found: dict[str, list[str]] = {}
+    by_engine: dict[str, list[str]] = {}
     for entry in entries:
-        names = found.setdefault(name_engine(entry.architecture, entry.vendor), [])
+        names = by_engine.setdefault(name_engine(entry.architecture, entry.vendor), [])
         if entry.id not in names:
             names.append(entry.id)
-    return found
+    return by_engine

@@ -34,9 +34,9 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
         return models, ()
     others = [word for word in words if word not in models]
     known = known_hardware([*others, " ".join(others)])
-    found = list_hardware(others)
-    hardware = tuple(word for word in found if is_hardware(known, word))
-    unknown = tuple(word for word in found if word not in hardware)
+    listed = list_hardware(others)
+    hardware = tuple(word for word in listed if is_hardware(known, word))
+    unknown = tuple(word for word in listed if word not in hardware)
     if unknown and models:
         names = [(name, *entry.aliases) for name, entry in load_models().items()]
         names += [(name,) for name in list_known()]
@@ -48,8 +48,8 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _is_model(word: str) -> bool:
-    place = HardwareRef.read(word).label
-    if place.endswith(".toml") or (os.path.isdir(place) and not is_name(word)):
+    label = HardwareRef.read(word).label
+    if label.endswith(".toml") or (os.path.isdir(label) and not is_name(word)):
         return False
     known = load_models()
     return (

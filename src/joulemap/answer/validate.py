@@ -343,11 +343,11 @@ def energy_evidence(
     which = {"hardware": name_measured(database, hardware), "model": "", "precision": "", "source": source}
     classes = [] if hardware or source else list(CLASS_HARDWARE)
     with evaluating_measured(database, which, calibration, trust=trust) as (connection, _, notes):
-        found = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
+        rows = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
         stored = set(connection.execute(STORED).fetchall())
         absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]
         notes = (*notes, FITTED(), *([ABSENT(tables=absent)] if absent and classes else []))
-        return attrs.evolve(find_projected(connection, found), notes=notes)
+        return attrs.evolve(find_projected(connection, rows), notes=notes)
 
 
 def describe_evidence(rows: Table[EnergyEvidence]) -> str:

@@ -41,20 +41,20 @@ def find_chip(row: Candidate) -> str:
 
 def list_first(rows: Iterable[Row]) -> list[Row]:
     """Return the first row of each chip."""
-    found: dict[str, Row] = {}
+    by_chip: dict[str, Row] = {}
     for row in rows:
-        found.setdefault(find_chip(row), row)
-    return list(found.values())
+        by_chip.setdefault(find_chip(row), row)
+    return list(by_chip.values())
 
 
 def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
     """Return chip -> probability that one of its configurations is the best, from a column of the rows."""
-    found: dict[str, float] = {}
+    by_chip: dict[str, float] = {}
     for row in rows:
         chance = getattr(row, column)
         if chance is not None:
-            found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
-    return found
+            by_chip[find_chip(row)] = by_chip.get(find_chip(row), 0.0) + chance
+    return by_chip
 
 
 def choose_first(

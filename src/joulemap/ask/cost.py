@@ -85,9 +85,9 @@ def is_asked(row: CostOption) -> bool:
 def find_projection(rows: Iterable[CostOption], best: CostOption | None) -> CostOption | None:
     """Return the cheapest unavailable configuration; None unless it is cheaper than the best available one."""
     hidden = (row for row in rows if is_asked(row) and row.is_alike and not row.is_available and row.rank is None)
-    found = next(hidden, None)
-    is_cheaper = found is not None and best is not None and read_usd(found) < read_usd(best)
-    return found if is_cheaper else None
+    projection = next(hidden, None)
+    is_cheaper = projection is not None and best is not None and read_usd(projection) < read_usd(best)
+    return projection if is_cheaper else None
 
 
 def find_other_way(rows: Iterable[CostOption]) -> CostOption | None:

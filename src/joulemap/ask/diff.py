@@ -39,7 +39,7 @@ def find_facts(
     pairs = {row.hardware: (row.run_a, row.run_b) for row in known}
     ids = {run_id for pair in pairs.values() for run_id in pair}
     weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
-    found = pair_findings(list_findings(weighed, metric=ASKED[0]), pairs.values())
+    findings = pair_findings(list_findings(weighed, metric=ASKED[0]), pairs.values())
     return Facts(
         asked=ASKED,
         runs=scope.subjects({}),
@@ -48,7 +48,7 @@ def find_facts(
             *(_bound(known, metric, most) for metric, most in allowed.items()),
             *(term for name, pair in pairs.items() for term in _lead(parts[name], pair)),
             *_find_lost(rows),
-            *weigh_findings(list(found), []),
+            *weigh_findings(list(findings), []),
         ),
     )
 
@@ -132,10 +132,10 @@ def _find_lost(rows: Iterable[VersionFigure]) -> Iterator[Caveat]:
             yield Caveat(kind="lost" if is_lost else "gained", runs=tuple(ids), values={})
 
 
-def pair_findings(found: Iterable[Finding | Refusal], pairs: Iterable[Pair]) -> Iterator[Finding | Refusal]:
+def pair_findings(findings: Iterable[Finding | Refusal], pairs: Iterable[Pair]) -> Iterator[Finding | Refusal]:
     """Yield findings on changes in place of those on runs: what moves both versions on a chip alike moves no change."""
     own: dict[tuple[str, int], list[Finding]] = {}
-    for one in found:
+    for one in findings:
         if isinstance(one, Refusal) or one.run_id is None:
             yield one
         else:

@@ -67,11 +67,11 @@ def find_facts(
     """
     choice = _choose(total, metric)
     if metric == "memory":
-        found = [*_list_places(terms, total), *_sum_traffic(traffic, total)]
+        details = [*_list_contributors(terms, total), *_sum_traffic(traffic, total)]
     else:
-        found = list(_list_categories(categories, roles, total))
-        found += _sum_quantities(found, total) if metric == "edp" else []
-        found += _lead(subgraphs, total, subgraph, is_tied=bool(choice.tied))
+        details = list(_list_categories(categories, roles, total))
+        details += _sum_quantities(details, total) if metric == "edp" else []
+        details += _lead(subgraphs, total, subgraph, is_tied=bool(choice.tied))
     caveats: Iterable[Caveat | Refusal] = find_caveats(
         scope, [choice], metric="latency" if metric == "latency" else "energy"
     )
@@ -84,7 +84,7 @@ def find_facts(
         )
     sides = dict.fromkeys((total.run_a, total.run_b)).keys()
     entries = [_enter(scope, run_id, total, side, subgraph) for run_id, side in zip(sides, "ab", strict=False)]
-    return Facts(asked=(metric,), runs=_name(scope, total), facts=(choice, *found, *entries, *caveats))
+    return Facts(asked=(metric,), runs=_name(scope, total), facts=(choice, *details, *entries, *caveats))
 
 
 def _name(scope: Scope, total: RunPair) -> dict[int, Subject]:
@@ -244,14 +244,14 @@ def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, 
     ]
 
 
-def _list_places(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
+def _list_contributors(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
     """Yield a term per term of a difference in memory."""
     for row in rows:
         yield Term(
             runs=(total.run_a, total.run_b),
-            level="place",
+            level="contributor",
             quantity="memory",
-            name=row.place,
+            name=row.contributor,
             amounts=(
                 Quantity(row.count_a * (row.price_a or 0.0), row.unit),
                 Quantity(row.count_b * (row.price_b or 0.0), row.unit),

@@ -290,7 +290,7 @@ class Term:
 
     runs: tuple[int, int]
     level: str
-    """Division that the term belongs to: quantity, category, place, subgraph or traffic."""
+    """Division that the term belongs to: quantity, category, contributor, subgraph or traffic."""
     quantity: str
     """Kind of the amounts: energy, time or memory."""
     name: str

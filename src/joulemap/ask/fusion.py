@@ -36,8 +36,8 @@ def find_facts(
 
     Both runs are on one chip, so that what moves both in the same direction moves no saving.
     """
-    found = list_findings(scope, metric=ASKED[0])
-    doubts = [attrs.evolve(one, bias=0.0) if isinstance(one, Finding) else one for one in found]
+    findings = list_findings(scope, metric=ASKED[0])
+    doubts = [attrs.evolve(one, bias=0.0) if isinstance(one, Finding) else one for one in findings]
     return Facts(
         asked=ASKED,
         runs=scope.subjects({}),
@@ -156,10 +156,10 @@ def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
 
 def _group(rows: Sequence[FusionSubgraph], causes: Sequence[str], part: str, total: FusionTotal) -> Iterator[Change]:
     """Yield the energy and the time of the subgraphs of each cause; the largest change of energy x delay is first."""
-    found: dict[str, list[FusionSubgraph]] = {}
+    by_cause: dict[str, list[FusionSubgraph]] = {}
     for row, cause in zip(rows, causes, strict=True):
-        found.setdefault(cause, []).append(row)
-    for cause, own in sorted(found.items(), key=lambda item: -abs(sum(row.saved_edp_share_js for row in item[1]))):
+        by_cause.setdefault(cause, []).append(row)
+    for cause, own in sorted(by_cause.items(), key=lambda item: -abs(sum(row.saved_edp_share_js for row in item[1]))):
         worst, *others = sorted(own, key=lambda row: (row.saved_edp_share_js, row.subgraph_index))
         is_alike = bool(others) and math.isclose(worst.saved_edp_share_js, others[0].saved_edp_share_js, rel_tol=ALIKE)
         named = worst.name if not others or (not is_alike and worst.saved_edp_share_js < 0.0) else None

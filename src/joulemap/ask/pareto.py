@@ -56,8 +56,8 @@ def find_facts(scope: Scope, rows: Sequence[ParetoPoint], x: MetricName, y: Metr
 
 def _lead(ends: Sequence[ParetoPoint], metric: MetricName, value: float | None, half_width: float | None) -> Choice:
     """Return one end of the front as the best in a metric, before the other end."""
-    found = Quantity(value or 0.0, METRIC[metric].unit, half_width)
-    return Choice(runs=tuple(row.run_id for row in ends), metric=metric, value=found)
+    quantity = Quantity(value or 0.0, METRIC[metric].unit, half_width)
+    return Choice(runs=tuple(row.run_id for row in ends), metric=metric, value=quantity)
 
 
 def _enter(row: ParetoPoint, x: MetricName, y: MetricName) -> Entry:

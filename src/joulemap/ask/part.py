@@ -110,11 +110,11 @@ def find_largest(scope: Scope, level: str, rows: Iterable[Any], name_part: Calla
     for row in listed:
         mine = sums.setdefault(row.run_id, {})
         mine[name_part(row)] = mine.get(name_part(row), 0) + row.energy_fj
-    found: list[Fact] = []
+    shares: list[Fact] = []
     for run_id, mine in sums.items():
         whole = sum(mine.values()) or 1
-        found += share_out((run_id,), "energy", level, {name: value / whole for name, value in mine.items()})
-    return gather(scope, "energy", found, name_models(scope, listed))
+        shares += share_out((run_id,), "energy", level, {name: value / whole for name, value in mine.items()})
+    return gather(scope, "energy", shares, name_models(scope, listed))
 
 
 def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
@@ -128,15 +128,15 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
         mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
     is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
     choices = choose_least(scope, "energy") if is_choice else []
-    order = {run_id: place for one in reversed(choices) for place, run_id in enumerate(one.runs)}
-    found: list[Fact] = [*choices]
+    order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
+    entries: list[Fact] = [*choices]
     ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
-    found += [enter(scope, row) for row in ordered]
+    entries += [enter(scope, row) for row in ordered]
     for row in ordered:
         mine = branches.get(row.run_id, {})
         whole = sum(mine.values()) or 1
-        found += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
-    return gather(scope, "energy", found, name_models(scope, answered))
+        entries += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
+    return gather(scope, "energy", entries, name_models(scope, answered))
 
 
 def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:

@@ -233,9 +233,9 @@ def _value(row: RankedConfiguration, wanted: Wanted) -> Quantity:
 def _enter(row: RankedConfiguration, wanted: Wanted) -> Entry:
     """Return the objective of a configuration and the metrics that limits apply to, with its host."""
     values = {
-        name: Quantity(float(found), METRIC[name].unit)
+        name: Quantity(float(value), METRIC[name].unit)
         for name, _ in wanted.limits.bounds
-        if (found := getattr(row, TOTAL.get(name, METRIC[name].column))) is not None
+        if (value := getattr(row, TOTAL.get(name, METRIC[name].column))) is not None
     }
     objective = {wanted.objective: _value(row, wanted)} if row.objective_value is not None else {}
     is_hosted = row.hostless_value is not None and row.hostless_value != row.objective_value

@@ -95,9 +95,9 @@ def list_sql_rules() -> tuple[SqlRule, ...]:
     topics: list[tuple[str, Path | None]] = [(TOPIC, None)]
     topics += [(f"{wing.name}_{TOPIC}", wing.queries_folder) for wing in list_wings()]
     return tuple(
-        SqlRule(kind=kind, query=f"{topic}.{kind}", folder=place)
-        for topic, place in topics
-        for kind in list_topic(topic, place)
+        SqlRule(kind=kind, query=f"{topic}.{kind}", folder=folder)
+        for topic, folder in topics
+        for kind in list_topic(topic, folder)
     )
 
 
@@ -121,13 +121,13 @@ def find_caveats(
     `more` has findings of the question itself. `stands_for` maps a stored run to the facts' runs that it represents,
     where these differ. `but` are SQL rules that do not apply, because the question's values have other intervals.
     """
-    found = list_findings(scope, metric=metric, but=but)
-    return weigh_findings([*more, *represent(found, stands_for)], choices)
+    findings = list_findings(scope, metric=metric, but=but)
+    return weigh_findings([*more, *represent(findings, stands_for)], choices)
 
 
 def list_findings(scope: Scope, *, metric: str, but: Collection[str] = ()) -> list[Finding | Refusal]:
     """Return the findings of all rules about stored runs, as `find_caveats` does before it weighs them."""
-    found: list[Finding | Refusal] = []
+    findings: list[Finding | Refusal] = []
     extra = list_wing_rules()
     needs = {**NEEDS, **{kind: applies for rules in extra for kind, applies in rules.needs.items()}}
     for one in (own_rule for own_rule in list_sql_rules() if own_rule.kind not in but):
@@ -135,16 +135,16 @@ def list_findings(scope: Scope, *, metric: str, but: Collection[str] = ()) -> li
         if one.kind == FALLBACK and not scope.fallen:
             continue
         if ids := [run_id for run_id in scope.evaluated_ids if applies(scope.outlines[run_id])]:
-            found += _ask(scope, one, ids, name_weighed(metric))
+            findings += _ask(scope, one, ids, name_weighed(metric))
     for find in (*RULES, *(find for rules in extra for find in rules.functions), *SETTINGS):
-        found += find(scope)
-    return found
+        findings += find(scope)
+    return findings
 
 
-def weigh_findings(found: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
+def weigh_findings(findings: Sequence[Finding | Refusal], choices: Sequence[Choice]) -> list[Caveat | Refusal]:
     """Return findings as caveats, heaviest first, then the refusals."""
-    caveats = _gather([one for one in found if isinstance(one, Finding)], choices)
-    return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in found if isinstance(one, Refusal))]
+    caveats = _gather([one for one in findings if isinstance(one, Finding)], choices)
+    return [*sorted(caveats, key=lambda one: -one.weight), *(one for one in findings if isinstance(one, Refusal))]
 
 
 def name_weighed(metric: str) -> str:
@@ -154,10 +154,10 @@ def name_weighed(metric: str) -> str:
 
 
 def represent(
-    found: Iterable[Finding | Refusal], stands_for: Mapping[int, Sequence[int]]
+    findings: Iterable[Finding | Refusal], stands_for: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding | Refusal]:
     """Yield findings about stored runs as findings about the runs that these represent."""
-    for one in found:
+    for one in findings:
         if isinstance(one, Refusal):
             yield attrs.evolve(one, runs=tuple(run for own in one.runs for run in stands_for.get(own, (own,))))
         elif one.run_id is None or one.run_id not in stands_for:
@@ -191,12 +191,12 @@ def _read(column: Column, value: Any) -> Value:
     return Quantity(value, column.unit) if column.unit and value is not None else value
 
 
-def _gather(found: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[Caveat]:
+def _gather(findings: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[Caveat]:
     """Yield a caveat for the findings of a kind with equal values."""
     groups: dict[tuple[str, tuple[Value, ...]], list[Finding]] = {}
-    for one in found:
+    for one in findings:
         groups.setdefault((one.kind, tuple(one.values.values())), []).append(one)
-    moves = {kind: {one.run_id: one for one in found if one.kind == kind} for kind, _ in groups}
+    moves = {kind: {one.run_id: one for one in findings if one.kind == kind} for kind, _ in groups}
     for (kind, _), alike in groups.items():
         ids = tuple(one.run_id for one in alike if one.run_id is not None)
         weight = weigh(choices, ids, moves[kind]) if ids else max(one.doubt for one in alike)

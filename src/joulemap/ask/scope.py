@@ -206,16 +206,16 @@ class Scope:
 
         The first is the total, the second the part due to the hardware's own numbers. Both are the largest of its runs.
         """
-        found: dict[str, dict[str, tuple[float, float]]] = {}
+        by_hardware: dict[str, dict[str, tuple[float, float]]] = {}
         for one in self.outlines.values():
-            widths = found.setdefault(one.configured_hardware, {})
+            widths = by_hardware.setdefault(one.configured_hardware, {})
             for quantity, width, own in (
                 ("latency", one.latency_half_width, one.latency_own_half_width),
                 ("energy", one.energy_half_width, one.energy_own_half_width),
             ):
                 if width is not None:
                     widths[quantity] = max(widths.get(quantity, (0.0, 0.0)), (width, own or 0.0))
-        return found
+        return by_hardware
 
     @cached_property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -276,10 +276,10 @@ class Scope:
 
 def _group(rows: Iterable[Any]) -> dict[int, list[Any]]:
     """Return run id -> its rows."""
-    found: dict[int, list[Any]] = {}
+    by_run: dict[int, list[Any]] = {}
     for row in rows:
-        found.setdefault(row.run_id, []).append(row)
-    return found
+        by_run.setdefault(row.run_id, []).append(row)
+    return by_run
 
 
 @contextlib.contextmanager

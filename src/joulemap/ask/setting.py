@@ -49,8 +49,8 @@ def budgeted(scope: Scope) -> Iterator[Finding]:
 def walled(scope: Scope) -> Iterator[Finding]:
     """Find what the boundary `system` adds to each board, and runs that are at another boundary instead."""
     at_wall = {run_id: one for run_id, one in scope.outlines.items() if BOUNDARY[one.boundary].is_at_wall}
-    found = fetch(scope.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
-    rows = {row.hardware: row for row in found}
+    plugged = fetch(scope.connection, PluggedHardware, run_ids=list(at_wall)).rows if at_wall else ()
+    rows = {row.hardware: row for row in plugged}
     for run_id, one in at_wall.items():
         row = rows.get(one.hardware)
         if row is None:
@@ -76,11 +76,11 @@ def launched(scope: Scope) -> Iterator[Finding]:
     """Find the host whose thread launches the kernels of eager runs, and its time for each."""
     eager = {run_id: one for run_id, one in scope.outlines.items() if RUNTIME[one.runtime].launches_each}
     times = find_launches(scope.connection, eager) if eager else ()
-    found = {(hardware, host): (has_link, seconds) for hardware, host, has_link, seconds in times}
+    launches = {(hardware, host): (has_link, seconds) for hardware, host, has_link, seconds in times}
     for run_id, one in eager.items():
-        if (one.hardware, one.host) not in found:
+        if (one.hardware, one.host) not in launches:
             continue
-        has_link, seconds = found[one.hardware, one.host]
+        has_link, seconds = launches[one.hardware, one.host]
         time = Quantity(seconds, "s")
         if not one.host and not has_link:
             yield Finding(kind="launched_beside", run_id=run_id, values={"time": time})
@@ -129,7 +129,7 @@ def find_calibrations(rows: Iterable[StoredCalibration], hardware: Collection[st
         values: dict[str, Value] = {
             "hardware": row.hardware,
             "calibration": row.calibration,
-            "place": row.place,
+            "origin": row.origin,
             "measurement_count": row.measurement_count,
             "family_count": row.family_count,
             "latency_error_fraction": row.latency_error_fraction,

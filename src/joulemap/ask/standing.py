@@ -60,9 +60,9 @@ def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice
     if not pairs:
         return []
     ids = [run_id for pair in pairs for run_id in pair]
-    found = fetch(scope.connection, Standing, run_ids=ids, metric=rows[0].metric)
+    standings = fetch(scope.connection, Standing, run_ids=ids, metric=rows[0].metric)
     is_several = len(firsts) > 1
-    groups = [list(group) for _, group in groupby(found, lambda row: row.workload_id)]
+    groups = [list(group) for _, group in groupby(standings, lambda row: row.workload_id)]
     return [choose(group, model=group[0].model if is_several else "") for group in groups]
 
 

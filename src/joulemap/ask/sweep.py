@@ -68,7 +68,7 @@ def find_facts(
         own = list(_choose(scope, had, told))
         chosen += own
         if len(had) < len(every):
-            beyond += [choice for place, one in enumerate(own) for choice in _prefer(every, one, place)]
+            beyond += [choice for column, one in enumerate(own) for choice in _prefer(every, one, column)]
     named = {one for choice in (*chosen, *beyond) for one in choice.runs[:1]}
     leading = [one for one in best if named & set(one.ids)]
     shown = [*leading, *sorted(best, key=lambda one: one.best[0])[:WEIGHED]]
@@ -155,9 +155,9 @@ class Best:
 
 def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
     """Yield the best chip by each asked metric, each chip at its best batch."""
-    for place, name in enumerate(ASKED):
-        ids = {one.ids[place]: one for one in rows}
-        values = {run_id: one.best[place] for run_id, one in ids.items()}
+    for column, name in enumerate(ASKED):
+        ids = {one.ids[column]: one for one in rows}
+        values = {run_id: one.best[column] for run_id, one in ids.items()}
         unit, width = METRIC[name].unit, METRIC[name].half_width_column
         if len(ids) < 2:
             yield Choice(runs=tuple(ids), metric=name, value=Quantity(next(iter(values.values())), unit), model=model)
@@ -182,16 +182,16 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
         )
 
 
-def _prefer(rows: Sequence[Best], own: Choice, place: int) -> Iterator[Choice]:
+def _prefer(rows: Sequence[Best], own: Choice, column: int) -> Iterator[Choice]:
     """Yield the choice of an unavailable chip over the best available one, by the metric at this place of `ASKED`."""
-    is_higher = METRIC[ASKED[place]].is_higher_better
-    best = min(rows, key=lambda one: (-one.best[place] if is_higher else one.best[place], one.row.hardware))
-    if best.ids[place] != own.runs[0]:
-        ends = sorted((best.best[place], own.value.value))
+    is_higher = METRIC[ASKED[column]].is_higher_better
+    best = min(rows, key=lambda one: (-one.best[column] if is_higher else one.best[column], one.row.hardware))
+    if best.ids[column] != own.runs[0]:
+        ends = sorted((best.best[column], own.value.value))
         yield Choice(
-            runs=(best.ids[place], own.runs[0]),
+            runs=(best.ids[column], own.runs[0]),
             metric=own.metric,
-            value=Quantity(best.best[place], own.value.unit),
+            value=Quantity(best.best[column], own.value.unit),
             ratio=ends[1] / ends[0],
             model=own.model,
         )
@@ -218,15 +218,15 @@ def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> 
     groups: dict[tuple[str, ...], list[SweepPoint]] = {}
     for row in points:
         groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
-    found: list[Turn] = []
+    turns: list[Turn] = []
     for settings, rows in groups.items():
         had = [row for row in rows if row.is_available or takes_all] or rows
         if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
-            found += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
-    pairs = sorted({one for turn in found if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
+            turns += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
+    pairs = sorted({one for turn in turns if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
     chances = fetch(scope.connection, PairChance, run_ids=pairs) if pairs else ()
     close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
-    for turn in found:
+    for turn in turns:
         is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
         yield attrs.evolve(turn, is_tied=is_tied)
 

@@ -47,7 +47,7 @@ def find_facts(
     for row in rows:
         facts += _share(row, scope.outlines[row.run_id].latency_half_width, has_plain_gemms=has_plain_gemms)
     facts += [_turn(one, scope.unavailable) for one in remedies]
-    order = {row.run_id: place for place, row in enumerate(reversed(rows))}
+    order = {row.run_id: rank for rank, row in enumerate(reversed(rows))}
     for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
         facts += _limit(flag)
     return gather(scope, "utilization", facts)

@@ -119,7 +119,7 @@ def _count(
         for row in alone:
             kinds.setdefault(row.hardware, Counter())[_read_kind(row)] += 1
     every = Counter(_read_kind(row) for contest in contests for row in contest[:1])
-    found = [
+    wins = [
         Win(
             runs=tuple(runs[name]),
             metric=metric,
@@ -132,7 +132,7 @@ def _count(
         )
         for name in runs
     ]
-    return sorted(found, key=lambda one: (-one.count, -one.tied))
+    return sorted(wins, key=lambda one: (-one.count, -one.tied))
 
 
 def _read_kind(row: Entrant) -> str:

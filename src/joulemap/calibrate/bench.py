@@ -1,6 +1,6 @@
 """Predict all measurements of one chip for changing coefficients, and compute the derivatives of latencies.
 
-Derivatives are finite differences; each parameter is changed only for the kernels that depend on it.
+Derivatives are finite differences; each free parameter is changed only for the kernels that depend on it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.calibrate.free_parameter import FreeParameter, values_at
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import Parameter, values_at
-from joulemap.calibrate.stack import Part, Stack, stack
+from joulemap.calibrate.stack import ObservedKernels, Stack, stack
 from joulemap.physics.architecture import Architecture, find_architecture
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.placement import Placement
@@ -217,7 +217,8 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
             if (key_of_work, precision, runtime) not in formed:
                 formed[key_of_work, precision, runtime] = form_kernels(work, precision, runtime)
         parts = [
-            Part.of(formed[key_of_work, precision, runtime], those, device) for key_of_work, those in covered.items()
+            ObservedKernels.of(formed[key_of_work, precision, runtime], those, device)
+            for key_of_work, those in covered.items()
         ]
         groups.append(
             Group(
@@ -239,7 +240,7 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
 
 @frozen(kw_only=True, eq=False)
 class _Dependence:
-    """Kernels of a group that a parameter changes."""
+    """Kernels of a group that a free parameter changes."""
 
     number: int
     """Index of the parameter."""
@@ -257,15 +258,15 @@ class LatencyModel:
     """
 
     bench: Bench
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FreeParameter, ...]
 
     def predict(self, position: Floats) -> Floats:
         """Return the natural logarithm of each observation's latency in seconds."""
         coefficients = self._coefficients(position)
-        found = np.zeros(self.bench.row_count)
+        logarithms = np.zeros(self.bench.row_count)
         for group in self.bench.groups:
-            found[group.rows] = np.log(self.bench.seconds(coefficients, group))
-        return found
+            logarithms[group.rows] = np.log(self.bench.seconds(coefficients, group))
+        return logarithms
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
         """Return the derivatives of the logarithms: one row per observation, one column per parameter."""
@@ -295,7 +296,7 @@ class LatencyModel:
 
     @cached_property
     def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
-        """Parameters of each group that change the time of any kernel, with these kernels."""
+        """Free parameters of each group that change the time of any kernel, with these kernels."""
         coefficients = self._coefficients(np.zeros(len(self.parameters)))
         return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
 

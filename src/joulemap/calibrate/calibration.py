@@ -12,8 +12,8 @@ import numpy as np
 
 from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.fit import Fitter, Prediction, Solution, Target, changed
+from joulemap.calibrate.free_parameter import FARTHEST, FreeParameter, free_coefficients, rounded
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import FARTHEST, Parameter, coefficient_parameters, rounded
 from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
@@ -33,14 +33,14 @@ def score(
 
     `measured` holds latencies (s) and energies (J), NaN where not measured; `predictions` has one entry per split.
     """
-    found = []
+    scores = []
     for quantity, values in zip(("latency", "energy"), measured, strict=True):
         counted = np.isfinite(values) & np.array([one.is_run for one in observations])
-        for place, rows in _groups(observations, counted):
+        for group, rows in _groups(observations, counted):
             for split, prediction in predictions:
                 predicted = prediction.latency_s if quantity == "latency" else prediction.energy_j
-                found.append(_score(quantity, split, place, predicted[rows], values[rows]))
-    return tuple(found)
+                scores.append(_score(quantity, split, group, predicted[rows], values[rows]))
+    return tuple(scores)
 
 
 def _groups(
@@ -55,27 +55,27 @@ def _groups(
     for row in np.flatnonzero(counted).tolist():
         one = observations[row]
         settings = one.configuration
-        for place in (
+        for group in (
             ("", "", 0, ""),
             (settings.runtime, settings.precision, 0, ""),
             (settings.runtime, settings.precision, settings.batch, ""),
             ("", "", 0, one.family),
         ):
-            places.setdefault(place, []).append(row)
+            places.setdefault(group, []).append(row)
         batches.setdefault((settings.runtime, settings.precision), set()).add(settings.batch)
     for (runtime, precision), sizes in batches.items():
         if len(sizes) == 1:  # the group of the single batch is the same
             del places[runtime, precision, 0, ""]
-    for place in sorted(places, key=lambda place: (place[3] != "", place)):
+    for group in sorted(places, key=lambda group: (group[3] != "", group)):
         rows = np.zeros(len(observations), dtype=bool)
-        rows[places[place]] = True
-        yield place, rows
+        rows[places[group]] = True
+        yield group, rows
 
 
 def _score(
-    quantity: str, split: str, place: tuple[str, str, int, str], predicted: Floats, measured: Floats
+    quantity: str, split: str, group: tuple[str, str, int, str], predicted: Floats, measured: Floats
 ) -> CalibrationError:
-    runtime, precision, batch, family = place
+    runtime, precision, batch, family = group
     errors = predicted / measured - 1.0
     sizes = np.abs(errors)
     return CalibrationError(
@@ -102,8 +102,8 @@ def _rank_correlation(predicted: Floats, measured: Floats) -> float | None:
 
 def _ranks(values: Floats) -> Floats:
     """Return the rank of each value; equal values share their mean rank."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(count) - (count - 1) / 2.0)[place]
+    _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(count) - (count - 1) / 2.0)[inverse]
     return ranks
 
 
@@ -157,9 +157,9 @@ def calibrate(
     report(f"fitting {len(ordered)} measurements …")
     target = Target(
         bench=make_bench(hardware, ordered),
-        parameters=coefficient_parameters(hardware, freedom.coefficients),
+        coefficients=free_coefficients(hardware, freedom.coefficients),
         scales=tuple(scale for scale, _ in freedom.scales),
-        scale_parameters=tuple(_scale_parameter(hardware, scale, spread) for scale, spread in freedom.scales),
+        factors=tuple(_free_factor(hardware, scale, spread) for scale, spread in freedom.scales),
     )
     fitter = Fitter(target)
     defaults, all_rows = fitter.start(), np.ones(len(ordered), dtype=bool)
@@ -183,20 +183,20 @@ def calibrate(
             *_contradictions(ordered),
             *_beyond_cap(hardware, ordered),
             *_beyond_peak(hardware, ordered),
-            *_at_bounds(target.parameters, fitted.coefficients),
+            *_at_bounds(target.coefficients, fitted.coefficients),
         ),
     )
 
 
-def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of an energy scale as a fit parameter with its allowed range.
+def _free_factor(hardware: Hardware, scale: EnergyScale, spread: float) -> FreeParameter:
+    """Return the factor of an energy scale as a free parameter with its allowed range.
 
     Static power stays below every power cap and every power measured under a load.
     """
     highest = MOST_FACTOR
     if STATIC_ACTION in scale.actions:
         highest = min(highest, hardware.most_static_w / hardware.static_power.value)
-    return Parameter(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
+    return FreeParameter(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
 
 
 def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
         )
 
 
-def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[str]:
+def _at_bounds(parameters: Sequence[FreeParameter], position: Floats) -> Iterator[str]:
     """Yield a warning for each coefficient that ended at a bound of its valid range."""
     for one, u in zip(parameters, position.tolist(), strict=True):
         for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
@@ -255,12 +255,12 @@ def _start_from(target: Target, start: Calibration | None) -> Solution | None:
     if start.static_power is not None and target.static is not None:
         factors[target.scales[target.static].name] = start.static_power.value / target.bench.hardware.static_power.value
 
-    def positions(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Floats:
+    def positions(parameters: Sequence[FreeParameter], values: Mapping[str, float]) -> Floats:
         return np.array([one.position(values.get(one.name, one.default)) for one in parameters])
 
     return Solution(
-        coefficients=positions(target.parameters, {name: one.value for name, one in start.coefficients.items()}),
-        factors=positions(target.scale_parameters, factors),
+        coefficients=positions(target.coefficients, {name: one.value for name, one in start.coefficients.items()}),
+        factors=positions(target.factors, factors),
     )
 
 
@@ -276,10 +276,10 @@ def _record(
 ) -> Calibration:
     """Build the calibration from a solution, its weights and its errors; name and digest are added later."""
     hardware = target.bench.hardware
-    coefficients = changed(target.parameters, solution.coefficients)
-    factors = changed(target.scale_parameters, solution.factors)
-    weight_of = _by_name(target.parameters, weights[0])
-    weight_of_factor = _by_name(target.scale_parameters, weights[1])
+    coefficients = changed(target.coefficients, solution.coefficients)
+    factors = changed(target.factors, solution.factors)
+    weight_of = _by_name(target.coefficients, weights[0])
+    weight_of_factor = _by_name(target.factors, weights[1])
     name = "" if target.static is None else target.scales[target.static].name
     static = None
     if name in factors:
@@ -326,7 +326,7 @@ def _record(
     )
 
 
-def _by_name(parameters: Sequence[Parameter], weights: Floats) -> dict[str, float]:
+def _by_name(parameters: Sequence[FreeParameter], weights: Floats) -> dict[str, float]:
     pairs = zip(parameters, weights.tolist(), strict=True)
     return {one.name: rounded(weight, WEIGHT_DIGITS) for one, weight in pairs}
 

@@ -190,13 +190,13 @@ def _fit_inherited(residuals: Iterable[Residual], scales: Sequence[ErrorScale]) 
     groups: dict[Key, list[Residual]] = defaultdict(list)
     for one in residuals:
         groups[one.key(OWN_LEVEL)].append(one)
-    found = []
+    fits = []
     for rows in groups.values():
         above = find_scale(scales, rows[0])
         if above is not None:
             count = len({one.group for one in rows})
             square = count * find_quantile(rows, LEAST) ** 2 + FULL_GROUPS * above.half_width**2
-            found.append(
+            fits.append(
                 attrs.evolve(
                     above,
                     level=OWN_LEVEL,
@@ -206,7 +206,7 @@ def _fit_inherited(residuals: Iterable[Residual], scales: Sequence[ErrorScale]) 
                     row_count=len(rows),
                 )
             )
-    return found
+    return fits
 
 
 def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
@@ -238,18 +238,18 @@ def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> 
         below = PARTS[level]
         weights = {key: 1.0 if level <= CLASS_LEVEL else count**0.5 for key, count in counts[below].items()}
         plain[level] = _join_parts(plain[below], weights, level)
-    found: dict[Key, float] = {}
+    widths: dict[Key, float] = {}
     scales = []
     for level, groups in enumerate(levels):
         for key, rows in groups.items():
             width, count = plain[level][key], counts[level][key]
             if level > 0:
-                above = found[rows[0].key(ABOVE[level])]
+                above = widths[rows[0].key(ABOVE[level])]
                 width = float(np.sqrt((count * width**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS)))
             is_class = MODEL_LEVEL <= level < OWN_LEVEL and rows[0].work == MODEL
             if is_class and tested and rows[0].architecture not in tested:
-                width = max(width, WIDENED * found[rows[0].key(CLASS_LEVEL - 1)])
-            found[key] = width
+                width = max(width, WIDENED * widths[rows[0].key(CLASS_LEVEL - 1)])
+            widths[key] = width
             names = dict(zip(LEVELS, key, strict=True))
             chips = [names["hardware"]]
             if level == COMPILER_LEVEL:
@@ -356,6 +356,6 @@ def _join_parts(parts: Mapping[Key, float], weights: Mapping[Key, float], level:
         whole = tuple(text if name in ALIKE[level] else "" for name, text in zip(LEVELS, key, strict=True))
         squares[whole].append((width**2, weights[key]))
     return {
-        key: float(np.sqrt(np.average([one for one, _ in found], weights=[weight for _, weight in found])))
-        for key, found in squares.items()
+        key: float(np.sqrt(np.average([one for one, _ in pairs], weights=[weight for _, weight in pairs])))
+        for key, pairs in squares.items()
     }

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.calibrate.bench import Bench, Energies, LatencyModel, Throttle
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, rounded, values_at
 from joulemap.calibrate.observation import balance, credibility, divide
-from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
 from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, minimize
 from joulemap.physics.record.calibration import EnergyScale
 from joulemap.physics.record.reference import STATIC_ACTION
@@ -39,14 +39,14 @@ CLOCK_TOLERANCE: Final = 1e-3
 
 @frozen(kw_only=True, eq=False)
 class Target:
-    """Parameters to fit, and the bench of observations to fit them to."""
+    """Free parameters, and the bench of observations to fit them to."""
 
     bench: Bench
-    parameters: tuple[Parameter, ...]
+    coefficients: tuple[FreeParameter, ...]
     scales: tuple[EnergyScale, ...]
     """Energy scales at factor 1, including static power."""
-    scale_parameters: tuple[Parameter, ...]
-    """Factor of each energy scale, as a fit parameter."""
+    factors: tuple[FreeParameter, ...]
+    """Factor of each energy scale."""
 
     @property
     def dynamic(self) -> list[int]:
@@ -61,7 +61,7 @@ class Target:
 
 @frozen(kw_only=True, eq=False)
 class Solution:
-    """Positions of all parameters, in standard deviations from their defaults."""
+    """Positions of all free parameters, in standard deviations from their defaults."""
 
     coefficients: Floats
     factors: Floats
@@ -89,14 +89,14 @@ class Fitter:
 
     def __attrs_post_init__(self) -> None:
         observations = self.target.bench.observations
-        self.model = LatencyModel(bench=self.target.bench, parameters=self.target.parameters)
+        self.model = LatencyModel(bench=self.target.bench, parameters=self.target.coefficients)
         self.measured_s = np.array([np.nan if one.latency_s is None else one.latency_s for one in observations])
         self.measured_j = np.array([np.nan if one.energy_j is None else one.energy_j for one in observations])
 
     def start(self) -> Solution:
         """Return the class defaults as a solution."""
         return Solution(
-            coefficients=np.zeros(len(self.target.parameters)), factors=np.zeros(len(self.target.scale_parameters))
+            coefficients=np.zeros(len(self.target.coefficients)), factors=np.zeros(len(self.target.factors))
         )
 
     def fit(self, rows: Booleans, start: Solution, known_slope: NDArray[np.float64] | None = None) -> Solution:
@@ -117,7 +117,7 @@ class Fitter:
                 measured=np.log(self.measured_s / slowdown),
                 weight=latency_weight,
                 start=solution.coefficients,
-                bounds=bounds_of(self.target.parameters),
+                bounds=bounds_of(self.target.coefficients),
                 known_slope=known_slope,
                 tolerance=TOLERANCE if known_slope is None else NEAR_TOLERANCE,
             )
@@ -137,7 +137,7 @@ class Fitter:
             measured=np.log(self.measured_j),
             weight=weight,
             start=solution.factors,
-            bounds=bounds_of(self.target.scale_parameters),
+            bounds=bounds_of(self.target.factors),
         )
         return Solution(coefficients=solution.coefficients, factors=factors)
 
@@ -153,7 +153,7 @@ class Fitter:
         )
         if self.target.static is None:
             fixed = fixed + np.where(energies.owns_static, 0.0, energies.static_w * seconds)
-        spreads = np.array([one.spread for one in self.target.scale_parameters])
+        spreads = np.array([one.spread for one in self.target.factors])
 
         def parts(position: Floats) -> NDArray[np.float64]:
             return columns * np.exp(spreads * position)
@@ -190,11 +190,11 @@ class Fitter:
 
     def _count(self, solution: Solution) -> Energies:
         scales = [self.target.scales[number] for number in self.target.dynamic]
-        return self.target.bench.energies(values_at(self.target.parameters, solution.coefficients), scales)
+        return self.target.bench.energies(values_at(self.target.coefficients, solution.coefficients), scales)
 
     def _factors(self, solution: Solution) -> tuple[Floats, float]:
         """Return the factor of each scale except static power, and the factor of static power."""
-        values = list(values_at(self.target.scale_parameters, solution.factors).values())
+        values = list(values_at(self.target.factors, solution.factors).values())
         static = 1.0 if self.target.static is None else values[self.target.static]
         return np.array([values[number] for number in self.target.dynamic]), static
 
@@ -255,8 +255,8 @@ class Fitter:
     def round_values(self, solution: Solution) -> Solution:
         """Round the values of a solution to the digits that a file keeps."""
         return Solution(
-            coefficients=_round_positions(self.target.parameters, solution.coefficients),
-            factors=_round_positions(self.target.scale_parameters, solution.factors),
+            coefficients=_round_positions(self.target.coefficients, solution.coefficients),
+            factors=_round_positions(self.target.factors, solution.factors),
         )
 
     def cross_validate(self, solution: Solution, report: Callable[[str], None]) -> Prediction | None:
@@ -272,17 +272,17 @@ class Fitter:
         latency_s, energy_j = np.zeros(count), np.zeros(count)
         for number, (name, left_out) in enumerate(parts.items(), 1):
             report(f"leaving out {name} ({number} of {len(parts)}) …")
-            found = self.predict(self.shrink(self.fit(~left_out, solution, slope), ~left_out))
-            latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
+            prediction = self.predict(self.shrink(self.fit(~left_out, solution, slope), ~left_out))
+            latency_s[left_out], energy_j[left_out] = prediction.latency_s[left_out], prediction.energy_j[left_out]
         return Prediction(latency_s=latency_s, energy_j=energy_j)
 
 
-def _round_positions(parameters: Sequence[Parameter], position: Floats) -> Floats:
+def _round_positions(parameters: Sequence[FreeParameter], position: Floats) -> Floats:
     kept = changed(parameters, position)
     return np.array([one.position(kept.get(one.name, one.default)) for one in parameters])
 
 
-def changed(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
+def changed(parameters: Sequence[FreeParameter], position: Floats) -> dict[str, float]:
     """Return name -> value of the parameters that differ from their defaults, rounded as in a file."""
     values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
     return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

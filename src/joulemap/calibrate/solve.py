@@ -39,9 +39,9 @@ MOST_TRIALS: Final = 8
 DAMPING_FACTOR: Final = 5.0
 
 Predict = Callable[[Floats], Floats]
-"""Function from parameter positions to the natural logarithm of every row's prediction."""
+"""Function from the positions of free parameters to the natural logarithm of every row's prediction."""
 Slope = Callable[[Floats], NDArray[np.float64]]
-"""Function from parameter positions to the derivatives of `Predict`: one row per row, one column per parameter."""
+"""Function from their positions to the derivatives of `Predict`: one row per row, one column per parameter."""
 
 
 def minimize(
@@ -88,15 +88,15 @@ def minimize(
             reached = cost
             if _cost(expected, counted, moved) > least:
                 break
-            found = errors(moved)
-            reached = _cost(found, counted, moved)
+            moved_error = errors(moved)
+            reached = _cost(moved_error, counted, moved)
             if reached < cost:
                 break
             damping *= DAMPING_FACTOR
         if reached < cost:
             step = moved - position
-            derivative = derivative + np.outer(found - expected, step) / (step**2).sum()
-            position, error, cost = moved, found, reached
+            derivative = derivative + np.outer(moved_error - expected, step) / (step**2).sum()
+            position, error, cost = moved, moved_error, reached
             damping = max(damping / DAMPING_FACTOR, SMALLEST_DAMPING)
         if reached > least:
             if is_final:

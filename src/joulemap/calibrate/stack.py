@@ -55,7 +55,7 @@ SAME: Final = 1e-9
 
 
 @frozen(kw_only=True, eq=False)
-class Part:
+class ObservedKernels:
     """Kernels of one workload, and the observations of it."""
 
     kernels: KernelColumns
@@ -67,7 +67,7 @@ class Part:
     @classmethod
     def of(
         cls, kernels: KernelColumns, covered: Sequence[tuple[int, tuple[int, ...] | None]], hardware: Hardware
-    ) -> Part:
+    ) -> ObservedKernels:
         """Return the kernels of one part of a batch, if this hardware's engine cuts the batch."""
         times = float(find_parts(kernels, hardware).flat[0])
         if times > 1.0:
@@ -107,13 +107,13 @@ class Stack:
 
         Times are in seconds at the full clock; sharpness describes how compute and memory time overlap.
         """
-        found = []
+        components = []
         for kernels in self.blocks:
             placement = place_parts(*split(kernels, hardware), hardware, architecture)
             compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
             sharpness = np.full(kernels.kernel_count, placement.sharpness)
-            found.append(np.stack([placement.launch_s, compute, memory, sharpness]))
-        return np.concatenate(found, axis=1)
+            components.append(np.stack([placement.launch_s, compute, memory, sharpness]))
+        return np.concatenate(components, axis=1)
 
     def only(self, kernels: Integers) -> Stack:
         """Return a stack of these kernels alone, renumbered in order; the original stack must have a single block."""
@@ -140,7 +140,7 @@ class Stack:
         evaluation does.
         """
         width = max(scales.values(), default=-1) + 2
-        found = []
+        joules = []
         for kernels in self.blocks:
             part, times = split(kernels, hardware)
             placement = place(part, hardware, architecture)
@@ -161,8 +161,8 @@ class Stack:
                 side = 0 if action.follows_voltage else 1
                 taken = 1.0 if action.is_on_board else 1.0 + hardware.reference.loss_j
                 columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * taken / FJ_PER_J)
-            found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
-        per_kernel = np.concatenate(found, axis=2)
+            joules.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
+        per_kernel = np.concatenate(joules, axis=2)
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
 
     def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
@@ -174,7 +174,9 @@ class Stack:
         return sum_by(self.pair_row, seconds * self.pair_count, self.row_count)
 
 
-def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
+def stack(
+    parts: Sequence[ObservedKernels], row_count: int, hardware: Hardware, architecture: Architecture[Placement]
+) -> Stack:
     """Stack the kernels of these parts; equal kernels are merged if this hardware allows it."""
     together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
     expected = apart.seconds(hardware, architecture)
@@ -183,7 +185,7 @@ def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architectur
     return apart
 
 
-def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
+def _side_by_side(parts: Sequence[ObservedKernels], row_count: int) -> Stack:
     """Return a stack with one block per part; nothing is merged."""
     first = 0
     pairs: list[tuple[int, int, float]] = []
@@ -194,7 +196,7 @@ def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
     return _paired(tuple(part.kernels for part in parts), row_count, pairs)
 
 
-def _merge(parts: Sequence[Part], row_count: int) -> Stack:
+def _merge(parts: Sequence[ObservedKernels], row_count: int) -> Stack:
     """Return a stack of one block in which every distinct kernel occurs once."""
     picked: list[tuple[KernelColumns, list[list[int]]]] = []
     pairs: list[tuple[int, int, float]] = []
@@ -267,12 +269,12 @@ def _as_numbers(column: Any) -> Floats:
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return all columns of the kernels and of their workload, with one value per operator."""
     work = kernels.work
-    found = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
+    columns = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
             value = getattr(kernels, field.name)
-            found[field.name] = value if isinstance(value, np.ndarray) else np.full(work.operator_count, float(value))
-    return found
+            columns[field.name] = value if isinstance(value, np.ndarray) else np.full(work.operator_count, float(value))
+    return columns
 
 
 def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColumns:

@@ -81,10 +81,10 @@ def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
 @cache
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
     """Return generation -> its built-in calibration; of several, the first by name. Only heads of files are read."""
-    found: dict[str, CalibrationEntry] = {}
+    by_generation: dict[str, CalibrationEntry] = {}
     for name, generation in remember("generations", _read_generations).items():
-        found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
-    return found
+        by_generation.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
+    return by_generation
 
 
 def _read_generations() -> dict[str, str]:
@@ -101,11 +101,11 @@ def find_named(name: str) -> CalibrationEntry:
     if name.endswith(".toml") or os.sep in name:
         path = Path(name).expanduser()
     else:
-        found = find_calibration(name)
-        if found is None:
+        entry = find_calibration(name)
+        if entry is None:
             raise UnknownNameError("calibration", name, known_names(), "or auto, own, none, or a file")
-        path = locate(found)
-    return read_calibration(path).entry(_place(path))
+        path = locate(entry)
+    return read_calibration(path).entry(_find_origin(path))
 
 
 def known_names() -> list[str]:
@@ -115,14 +115,14 @@ def known_names() -> list[str]:
 
 def locate(entry: CalibrationEntry) -> Path:
     """Return the path of a calibration's file."""
-    return SHIPPED / f"{entry.name}.toml" if entry.place == "shipped" else Path(entry.place)
+    return SHIPPED / f"{entry.name}.toml" if entry.origin == "shipped" else Path(entry.origin)
 
 
 def _entry(path: Path, hardware: str) -> CalibrationEntry:
-    return CalibrationEntry(hardware=hardware, name=path.stem, digest=_digest(_read(path)), place=_place(path))
+    return CalibrationEntry(hardware=hardware, name=path.stem, digest=_digest(_read(path)), origin=_find_origin(path))
 
 
-def _place(path: Path) -> str:
+def _find_origin(path: Path) -> str:
     return "shipped" if path.parent == SHIPPED else str(path)
 
 

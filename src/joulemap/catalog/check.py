@@ -149,13 +149,13 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
     `hardware` is the name of the chip in the answer, by default its id.
     """
     chip = _name_chip(entry)
-    found = [one for one in _list_tools(chip, run) if not _list_lacking(one, run)]
-    found = [one for one in found if "runtimes" in one] or found
+    tools = [one for one in _list_tools(chip, run) if not _list_lacking(one, run)]
+    tools = [one for one in tools if "runtimes" in one] or tools
     direct = [one for one in _list_tools(chip, run) if _reads_file(one, run)]
-    found = direct or found
+    tools = direct or tools
     power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
     values = _fill(entry, run)
-    for tool in found[:1] if run.kind == LANGUAGE else found:
+    for tool in tools[:1] if run.kind == LANGUAGE else tools:
         options = tool.get("precision", {})
         own = f"{run.precision}_{run.matmul_precision}"
         words = {

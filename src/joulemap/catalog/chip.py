@@ -23,10 +23,10 @@ PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
 
 def _with_offers(hardware: Hardware) -> Hardware:
     """Return a chip whose missing prices are filled in from sellers' offers for its id."""
-    found = _reference_offers()
+    offers = _reference_offers()
     missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
     given: dict[str, Any] = {
-        name: one.quantity for name, way in missing.items() if (one := found.get((hardware.id, way))) is not None
+        name: one.quantity for name, way in missing.items() if (one := offers.get((hardware.id, way))) is not None
     }
     return attrs.evolve(hardware, **given).with_own_digest() if given else hardware
 
@@ -65,9 +65,9 @@ def load_class(architecture: str, asker: str) -> ArchitectureFile:
 
 @cache
 def _read_class(architecture: str) -> ArchitectureFile:
-    found = read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
-    tabled = [entry for table in found.coefficient_tables for entry in table.entries()]
-    return attrs.evolve(found, coefficients=[*found.coefficients, *tabled])
+    class_file = read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
+    tabled = [entry for table in class_file.coefficient_tables for entry in table.entries()]
+    return attrs.evolve(class_file, coefficients=[*class_file.coefficients, *tabled])
 
 
 @cache

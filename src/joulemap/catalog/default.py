@@ -50,20 +50,20 @@ def _fill(
     for entry in defaults:
         name = entry.quantity.removeprefix(prefix)
         if entry.quantity.startswith(prefix) and name not in numbers:
-            found = _apply(entry, quantities, peaks)
-            if found is not None:
-                numbers[name] = found
+            number = _apply(entry, quantities, peaks)
+            if number is not None:
+                numbers[name] = number
 
 
 def complete_levels(
     quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak], shared: ArchitectureFile
 ) -> tuple[MemoryLevel, ...]:
     """Return the default memory levels of a chip that states none."""
-    found: dict[str, Quantity] = {}
-    _fill(found, shared.defaults, "memory.", quantities, peaks)
+    numbers: dict[str, Quantity] = {}
+    _fill(numbers, shared.defaults, "memory.", quantities, peaks)
     levels = []
     for level in shared.default_levels:
-        capacity = found.get(f"{level.name}.capacity")
+        capacity = numbers.get(f"{level.name}.capacity")
         if capacity is None:
             raise ValueError(f"memory_levels: none given, and {shared.architecture} has no default for {level.name}")
         levels.append(
@@ -72,7 +72,7 @@ def complete_levels(
                 kind=level.kind,
                 per=level.per,
                 capacity=capacity,
-                bandwidth=found.get(f"{level.name}.bandwidth"),
+                bandwidth=numbers.get(f"{level.name}.bandwidth"),
             )
         )
     return tuple(levels)

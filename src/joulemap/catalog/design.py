@@ -68,5 +68,5 @@ def write_design(name: str, like: str, values: Mapping[str, float], notes: Itera
 
 def name_design(stem: str) -> str:
     """Return the id of a design from its file name."""
-    found = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
-    return found or "design"
+    name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+    return name or "design"

@@ -73,14 +73,14 @@ def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
     for scale in scales:
         is_joined = scale.level == COMPILER_LEVEL and scale.hardware in hardware
         alike = [name for name in ALIKE if name != "hardware" or not is_joined]
-        found = [
+        rates = [
             peaks[one.hardware]
             for one in (of_boards if scale.architecture else ())
             if one.quantity == scale.quantity
             and all(getattr(scale, name) in ("", getattr(one, name)) for name in alike)
             and (not is_joined or compilers.get(one.hardware) == compilers.get(scale.hardware))
         ]
-        yield attrs.evolve(scale, least_ops_per_s=min(found), most_ops_per_s=max(found)) if found else scale
+        yield attrs.evolve(scale, least_ops_per_s=min(rates), most_ops_per_s=max(rates)) if rates else scale
 
 
 def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:

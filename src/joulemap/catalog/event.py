@@ -84,10 +84,10 @@ def _read_terms(entry: EventEntry, actions: set[str], label: str) -> Iterator[Ev
 
 def _read_factor(text: str, label: str) -> tuple[str, float]:
     """Return (action, factor) of a term of an event."""
-    found = TERM.fullmatch(text)
-    if found is None:
+    match = TERM.fullmatch(text)
+    if match is None:
         raise CatalogueError(f"{label}.terms: {text!r}, expected component.action, with a sign or a factor before it")
-    sign, factor, component, action = found.groups()
+    sign, factor, component, action = match.groups()
     return f"{component}.{action}", float(f"{sign}{factor or 1}")
 
 

@@ -98,11 +98,11 @@ class Member:
 def list_members() -> Mapping[str, Member]:
     """Return every member of a built-in family by id, without resolving it."""
     kept, digest = cache_folder() / "families.json", catalogue_digest()
-    found = read_cached(kept)
-    if found.get("digest") != digest:
-        found = {"digest": digest, "members": [attrs.asdict(one) for one in _read_members()]}
-        write_cached(kept, found)
-    return {one["id"]: Member(**one) for one in found["members"]}
+    cached = read_cached(kept)
+    if cached.get("digest") != digest:
+        cached = {"digest": digest, "members": [attrs.asdict(one) for one in _read_members()]}
+        write_cached(kept, cached)
+    return {one["id"]: Member(**one) for one in cached["members"]}
 
 
 def load_listed() -> tuple[Hardware, ...]:
@@ -168,7 +168,7 @@ def _find_named(part: str) -> tuple[str, ...]:
     folded = fold_name(plain)
     if folded in _fold_families():
         return tuple(one.id for one in known.values() if fold_name(one.family) == folded)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     words = plain.split()
     spans = (
         " ".join(words[start:end])
@@ -177,10 +177,10 @@ def _find_named(part: str) -> tuple[str, ...]:
     )
     for name in dict.fromkeys((plain, *spans)):
         alike = find_alike(cast("Mapping[str, HardwareEntry]", known), name)
-        found.update(dict.fromkeys(one.id for one in alike))
+        names.update(dict.fromkeys(one.id for one in alike))
         if name == plain and alike:
             break
-    return tuple(found)
+    return tuple(names)
 
 
 @cache
@@ -205,14 +205,14 @@ def describe_member(name: str) -> dict[str, Any] | None:
 
 def find_described(digests: Collection[str]) -> dict[str, Hardware]:
     """Return digest -> member with that digest. Members used in this process are tried first, which is faster."""
-    found: dict[str, Hardware] = {}
+    by_digest: dict[str, Hardware] = {}
     for name in sorted(list_members(), key=lambda name: name not in _IN_USE):
-        if len(found) == len(digests):
+        if len(by_digest) == len(digests):
             break
         hardware = load_member(name)
         if hardware.digest in digests:
-            found[hardware.digest] = hardware
-    return found
+            by_digest[hardware.digest] = hardware
+    return by_digest
 
 
 def load_family(path: Path) -> tuple[Hardware, ...]:
@@ -255,7 +255,7 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
                 content[column] = [*content.get(column, ()), *_split(cell)]
         elif column in columns:
             if cell:
-                _place(content, column, cell, {**columns[column], **stated.get(column, {})})
+                _write_cell(content, column, cell, {**columns[column], **stated.get(column, {})})
         elif column not in variants:
             raise ValueError(f"{column}: no column of that name in [columns], which has {', '.join(columns)}")
     _complete_peaks(content)
@@ -264,25 +264,25 @@ def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, An
 
 def _find_stated(shared: Mapping[str, Any], member: str) -> dict[str, Mapping[str, str]]:
     """Return column -> basis and source of a member's cells that a document states."""
-    found: dict[str, Mapping[str, str]] = {}
+    by_column: dict[str, Mapping[str, str]] = {}
     for document in shared.get("documents", ()):
         if unknown := sorted(set(document["columns"]) - set(shared.get("columns", {}))):
             raise ValueError(f"documents: {unknown[0]!r} is no column")
         if member in document["members"]:
             stated = {key: value for key, value in document.items() if key not in ("columns", "members")}
-            found.update(dict.fromkeys(document["columns"], stated))
-    return found
+            by_column.update(dict.fromkeys(document["columns"], stated))
+    return by_column
 
 
-def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
+def _write_cell(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
     """Write the number of a table's cell at the keys of the hardware file that its column fills."""
     try:
         value = float(cell)
     except ValueError:
         raise ValueError(f"{column}: {cell!r} is not a number") from None
     number = {"value": value, **{key: one for key, one in entry.items() if key != "to"}}
-    for place in entry["to"]:
-        *path, last = place.split(".")
+    for target in entry["to"]:
+        *path, last = target.split(".")
         at: Any = content
         for key in path:
             at = next(one for one in at if one["name"] == key) if isinstance(at, list) else at.setdefault(key, {})

@@ -215,8 +215,8 @@ def _find_static_range(
     static, tdp = quantities["static_power"], quantities["tdp"].value
     if static.basis in ("measured", "published"):
         return None
-    found = (one for one in shared.static_ranges if (chip.memory_type or "").startswith(one.memory))
-    return next(((min(one.low * tdp, static.value), max(one.high * tdp, static.value)) for one in found), None)
+    ranges = (one for one in shared.static_ranges if (chip.memory_type or "").startswith(one.memory))
+    return next(((min(one.low * tdp, static.value), max(one.high * tdp, static.value)) for one in ranges), None)
 
 
 def _choose_actions(shared: ArchitectureFile, levels: Sequence[MemoryLevel]) -> list[ActionEntry]:

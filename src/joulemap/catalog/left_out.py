@@ -32,10 +32,10 @@ QUANTITIES: Final = (STATIC, "tdp")
 @cache
 def read_left_out() -> Mapping[str, tuple[Row, ...]]:
     """Return board -> its numbers that are replaced."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    by_hardware: dict[str, list[Row]] = defaultdict(list)
     for row in read_rows(PATH):
-        found[row["hardware"]].append(row)
-    return {name: tuple(rows) for name, rows in found.items()}
+        by_hardware[row["hardware"]].append(row)
+    return {name: tuple(rows) for name, rows in by_hardware.items()}
 
 
 def describe_left_out(name: str) -> Hardware:
@@ -59,10 +59,11 @@ def _replace(content: dict[str, Any], row: Row) -> None:
         del content[LOADS]
     elif number in QUANTITIES:
         modes = [one for one in content.get("power_modes", ()) if one["name"] == mode]
-        (place,) = modes if mode else [content["quantities"]]
-        place[number] |= {"value": value, "unit": row["unit"], "basis": basis}
-        if place.get(IDLE, {}).get("value", 0.0) > place.get(STATIC, {}).get("value", inf):
-            del place[IDLE]  # measured on the board too, and a file with an idle power above the active one is refused
+        (quantities,) = modes if mode else [content["quantities"]]
+        quantities[number] |= {"value": value, "unit": row["unit"], "basis": basis}
+        if quantities.get(IDLE, {}).get("value", 0.0) > quantities.get(STATIC, {}).get("value", inf):
+            # measured on the board too, and a file with an idle power above the active one is refused
+            del quantities[IDLE]
     elif action:
         prices = content["energy_overrides"]
         (price,) = (one for one in prices if (one["component"], one["action"]) == (component, action))

@@ -70,5 +70,5 @@ def read_links() -> LinkFile:
 def find_link_default(name: str, generation: str) -> LinkDefault:
     """Return the defaults for a link's name and generation, or else for its name, or else for any link."""
     known = {(one.name, one.generation): one for one in read_links().links}
-    found = next(known[key] for key in ((name, generation), (name, ""), ("", "")) if key in known)
-    return LinkDefault(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))
+    entry = next(known[key] for key in ((name, generation), (name, ""), ("", "")) if key in known)
+    return LinkDefault(latency=entry.latency_us.resolve("us"), energy=entry.energy_pj.resolve("pJ/B"))

@@ -238,8 +238,8 @@ def find_seen(hardware: str, model: str) -> str:
     """
     of_hardware = [row for row in _read_seen() if row["hardware"] == hardware]
     of_model = [row for row in of_hardware if row["model"] == model]
-    found = of_model or [row for row in of_hardware if row["model"] == ""]
-    return "; ".join(row["coefficients"] for row in found if row["coefficients"])
+    rows = of_model or [row for row in of_hardware if row["model"] == ""]
+    return "; ".join(row["coefficients"] for row in rows if row["coefficients"])
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -453,12 +453,12 @@ def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
     if "energy_j" not in figures:
         raise ValueError(f"{IDLE} is given without energy_j, from which it was subtracted")
     try:
-        found = _number(row, IDLE)
+        idle_w = _number(row, IDLE)
     except ValueError:
         raise ValueError(f"{IDLE} is {row[IDLE]!r}, expected the idle power in W that was subtracted") from None
-    if not found > 0.0:
+    if not idle_w > 0.0:
         raise ValueError(f"{IDLE} is {row[IDLE]!r}, expected a number above 0")
-    return found
+    return idle_w
 
 
 def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
@@ -518,7 +518,7 @@ class Profile:
 
     def read_kernels(self) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
         """Return (model, precision, batch) -> recorded rows, in the order of the file."""
-        found: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
+        by_configuration: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
         with self.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 kernel = ProfiledKernel(
@@ -530,8 +530,8 @@ class Profile:
                     call_count=int(row["calls"]),
                     device_time_us=float(row["device_time_us_total"]),
                 )
-                found[kernel.model, kernel.precision, kernel.batch].append(kernel)
-        return {configuration: tuple(kernels) for configuration, kernels in found.items()}
+                by_configuration[kernel.model, kernel.precision, kernel.batch].append(kernel)
+        return {configuration: tuple(kernels) for configuration, kernels in by_configuration.items()}
 
 
 def load_profiles(folder: Path = PROFILES) -> tuple[Profile, ...]:

@@ -56,16 +56,16 @@ class MemoryLimit:
 @cache
 def load_limits() -> Mapping[tuple[str, str], tuple[MemoryLimit, ...]]:
     """Return (system, quantity) -> its numbers by size of memory; CatalogueError for an invalid table."""
-    found: dict[tuple[str, str], list[MemoryLimit]] = {}
+    limits: dict[tuple[str, str], list[MemoryLimit]] = {}
     try:
         with PATH.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 number = Quantity(value=float(row["value"]), unit=row["unit"], basis=row["basis"], source=row["source"])
                 one = MemoryLimit(up_to_bytes=float(row["up_to_bytes"] or "inf"), number=number)
-                found.setdefault((row["system"], row["quantity"]), []).append(one)
+                limits.setdefault((row["system"], row["quantity"]), []).append(one)
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"system/{PATH.name}: {error}") from error
-    return {key: tuple(sorted(some, key=lambda one: one.up_to_bytes)) for key, some in found.items()}
+    return {key: tuple(sorted(some, key=lambda one: one.up_to_bytes)) for key, some in limits.items()}
 
 
 def find_system(hardware: Hardware) -> str:

@@ -78,12 +78,12 @@ def _describe(exception: BaseException, _type: type | None) -> str:
 
 def _describe_syntax(error: Exception, content: bytes) -> str:
     """Describe a TOML syntax error, with the key and line of a duplicate key."""
-    found = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
-    if found is None:
+    match = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
+    if match is None:
         return f"not valid TOML: {error}"
     lines = content.decode().splitlines()
-    text = lines[int(found[1]) - 1].split("=")[0].strip() if int(found[1]) <= len(lines) else ""
-    return f"not valid TOML: duplicate key {text} at line {found[1]}"
+    text = lines[int(match[1]) - 1].split("=")[0].strip() if int(match[1]) <= len(lines) else ""
+    return f"not valid TOML: duplicate key {text} at line {match[1]}"
 
 
 def name_file(path: Path) -> str:
@@ -117,12 +117,12 @@ def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> S
     try:
         return _make_converter().structure(raw, record)
     except BaseValidationError as error:
-        reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
+        reasons = [_locate(reason) for reason in transform_error(error, path="", format_exception=_describe)]
         reasons.sort(key=lambda reason: "unknown key" not in reason)
         raise CatalogueError(f"{label}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
 
 
-def _place(reason: str) -> str:
+def _locate(reason: str) -> str:
     """Rewrite an error `what @ .where` as `where: what`, with the expected value of a missing key."""
     what, _, where = reason.rpartition(" @ ")
     where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")

@@ -117,13 +117,13 @@ def resolve_reference(
         better[override.component, override.action] = override
     actions: list[EnergyAction] = []
     for entry in entries:
-        found = better.get((entry.component, entry.action))
-        if found is not None:
-            factor, basis, source = 1.0, found.basis, found.source
+        reference = better.get((entry.component, entry.action))
+        if reference is not None:
+            factor, basis, source = 1.0, reference.basis, reference.source
             factors: tuple[str, ...] = ()
         else:
             factor, basis, source, factors = _scale(entry, node_nm, unit_count, chip_energy)
-        energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
+        energy_pj = (reference.energy_pj if reference is not None else entry.energy_pj * factor) / carved
         if is_whole:
             basis = least_sure("derived", basis)
             factors = (*factors, f"1 / {carved:g} (fitted to board power, whose regulator loss is a separate action)")
@@ -136,12 +136,12 @@ def resolve_reference(
                 part=entry.part,
                 per=entry.per,
                 energy_per_action_fj=energy_pj * FJ_PER_PJ,
-                low_fj=None if found else entry.low_pj * factor / carved * FJ_PER_PJ,
-                high_fj=None if found else entry.high_pj * factor / carved * FJ_PER_PJ,
+                low_fj=None if reference else entry.low_pj * factor / carved * FJ_PER_PJ,
+                high_fj=None if reference else entry.high_pj * factor / carved * FJ_PER_PJ,
                 basis=basis,
                 source=_add_factors(source, factors),
                 count_formula=entry.count,
-                evidence=None if found else entry.evidence,
+                evidence=None if reference else entry.evidence,
             )
         )
     static = static_action(static_power, static_range)

@@ -124,13 +124,13 @@ Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
 def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) -> dict[str, Any]:
     """Return field -> value of an entry: numbers in SI, lists as tuples; `before` prefixes the keys in errors."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
         if isinstance(value, QuantityEntry):
             value = resolve(f"{before}{field.name}", value, MEASURED_IN[field.name])
-        found[field.name] = tuple(value) if isinstance(value, list) else value
-    return found
+        values[field.name] = tuple(value) if isinstance(value, list) else value
+    return values
 
 
 @frozen(kw_only=True)
@@ -365,10 +365,10 @@ class CoefficientTableEntry(EvidenceEntry):
     def _count(self, row: str) -> dict[str, Any]:
         """Return the counts of a row, by default those of the table; ValueError names an invalid one."""
         try:
-            found = read_evidence(self.rows[row]) or self.evidence
+            evidence = read_evidence(self.rows[row]) or self.evidence
         except ValueError as error:
             raise ValueError(f"coefficient_tables.{self.name}.rows.{row}: {error}") from error
-        return {} if found is None else attrs.asdict(found)
+        return {} if evidence is None else attrs.asdict(evidence)
 
 
 @frozen(kw_only=True)

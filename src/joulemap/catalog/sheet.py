@@ -152,10 +152,10 @@ def load_scenarios() -> dict[str, Scenario]:
 def find_scenario(name: str) -> Scenario:
     """Return the scenario of this name, in any case; UnknownNameError lists the known ones."""
     scenarios = load_scenarios()
-    found = scenarios.get(name.strip().lower())
-    if found is None:
+    scenario = scenarios.get(name.strip().lower())
+    if scenario is None:
         raise UnknownNameError("scenario", name, scenarios)
-    return found
+    return scenario
 
 
 def _quantity(row: Row, column: str, unit: str) -> Quantity:

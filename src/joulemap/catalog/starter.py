@@ -142,11 +142,11 @@ def copy_text(name: str) -> str:
 
     A chip of a family has no separate file: its line and the family's shared keys are written as one file.
     """
-    found, content = _read_description(name)
-    text = re.sub(r'^id = ".*"$', f'id = "{own_id(found)}"', content, count=1, flags=re.MULTILINE)
+    chip_id, content = _read_description(name)
+    text = re.sub(r'^id = ".*"$', f'id = "{own_id(chip_id)}"', content, count=1, flags=re.MULTILINE)
     text = re.sub(r"^aliases = \[[^\]]*\]\n", "", text, count=1, flags=re.MULTILINE)
     text = text.replace("works_at_limit = true\n", LIMIT_LINES, 1)
-    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(found, table[0]), text)
+    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(chip_id, table[0]), text)
 
 
 def _comment_load(measured: str, table: str) -> str:
@@ -160,14 +160,14 @@ def _read_description(name: str) -> tuple[str, str]:
     ref = HardwareRef.read(name)
     if ref.mode:
         raise UsageError(f"a file describes all power modes of a chip: name {ref.label} without its mode")
-    found = find_hardware(ref.label).id
+    chip_id = find_hardware(ref.label).id
     for path in (*shipped_files(), *own_files()):
         chip, content = read_file(path, HardwareFile)
-        if chip.id == found:
-            return found, content.decode()
-    described = describe_member(found)
+        if chip.id == chip_id:
+            return chip_id, content.decode()
+    described = describe_member(chip_id)
     assert described is not None
-    return found, "".join(_write_tables("", described))
+    return chip_id, "".join(_write_tables("", described))
 
 
 def _write_tables(path: str, table: Mapping[str, Any]) -> Iterator[str]:
@@ -220,9 +220,9 @@ def minimal_text(architecture: str) -> str:
     for field in attrs.fields(ChipQuantities):
         mark = "" if field.default is attrs.NOTHING else "# "
         text += _write(field.name, getattr(example, field.name), mark, UNITS[field.name])
-    for place, (precision, peak) in enumerate(example.stated_peaks.items()):
+    for index, (precision, peak) in enumerate(example.stated_peaks.items()):
         text += f"\n[peaks.{precision}]\n" + _write("rate", _rate(precision, peak.rate), "")
-        if place:
+        if index:
             continue
         text += f"# operations_per_clock = {peak.operations_per_clock!r}\n# clock_ghz = {peak.clock_hz / 1e9!r}\n"
         text += f"# unit_count = {peak.unit_count}\n"

@@ -35,7 +35,7 @@ def load_surroundings() -> Mapping[str, Surrounding]:
             numbers.setdefault(row["form"], {})[row["quantity"]] = Quantity(
                 value=float(row["value"]), unit=row["unit"], basis=row["basis"], source=source
             )
-        return {name: Surrounding(name=name, label=labels[name], **found) for name, found in numbers.items()}
+        return {name: Surrounding(name=name, label=labels[name], **values) for name, values in numbers.items()}
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"system/form.csv: {error}") from error
 

@@ -169,7 +169,7 @@ def run(arguments: Sequence[str]) -> int:
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         if os.environ.get("JOULEMAP_DEBUG"):
             raise
-        if isinstance(error, OSError) and (refused := _explain_place(error)):
+        if isinstance(error, OSError) and (refused := _explain_path(error)):
             return _report(*refused)
         if lack := _explain_memory(error):
             return _report(lack, ExitCode.INTERNAL)
@@ -207,7 +207,7 @@ NAMELESS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 """Error numbers of a path that cannot be a file name."""
 
 
-def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
+def _explain_path(error: OSError) -> tuple[str, ExitCode] | None:
     """Return the message and exit code for a file that the system refuses; None for any other failure."""
     named = f"{str(error.filename)[:60]}: " if error.filename else ""
     if error.errno in FULL:

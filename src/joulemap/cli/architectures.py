@@ -54,8 +54,8 @@ def architectures(
     other = next((one for one in find_parts("contrasts") if one.name == model.lower()), None)
     if other is not None:
         usual = attrs.evolve(run, precision=run.precision or other.precision, runtime=run.runtime or other.runtime)
-        found = other.ask(output.workspace(), usual.settings(**hardware.keywords()))
-        output.write(found.document(repeated=output.repeat_database()))
+        contrast = other.ask(output.workspace(), usual.settings(**hardware.keywords()))
+        output.write(contrast.document(repeated=output.repeat_database()))
         return
     settings = run.settings(**hardware.keywords())
     answer = output.workspace().architectures(model, settings)

@@ -28,12 +28,12 @@ _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
     """Store the words of a command line and joulemap's variables; UsageError for words that are not UTF-8."""
     named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
-    for place, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
+    for position, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"{place} is not UTF-8 text: {text[max(0, error.start - 30) : error.end + 30]!r}; rename that file"
+                f"{position} is not UTF-8 text: {text[max(0, error.start - 30) : error.end + 30]!r}; rename that file"
             ) from None
     _line.set(tuple(words))
     _words.set((*words, *named.values()))
@@ -115,12 +115,12 @@ def find_pointer(word: str, arguments: Sequence[str]) -> str:
         return ""
     plain = list_plain(arguments)
     if not target:
-        place = [one.partition("=")[0] for one in arguments].index(word)
-        value = arguments[place].partition("=")[2] or "".join(arguments[place + 1 : place + 2])
+        index = [one.partition("=")[0] for one in arguments].index(word)
+        value = arguments[index].partition("=")[2] or "".join(arguments[index + 1 : index + 2])
         return shlex.join(["joulemap", *plain, value]) if value else ""
     if target not in ("compare", "recommend"):
         return f"joulemap {target}"
-    given = [one for place, one in enumerate(arguments) if word[:1] == "-" and word in (one, arguments[place - 1])]
+    given = [one for index, one in enumerate(arguments) if word[:1] == "-" and word in (one, arguments[index - 1])]
     if word in given and len(given) < 2:
         given = []
     return shlex.join(["joulemap", target, *(plain[1:] or EXAMPLE), *given])
@@ -144,9 +144,9 @@ def modernize(words: Sequence[str]) -> list[str]:
             models += [word] if "(" in word else word.split(",")
         else:
             rest.append(word)
-    place = next((place for place, word in enumerate(rest) if not word.startswith("-")), len(rest))
-    command = ["explain"] if "--explain-difference" in words else rest[place : place + 1]
-    return join_values([*rest[:place], *command, *models, *rest[place + 1 :]])
+    index = next((position for position, word in enumerate(rest) if not word.startswith("-")), len(rest))
+    command = ["explain"] if "--explain-difference" in words else rest[index : index + 1]
+    return join_values([*rest[:index], *command, *models, *rest[index + 1 :]])
 
 
 def _split_older(word: str) -> list[str]:
@@ -156,18 +156,18 @@ def _split_older(word: str) -> list[str]:
 
 def join_values(words: Sequence[str]) -> list[str]:
     """Return a command line with commas between several values of an option, e.g. for `--batch 1 8`."""
-    found: list[str] = []
+    joined: list[str] = []
     is_value: Callable[[str], bool] | None = None
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word == "--":
-            return [*found, *words[place:]]
+            return [*joined, *words[index:]]
         is_option = word.startswith("-")  # an option may be spelled like a value
-        if is_value is not None and not is_option and is_value(word) and is_value(found[-1].rpartition(",")[2]):
-            found[-1] += f",{word}"
+        if is_value is not None and not is_option and is_value(word) and is_value(joined[-1].rpartition(",")[2]):
+            joined[-1] += f",{word}"
             continue
-        is_value = SEVERAL.get(words[place - 1]) if place else None
-        found.append(word)
-    return found
+        is_value = SEVERAL.get(words[index - 1]) if index else None
+        joined.append(word)
+    return joined
 
 
 def _is_number(word: str) -> bool:

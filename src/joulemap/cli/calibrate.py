@@ -37,7 +37,7 @@ def calibrate(
     precision: list[str] | None = option(None, "Precisions of the measurements to use.", metavar="NAME", shown=False),
     model: list[str] | None = option(None, "Models of the measurements to use.", metavar="NAME", shown=False),
     operators: bool = option(False, "Also fit single operators and blocks."),
-    place: Path | None = option(
+    file: Path | None = option(
         None,
         "File for the calibration.",
         "--output",
@@ -63,15 +63,15 @@ def calibrate(
     joulemap calibrate RTX-4090 --precision fp16 --precision fp32
     joulemap calibrate ./mychip.toml --output mychip_calibration.toml --format json
     """
-    check_suffix(place, ".toml", "a calibration")
-    if place is not None and not dry_run:
-        check_output(place, named_files(place), force=report.force)
+    check_suffix(file, ".toml", "a calibration")
+    if file is not None and not dry_run:
+        check_output(file, named_files(file), force=report.force)
     answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],
         models=[name for text in model or () for name in split_names(text)],
         operators=operators,
-        output=place,
+        output=file,
         is_dry=dry_run,
         start=calibration,
         trust=trust,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_type_hints
 import attrs
 import typer
 
-from joulemap.cli.panel import ANNOTATIONS, HIDDEN, OPTIONS, Place, find_kind
+from joulemap.cli.panel import ANNOTATIONS, HIDDEN, OPTIONS, HelpPosition, find_kind
 from joulemap.cli.usage import Help, HelpAll
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.system.number import read_real, read_whole
@@ -23,7 +23,7 @@ R = TypeVar("R")
 OPTION: Final = "option"
 """Metadata key of a field's default, names and arguments for Typer."""
 
-PLACE: Final = "place"
+POSITION: Final = "position"
 """Metadata key of a field's position in help."""
 
 
@@ -44,7 +44,9 @@ def option(
     attribute `panel` of its record. Typer receives all other arguments.
     """
     typed = {"help": description or None, "show_default": shown, "autocompletion": complete, **given}
-    return attrs.field(default=default, metadata={OPTION: (default, names, typed), PLACE: Place(panel, is_advanced)})
+    return attrs.field(
+        default=default, metadata={OPTION: (default, names, typed), POSITION: HelpPosition(panel, is_advanced)}
+    )
 
 
 def name_option(field: Any) -> str:
@@ -54,12 +56,14 @@ def name_option(field: Any) -> str:
 
 
 def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:
-    """Return a parameter in Typer's form, with its place in help."""
+    """Return a parameter in Typer's form, with its position in help."""
     if OPTION in metadata:
         default, names, typed = metadata[OPTION]
         names = names or (f"--{name.replace('_', '-')}",)
-        place = metadata[PLACE]
-        annotation = Annotated[annotation, typer.Option(*names, **typed), place._replace(panel=place.panel or panel)]
+        position = metadata[POSITION]
+        annotation = Annotated[
+            annotation, typer.Option(*names, **typed), position._replace(panel=position.panel or panel)
+        ]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

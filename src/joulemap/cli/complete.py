@@ -14,16 +14,16 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
     return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.replace("-", "_").startswith(folded)]
 
 
-def offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
+def offer(address: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
     """Return a function that completes a word by the names in `module.NAME`: a collection, a Literal, or a function.
 
     The module is imported only when a shell asks. With `is_one` the word is a single name, not a list.
     """
 
     def complete(incomplete: str) -> list[str]:
-        module, _, name = place.rpartition(".")
-        found: Any = getattr(import_module(f"joulemap.{module}"), name)
-        names = get_args(found) or (found() if callable(found) else found)
+        module, _, name = address.rpartition(".")
+        source: Any = getattr(import_module(f"joulemap.{module}"), name)
+        names = get_args(source) or (source() if callable(source) else source)
         return [one for one in names if one.startswith(incomplete.lower())] if is_one else begin(incomplete, names)
 
     return complete

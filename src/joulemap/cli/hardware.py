@@ -232,5 +232,5 @@ def check(
     """
     from joulemap.answer.hardware_file import check_files
 
-    output.check_place()
+    output.check_file()
     output.write(check_files(files).document())

@@ -24,7 +24,7 @@ from joulemap.cli.panel import (
     WORKLOAD,
     find_annotation,
     find_kind,
-    find_place,
+    find_position,
 )
 
 ARGUMENTS: Final = "Arguments"
@@ -191,6 +191,6 @@ def _list_entries(command: Any, context: typer.Context) -> Iterator[Entry]:
         if parameter not in options:
             yield describe_parameter(parameter, context)._replace(panel=ARGUMENTS)
     for parameter in options:
-        place = find_place(find_annotation(command, parameter))
-        is_advanced = place.is_advanced and len(options) > FEW
-        yield describe_parameter(parameter, context)._replace(panel=place.panel, is_advanced=is_advanced)
+        position = find_position(find_annotation(command, parameter))
+        is_advanced = position.is_advanced and len(options) > FEW
+        yield describe_parameter(parameter, context)._replace(panel=position.panel, is_advanced=is_advanced)

@@ -2,8 +2,8 @@
 
 An exception raised by a signal handler is unsafe: during an import it leaves locks for which another thread then waits
 forever, in a callback of the interpreter it is dropped, and while the engine works it is not raised at all. Instead,
-the signal wakes a thread. The command stops by itself at the next call of `heed`. If there is none in time, the thread
-ends the process; the database survives that as it survives a kill.
+the signal wakes a thread. The command stops by itself at the next call of `raise_if_interrupted`. If there is none in
+time, the thread ends the process; the database survives that as it survives a kill.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def is_asked() -> bool:
     return _asked.is_set()
 
 
-def heed() -> None:
+def raise_if_interrupted() -> None:
     """Raise Interrupted if Ctrl-C was pressed; called at points where no work is lost."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()

@@ -12,7 +12,7 @@ from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)
-class Parameter:
+class HelpEntry:
     """Argument or option of a command, as its help describes it."""
 
     names: str
@@ -32,8 +32,8 @@ class Manual:
     """Description; the first paragraph is one sentence."""
     examples: tuple[str, ...]
     """Examples as lines for a shell."""
-    arguments: tuple[Parameter, ...]
-    options: tuple[Parameter, ...]
+    arguments: tuple[HelpEntry, ...]
+    options: tuple[HelpEntry, ...]
     """Visible arguments and options."""
     commands: tuple[Manual, ...]
     """Commands of a group; empty for a command."""
@@ -48,11 +48,11 @@ def read_manual(name: str) -> Manual:
 def _read(command: Any, path: str) -> Manual:
     context = typer.Context(command, info_name=path)
     paragraphs, examples = split_help(command.help or "")
-    described: dict[str, list[Parameter]] = {"argument": [], "option": []}
+    described: dict[str, list[HelpEntry]] = {"argument": [], "option": []}
     for parameter in command.params:
         if parameter.expose_value and not parameter.hidden:
             entry = describe_parameter(parameter, context)
-            described[parameter.param_type_name].append(Parameter(names=entry.names, meaning=entry.meaning))
+            described[parameter.param_type_name].append(HelpEntry(names=entry.names, meaning=entry.meaning))
     inner = getattr(command, "commands", {})
     return Manual(
         path=path,

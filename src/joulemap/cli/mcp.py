@@ -125,13 +125,13 @@ class Host:
             raise UsageError(f"{self.most_calls} calls are running, the maximum of --max-calls") from error
         try:
             output = await self._run(line)
-            found, left = await asyncio.to_thread(_read_answer, output, self.most_rows, self.most_characters)
+            answer, left = await asyncio.to_thread(_read_answer, output, self.most_rows, self.most_characters)
         finally:
             self._slots.release()
         command = shlex.join(["joulemap", *words])
-        found.pop("command", None)  # replaced by the whole command line
+        answer.pop("command", None)  # replaced by the whole command line
         made = {"source": f"joulemap {package_version('joulemap')}, {self.db.absolute()}"}
-        return {"command": command, **made, **({"left_out": left} if left else {}), **found}
+        return {"command": command, **made, **({"left_out": left} if left else {}), **answer}
 
     async def _run(self, words: list[str]) -> bytes:
         """Return the output of a command; JoulemapError with its message if it fails or exceeds a limit.
@@ -217,8 +217,8 @@ def _read_answer(output: bytes, most_rows: int, most_characters: int) -> tuple[d
     """Return the JSON of a command cut to size, and a text on the omitted rows; NaN and infinities are null."""
     from joulemap.cli.tool import cut
 
-    found, left = cut(json.loads(output, parse_constant=lambda _: None), most_rows, most_characters)
-    whole = json.loads(make_plain(json.dumps(found, ensure_ascii=False)))
+    answer, left = cut(json.loads(output, parse_constant=lambda _: None), most_rows, most_characters)
+    whole = json.loads(make_plain(json.dumps(answer, ensure_ascii=False)))
     return (whole if isinstance(whole, dict) else {"rows": whole}), left
 
 
@@ -229,7 +229,7 @@ def make_plain(text: str) -> str:
 
 def mend_line(line: str) -> str:
     r"""Return a line of JSON with U+FFFD for each escaped lone surrogate, which the reader refuses."""
-    return HALF.sub(lambda found: found[0] if found["whole"] else f"{found['before']}\\ufffd", line)
+    return HALF.sub(lambda match: match[0] if match["whole"] else f"{match['before']}\\ufffd", line)
 
 
 def make_server(host: Host) -> Server[Any]:
@@ -267,12 +267,12 @@ def make_server(host: Host) -> Server[Any]:
 
                 raise UnknownNameError("tool", request.name, [*tools, OPTIONS])
             wants_options = request.name == OPTIONS
-            found = describe_options(given) if wants_options else await host.answer(tools[request.name], given)
+            content = describe_options(given) if wants_options else await host.answer(tools[request.name], given)
         except JoulemapError as error:
             line = make_plain(" ".join(str(error).splitlines()))
             return types.CallToolResult(content=[types.TextContent(type="text", text=line)], is_error=True)
-        text = json.dumps(found, ensure_ascii=False)
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
+        text = json.dumps(content, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=content)
 
     return Server(
         "joulemap",
@@ -384,7 +384,7 @@ def make_refusal(error: Exception) -> Any:
 
     inputs = _list_inputs(error)
     is_json = bool(inputs) and all(kind != "json_invalid" for kind, _ in inputs)
-    found = next((value["id"] for _, value in inputs if isinstance(value, dict) and "id" in value), None)
-    identity = found if isinstance(found, int | str) and not isinstance(found, bool) else None
+    identifier = next((value["id"] for _, value in inputs if isinstance(value, dict) and "id" in value), None)
+    identity = identifier if isinstance(identifier, int | str) and not isinstance(identifier, bool) else None
     code, told = (INVALID_REQUEST, NO_REQUEST) if is_json else (PARSE_ERROR, NO_JSON)
     return JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=told))

@@ -52,10 +52,10 @@ def list_(
     joulemap measurements list --served --hardware H100 --model llama
     """
     if served:
-        found = output.workspace().served_measurements(hardware, model)
-        answer = "" if found.rows else NOTHING
+        table = output.workspace().served_measurements(hardware, model)
+        answer = "" if table.rows else NOTHING
         kept = ("hardware", "model", "engine", "batch", "scope")
-        output.write_table(found, SERVED, keep=kept, most=limit, answer=answer)
+        output.write_table(table, SERVED, keep=kept, most=limit, answer=answer)
         return
     rows = output.workspace().measurements(hardware, model)
     keep = ("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch")

@@ -57,8 +57,8 @@ def show(
     """
     workspace = output.workspace()
     if energy:
-        found = workspace.modules(model, energy, run.settings())
-        output.write(found.document(depth=depth, repeated=output.repeat(run)))
+        answer = workspace.modules(model, energy, run.settings())
+        output.write(answer.document(depth=depth, repeated=output.repeat(run)))
         return
     built = {field.name for field in attrs.fields(ModelOptions)}
     others = [field.name for field in attrs.fields(WholeRunOptions) if field.name not in built]

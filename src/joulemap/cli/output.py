@@ -16,8 +16,8 @@ import typer
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import option
 from joulemap.cli.complete import begin
-from joulemap.cli.interrupt import heed
-from joulemap.cli.panel import OUTPUT, Place
+from joulemap.cli.interrupt import raise_if_interrupted
+from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.present.format import TABLE, list_formats
@@ -98,15 +98,15 @@ class DatabaseOptions:
 Force = Annotated[
     bool,
     typer.Option("--force", help="Overwrite a file that joulemap did not write or that has changed."),
-    Place(OUTPUT, is_advanced=True),
+    HelpPosition(OUTPUT, is_advanced=True),
 ]
 
 
 def _check_format(name: str) -> str:
-    found = fold_into(name, FORMATS)
-    if name and found not in FORMATS:
+    folded = fold_into(name, FORMATS)
+    if name and folded not in FORMATS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}")
-    return found
+    return folded
 
 
 def choose_format(given: str, output: Path | None) -> str:
@@ -177,7 +177,7 @@ class OutputOptions(DatabaseOptions):
         """Format of the output; raises the errors of `choose_format`."""
         return choose_format(self.form, self.output)
 
-    def check_place(self) -> None:
+    def check_file(self) -> None:
         """Raise UsageError for an output that cannot be written."""
         if self.output is not None:
             check_output(self.output, self.guarded(self.output), force=self.force)
@@ -191,7 +191,7 @@ class OutputOptions(DatabaseOptions):
         modules that lay it out are imported while the engine works. On a terminal, progress goes to stderr until the
         answer is written.
         """
-        self.check_place()
+        self.check_file()
         voice.begin_progress()
         if self.written_form in (TABLE, "markdown"):
             from joulemap.system.background import begin
@@ -347,7 +347,7 @@ def _inform(message: str) -> None:
 
 
 def _move(done: int, total: int) -> None:
-    heed()
+    raise_if_interrupted()
     move_progress(done, total)
 
 

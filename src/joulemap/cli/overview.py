@@ -85,17 +85,17 @@ def find_commands() -> Mapping[str, Command]:
     heads = {name: one._replace(merged="") for name, one in known.items() if name not in merged}
     groups = list(GROUPS)
 
-    def place(name: str) -> tuple[int, bool, bool]:
+    def sort_key(name: str) -> tuple[int, bool, bool]:
         one = heads[name]
         group = groups.index(one.group if one.group in groups else "other")
         return group, one.is_advanced, not one.is_first
 
-    found: dict[str, Command] = {}
-    for head in sorted(heads, key=place):
-        group = groups[place(head)[0]]
+    commands: dict[str, Command] = {}
+    for head in sorted(heads, key=sort_key):
+        group = groups[sort_key(head)[0]]
         beside = {name: one for name, one in merged.items() if one.merged == head}
-        found |= {name: one._replace(group=group) for name, one in {head: heads[head], **beside}.items()}
-    return found
+        commands |= {name: one._replace(group=group) for name, one in {head: heads[head], **beside}.items()}
+    return commands
 
 
 def list_commands() -> list[str]:
@@ -105,11 +105,11 @@ def list_commands() -> list[str]:
 
 def list_groups(*, is_whole: bool = True) -> Mapping[str, list[str]]:
     """Return the title of each group -> its commands; merged and advanced ones only if `is_whole`."""
-    found: dict[str, list[str]] = {}
+    by_title: dict[str, list[str]] = {}
     for name, one in find_commands().items():
         if is_whole or not (one.merged or one.is_advanced):
-            found.setdefault(GROUPS[one.group], []).append(name)
-    return found
+            by_title.setdefault(GROUPS[one.group], []).append(name)
+    return by_title
 
 
 def list_start() -> Mapping[str, str]:

@@ -19,7 +19,7 @@ ANNOTATIONS: Final = "annotations"
 """Attribute of a command's function with the annotation of each parameter."""
 
 
-class Place(NamedTuple):
+class HelpPosition(NamedTuple):
     """Position of an option in help."""
 
     panel: str
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     """True if only `--help-all` lists the option."""
 
 
-HIDDEN: Final = Place(GENERAL, is_advanced=True)
+HIDDEN: Final = HelpPosition(GENERAL, is_advanced=True)
 
 
 class Kind(NamedTuple):
@@ -45,9 +45,9 @@ def find_annotation(command: Any, parameter: Any) -> Any:
     return getattr(command.callback, ANNOTATIONS, {}).get(parameter.name, str)
 
 
-def find_place(annotation: object) -> Place:
-    """Return the place that an annotation states; the panel "Options" if it states none."""
-    return next((one for one in get_args(annotation) if isinstance(one, Place)), Place(OPTIONS))
+def find_position(annotation: object) -> HelpPosition:
+    """Return the position that an annotation states; the panel "Options" if it states none."""
+    return next((one for one in get_args(annotation) if isinstance(one, HelpPosition)), HelpPosition(OPTIONS))
 
 
 def find_kind(annotation: Any) -> Kind:

@@ -112,7 +112,7 @@ def run(
     bind(query, given)
     bounds = bound.read()
     output.write_rows(
-        lambda workspace, place: workspace.stream_query(name, given, queries=queries, bounds=bounds, output=place),
+        lambda workspace, path: workspace.stream_query(name, given, queries=queries, bounds=bounds, output=path),
         bounds,
         queries,
     )

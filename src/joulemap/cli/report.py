@@ -83,7 +83,7 @@ def report(
 
     check_suffix(output, ".html", "a page")
     wanted = {one.chapter: one for one in split_records("report_options", parts)}
-    asked = {name: found for name, one in wanted.items() if (found := one.ask()) is not None}
+    asked = {name: question for name, one in wanted.items() if (question := one.ask()) is not None}
     check_output(output, (database.db,), force=force)
     begin_drawing()
     models, named = split_models(words)

@@ -56,7 +56,7 @@ def sql(
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
     bounds = bound.read()
     text = _read(statement, file)
-    output.write_rows(lambda workspace, place: workspace.stream(text, given, bounds=bounds, output=place), bounds)
+    output.write_rows(lambda workspace, path: workspace.stream(text, given, bounds=bounds, output=path), bounds)
 
 
 def _read(statement: str, file: Path | None) -> str:

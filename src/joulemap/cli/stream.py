@@ -20,7 +20,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from joulemap.cli.command import option
-from joulemap.cli.interrupt import heed
+from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
 from joulemap.cli.voice import voice
 from joulemap.system.draft import discard
@@ -75,8 +75,8 @@ def capping(bounds: Bounds) -> Iterator[None]:
 def _read_data_bytes() -> int | None:
     """Return the data memory of this process as Linux counts it against the limit; None on other systems."""
     with contextlib.suppress(OSError):
-        found = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-        return 1024 * int(found[1]) if found else None
+        match = re.search(r"^VmData:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        return 1024 * int(match[1]) if match else None
     return None
 
 
@@ -244,7 +244,7 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
         def count() -> Iterator[Batch]:
             done = 0
             for batch in batches:
-                heed()
+                raise_if_interrupted()
                 done += len(batch)
                 say(show_count(done, "row"))
                 yield batch

@@ -116,10 +116,10 @@ class Tool:
     def _parsed(self) -> Any:
         from joulemap.cli.app import build
 
-        found = typer.main.get_command(build(self.command))
+        parsed = typer.main.get_command(build(self.command))
         for word in self.command:
-            found = found.commands[word]  # type: ignore[attr-defined]
-        return found
+            parsed = parsed.commands[word]  # type: ignore[attr-defined]
+        return parsed
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -164,16 +164,16 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the listed arguments, with `more` for all others."""
-        found = {
+        properties = {
             name: _describe(one, self._find_kind(one), is_brief=True)
             for name, one in self.parameters.items()
             if name in self.listed
         }
-        if len(found) < len(self.parameters):
+        if len(properties) < len(self.parameters):
             description = f"Other arguments by name, described by the tool {OPTIONS}."
-            found[MORE] = {"type": "object", "description": description}
+            properties[MORE] = {"type": "object", "description": description}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
-        return {"type": "object", "properties": found, "required": required, "additionalProperties": False}
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _describe(parameter: Any, kind: Kind, *, is_brief: bool = False) -> dict[str
 def _shorten(text: str) -> str:
     """Return the first sentence of a description, up to the last clause that ends within `BRIEF` characters."""
     text = re.split(r"(?<!e\.g)\. ", text)[0]
-    ends = [found.start() for found in re.finditer(r"; |, |: | \(", text)]
+    ends = [match.start() for match in re.finditer(r"; |, |: | \(", text)]
     return text[: max([end for end in ends if end <= BRIEF] or ends[:1])] if len(text) > BRIEF and ends else text
 
 
@@ -296,37 +296,37 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
         if CODE.search(value) and not runs_code:
             raise UsageError(f"{value} runs code, which needs `joulemap mcp --run-code`")
         for piece in _cut_pieces(value):
-            for place in {here / piece, here / os.path.expanduser(piece)}:
-                if PATH.search(piece) or CODE.search(piece) or _is_there(place):
-                    _check_place(piece, place, folders, here, runs_code=runs_code)
+            for path in {here / piece, here / os.path.expanduser(piece)}:
+                if PATH.search(piece) or CODE.search(piece) or _is_there(path):
+                    _check_path(piece, path, folders, here, runs_code=runs_code)
 
 
 def _cut_pieces(value: str) -> Iterator[str]:
     """Yield every part of a value between two characters of `BREAKS`; UsageError for too many of them."""
-    breaks = [found.span() for found in BREAKS.finditer(value)]
+    breaks = [match.span() for match in BREAKS.finditer(value)]
     if len(breaks) > MOST_BREAKS:
         raise UsageError(f"an argument has {len(breaks)} names, expected at most {MOST_BREAKS}")
     begins = [0, *(end for _, end in breaks)]
     ends = [*(start for start, _ in breaks), len(value)]
-    found = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
-    yield from sorted({*found, value, *map(str.strip, found)} - {""})
+    pieces = {value[begin:end] for at, begin in enumerate(begins) for end in ends[at:]}
+    yield from sorted({*pieces, value, *map(str.strip, pieces)} - {""})
 
 
-def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
+def _check_path(piece: str, path: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
     """Raise UsageError for a path outside these folders, or a file that names such a path or forbidden code.
 
     Only TOML files name other files; the model of a measurement file is never a path.
     """
-    place = Path(os.path.realpath(place))
-    if not any(place.is_relative_to(os.path.realpath(folder)) for folder in folders):
+    path = Path(os.path.realpath(path))
+    if not any(path.is_relative_to(os.path.realpath(folder)) for folder in folders):
         raise UsageError(f"{piece} is outside of the folders of `joulemap mcp --allow`")
-    if place.suffix == ".duckdb" or not (place.is_file() or place.is_dir()):
+    if path.suffix == ".duckdb" or not (path.is_file() or path.is_dir()):
         return
-    _check_links(piece, place if place.is_dir() else place.parent, folders)
-    if place.is_dir():
+    _check_links(piece, path if path.is_dir() else path.parent, folders)
+    if path.is_dir():
         return
     try:
-        with open_regular(place) as stream:
+        with open_regular(path) as stream:
             text = stream.read(MOST_SCANNED_BYTES).decode(errors="replace")
     except (OSError, FileError) as error:
         raise UsageError(f"cannot read {piece}: {error}") from error
@@ -334,20 +334,20 @@ def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *
         return
     if CODE.search(text):
         raise UsageError(f"{piece} names code, which needs `joulemap mcp --run-code`")
-    for named in _list_texts(text) if place.suffix == ".toml" else ():
+    for named in _list_texts(text) if path.suffix == ".toml" else ():
         for one in (named, *re.split(r"[,=@():]", named)):
             target = Path(os.path.realpath(here / os.path.expanduser(one.strip())))
             if PATH.search(one) and not any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
                 raise UsageError(f"{piece} names {one[:60]}, outside of the folders of `joulemap mcp --allow`")
 
 
-def _check_links(piece: str, place: Path, folders: Sequence[Path]) -> None:
+def _check_links(piece: str, directory: Path, folders: Sequence[Path]) -> None:
     """Raise UsageError for a folder with a link to a file outside of the allowed ones, which a command might read.
 
     A command that reads one file of a model also reads others beside it, such as its configuration and its parts.
     """
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(directory) as entries:
             links = [one.path for one in entries if one.is_symlink() and Path(one.name).suffix.lower() in BESIDE]
     except OSError as error:
         raise UsageError(f"cannot read {piece}: {error.strerror or error}") from error
@@ -374,9 +374,9 @@ def _list_texts(text: str) -> Iterator[str]:
             waiting += value
 
 
-def _is_there(place: Path) -> bool:
+def _is_there(path: Path) -> bool:
     try:
-        return os.path.lexists(place)
+        return os.path.lexists(path)
     except ValueError:  # not a valid path
         return False
 
@@ -385,13 +385,13 @@ def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:
     """Return an answer with as many rows per table as fit and six-digit numbers, and a text on the omitted rows."""
     for most in [one for one in (most_rows, 100, 50, 20, 10, 5, 3, 2, 1, 0) if one <= most_rows]:
         left: list[str] = []
-        found = _cut(answer, most, "", left)
-        if len(json.dumps(found, ensure_ascii=False)) <= most_characters:
-            return found, "; ".join(left)
+        kept = _cut(answer, most, "", left)
+        if len(json.dumps(kept, ensure_ascii=False)) <= most_characters:
+            return kept, "; ".join(left)
     return {}, "the whole answer, which is longer than the limit"
 
 
-def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
+def _cut(value: Any, most: int, path: str, left: list[str]) -> Any:
     """Return a value with at most `most` rows per table, more entries of plain lists, and no empty entries."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
@@ -401,14 +401,14 @@ def _cut(value: Any, most: int, place: str, left: list[str]) -> Any:
     is_table = bool(parts) and all(isinstance(one, Mapping | list) for one in parts)
     kept = most if is_table and isinstance(value, list) else max(most, MOST_PLAIN)
     if len(parts) > kept and (is_table or isinstance(value, list)):
-        left.append(f"{place or 'rows'}: {kept} of {len(parts)}")
+        left.append(f"{path or 'rows'}: {kept} of {len(parts)}")
         value = dict(list(value.items())[:kept]) if isinstance(value, Mapping) else value[:kept]
     if isinstance(value, list):
         return [
-            {key: _cut(cell, most, f"{place}.{key}", left) for key, cell in one.items()}
+            {key: _cut(cell, most, f"{path}.{key}", left) for key, cell in one.items()}
             if isinstance(one, Mapping)
-            else _cut(one, most, place, left)
+            else _cut(one, most, path, left)
             for one in value
         ]
-    found = {key: _cut(one, most, f"{place}.{key}".strip("."), left) for key, one in value.items()}
-    return {key: one for key, one in found.items() if one not in (None, "", [], {})}
+    cells = {key: _cut(one, most, f"{path}.{key}".strip("."), left) for key, one in value.items()}
+    return {key: one for key, one in cells.items() if one not in (None, "", [], {})}

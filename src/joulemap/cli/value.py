@@ -97,7 +97,7 @@ def read_batches(text: str) -> tuple[int, ...]:
 
     Raises UsageError for any other text.
     """
-    found: list[int] = []
+    batches: list[int] = []
     is_open = False
     for part in split_names(text):
         if part in ("...", "…"):
@@ -110,13 +110,13 @@ def read_batches(text: str) -> tuple[int, ...]:
         if not 1 <= number <= MAX_BATCH:
             raise UsageError(f"batch is {number}, expected a whole number from 1 to {MAX_BATCH}")
         if is_open:
-            found += _fill(found, number, text)
+            batches += _fill(batches, number, text)
             is_open = False
-        found.append(number)
-        _check_count(len(found))
+        batches.append(number)
+        _check_count(len(batches))
     if is_open:
         raise UsageError(f"cannot read the batches {text!r}: write 1,2,4 or 1,2,4,...,128")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(batches))
 
 
 def _check_count(count: int) -> None:
@@ -124,11 +124,11 @@ def _check_count(count: int) -> None:
         raise UsageError(f"--batch: {count:,} batches, expected at most {MOST_BATCHES:,}")
 
 
-def _fill(found: list[int], last: int, text: str) -> list[int]:
+def _fill(batches: list[int], last: int, text: str) -> list[int]:
     """Return the numbers for which the dots in a list stand, up to but without `last`."""
-    pairs = list(pairwise(found))
+    pairs = list(pairwise(batches))
     steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
-    filled, number = [], found[-1] if found else 0
+    filled, number = [], batches[-1] if batches else 0
     if len(steps) == 1 and min(steps) > 0:
         _check_count((last - number) // min(steps))
         filled = list(range(number + min(steps), last, min(steps)))
@@ -164,7 +164,7 @@ def split_pairs(written: Sequence[str] | None) -> dict[str, str]:
 
 def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:
     """Return name -> fraction of texts such as `energy=5%,latency=10%`; UsageError names the option."""
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for item in (part for text in written or () for part in split_names(text)):
         name, _, text = (part.strip() for part in item.partition("="))
         try:
@@ -174,6 +174,6 @@ def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:
         except ValueError as error:
             expected = f"{name or 'energy'}=5%"
             raise UsageError(f"{option}: {item!r} is not a percentage, expected e.g. {expected}") from error
-        if found.setdefault(name.lower(), share) != share:
+        if by_name.setdefault(name.lower(), share) != share:
             raise UsageError(f"{option}: {name} is given twice")
-    return found
+    return by_name

@@ -111,10 +111,10 @@ def parse_fields(text: str) -> dict[str, str]:
 
 def parse_size(text: str) -> int:
     """Return the bytes in `48K`, `96 KiB` or `1.5 MiB`; UsageError for anything else."""
-    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMG]?)(?:i?B)?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMG]?)(?:i?B)?", text.strip())
+    if match is None:
         raise UsageError(f"cannot read the cache size {text[:40]!r}")
-    return round(float(found[1]) * SIZES[found[2]])
+    return round(float(match[1]) * SIZES[match[2]])
 
 
 def describe_cpu(
@@ -149,7 +149,7 @@ def describe_cpu(
     flags = frozenset((fields.get("Flags") or first.get("flags") or first.get("Features") or "").lower().split())
     clock, clock_source, largest = _clock(name, fields, first, frequencies or {})
     family = _whole(fields.get("CPU family")) or _whole(first.get("cpu family"))
-    found = _caches_of_files(caches) or _caches_of_lscpu(fields, cores)
+    described = _caches_of_files(caches) or _caches_of_lscpu(fields, cores)
     memory = re.search(r"^MemTotal:\s*([0-9]{1,15}) kB", meminfo, re.MULTILINE)
     length = _whole(vector_bytes)
     return Cpu(
@@ -163,7 +163,7 @@ def describe_cpu(
         clock_source=clock_source,
         clock_max_hz=largest,
         vector_bits=length * BITS_PER_BYTE if length and "sve" in flags else None,
-        caches=found,
+        caches=described,
         memory_bytes=int(memory[1]) * 1024 if memory else None,
         is_virtual="Hypervisor vendor" in fields or "hypervisor" in flags,
     )
@@ -269,12 +269,12 @@ def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, .
     caches = []
     for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):
         text = fields.get(f"{label} cache") or fields.get(label, "")
-        found = re.fullmatch(r"([^(]+?)(?:\s*\(([0-9]{1,6}) instances?\))?", text)
-        if found is None or found[1].strip() in ("", "unknown size"):
+        match = re.fullmatch(r"([^(]+?)(?:\s*\(([0-9]{1,6}) instances?\))?", text)
+        if match is None or match[1].strip() in ("", "unknown size"):
             continue
-        size = parse_size(found[1])
-        count = int(found[2]) if found[2] else cores if level < 3 else (_whole(fields.get("Socket(s)")) or 1)
-        each = size // max(count, 1) if found[2] else size
+        size = parse_size(match[1])
+        count = int(match[2]) if match[2] else cores if level < 3 else (_whole(fields.get("Socket(s)")) or 1)
+        each = size // max(count, 1) if match[2] else size
         if each == 0:
             continue
         caches.append(CpuCache(level=level, capacity_bytes=each, instance_count=count, source="lscpu"))

@@ -187,8 +187,8 @@ def _run_trial(
 ) -> Trial:
     if threads is not None:
         torch.set_num_threads(threads)
-    place = torch.device(device)
-    subject = prepare(request, precision, place)
+    target = torch.device(device)
+    subject = prepare(request, precision, target)
     state = read_state()
     counter: EnergyCounter | None
     wait: Callable[[], object]

@@ -282,12 +282,12 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     several chips match, else UnknownNameError with the nearest names.
     """
     asked = unmark(name)
-    found = find_alike(entries, asked)
-    if len(found) == 1:
-        return found[0]
+    alike = find_alike(entries, asked)
+    if len(alike) == 1:
+        return alike[0]
     if find_class(asked):
         raise UnknownNameError("hardware", name, (), f"it is a class of hardware, name a chip of it: {LIST_HINT}")
-    partly = [entry.id for entry in found or _find_partly(entries, asked)]
+    partly = [entry.id for entry in alike or _find_partly(entries, asked)]
     if len(partly) > 1:
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
     from joulemap.domain.printed import shorten
@@ -358,7 +358,7 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
         return []
     classes = {entry.architecture for entry in entries.values()}
     for words in list_readings(name, ("", *classes)):
-        found = [
+        printed = [
             entry
             for entry in entries.values()
             if (not vendors or vendors & find_vendors(entry.vendor))
@@ -367,8 +367,8 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
                 for known in (read_words(one, entry.architecture if is_of_class else "") for one in entry.names)
             )
         ]
-        if found:
-            return found
+        if printed:
+            return printed
     return []
 
 
@@ -414,10 +414,10 @@ def find_model_name(name: str, known: Mapping[str, ModelEntry]) -> str:
     is_owned = name.count("/") == 1 and name[0] not in "./~" and not os.path.exists(name)
     aliases = _fold_aliases(tuple((entry.name, entry.aliases) for entry in known.values() if entry.aliases))
     for one in (name, name.partition("/")[2]) if is_owned else (name,):
-        found = fold_into(one, known, ignoring="/")
-        found = aliases.get(fold_name(one), found)
-        if found in known:
-            return found
+        known_name = fold_into(one, known, ignoring="/")
+        known_name = aliases.get(fold_name(one), known_name)
+        if known_name in known:
+            return known_name
     return spell(name)
 
 

@@ -34,13 +34,13 @@ class MemoryConfiguration(NamedTuple):
     @classmethod
     def read(cls, text: str) -> MemoryConfiguration:
         """Return the configuration that a text such as `DDR5-5600x2` states; UsageError for any other form."""
-        found = re.fullmatch(_CONFIGURATION, text.strip(), re.IGNORECASE)
-        if found is None or int(found[2]) > FASTEST:
+        match = re.fullmatch(_CONFIGURATION, text.strip(), re.IGNORECASE)
+        if match is None or int(match[2]) > FASTEST:
             raise UsageError(
                 f"memory {text}: expected kind, MT/s up to {FASTEST:,} and 64-bit channels, as DDR5-5600x2 or "
                 "LPDDR5X-8000x2"
             )
-        return cls(found[1].upper(), float(found[2]) * 1e6, CHANNEL_BITS * int(found[3]))
+        return cls(match[1].upper(), float(match[2]) * 1e6, CHANNEL_BITS * int(match[3]))
 
     @property
     def bytes_per_s(self) -> float:

@@ -112,7 +112,7 @@ class SellerPrice:
     """Key of the price's error: the seller's name if there is only one, else kind and hardware. Errors of prices with
     the same key are correlated.
     """
-    told: str
+    price_text: str
     """Description of the price for answers: sellers and dates."""
     offer_count: int
     basis: str
@@ -125,20 +125,20 @@ class SellerPrice:
 
 def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the newest offer for each chip, kind of seller and seller, in the given order."""
-    found: dict[tuple[str, str, str], Offer] = {}
+    newest: dict[tuple[str, str, str], Offer] = {}
     for one in offers:
         key = one.hardware, one.kind, one.seller
-        if key not in found or one.date > found[key].date:
-            found[key] = one
-    return tuple(found.values())
+        if key not in newest or one.date > newest[key].date:
+            newest[key] = one
+    return tuple(newest.values())
 
 
 def reference_offers(offers: Iterable[Offer]) -> dict[tuple[str, str], Offer]:
     """Return (hardware, way of paying) -> first offer, used where a single price is needed."""
-    found: dict[tuple[str, str], Offer] = {}
+    by_way: dict[tuple[str, str], Offer] = {}
     for one in offers:
-        found.setdefault((one.hardware, one.way), one)
-    return found
+        by_way.setdefault((one.hardware, one.way), one)
+    return by_way
 
 
 def _square(prices: Sequence[float]) -> float:
@@ -196,26 +196,26 @@ def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
     references = reference_offers(offers)
     kinds = list(WAY_OF)
     prices = []
-    for (hardware, kind), found in sorted(groups.items(), key=lambda one: (one[0][0], kinds.index(one[0][1]))):
-        is_one = len(found) == 1
-        name = f"{found[0].seller}, {TERMS[kind]}" if is_one else f"median of {len(found)} {MANY[kind]}"
+    for (hardware, kind), group in sorted(groups.items(), key=lambda one: (one[0][0], kinds.index(one[0][1]))):
+        is_one = len(group) == 1
+        name = f"{group[0].seller}, {TERMS[kind]}" if is_one else f"median of {len(group)} {MANY[kind]}"
         prices.append(
             SellerPrice(
                 hardware=hardware,
                 way=WAY_OF[kind],
                 kind=kind,
                 kind_index=kinds.index(kind),
-                usd=math.exp(_median(math.log(one.usd) for one in found)),
-                half_width=_half_width(found, pooled[kind]),
-                seller=found[0].seller if is_one else f"{kind} {hardware}",
-                told=f"{name}, {_describe_dates(found)}",
-                offer_count=len(found),
-                basis=least_sure(*(one.basis for one in found)),
+                usd=math.exp(_median(math.log(one.usd) for one in group)),
+                half_width=_half_width(group, pooled[kind]),
+                seller=group[0].seller if is_one else f"{kind} {hardware}",
+                price_text=f"{name}, {_describe_dates(group)}",
+                offer_count=len(group),
+                basis=least_sure(*(one.basis for one in group)),
                 reference_usd=references[hardware, WAY_OF[kind]].usd,
-                source="; ".join(dict.fromkeys(one.source for one in found)),
-                note=found[0].note
+                source="; ".join(dict.fromkeys(one.source for one in group)),
+                note=group[0].note
                 if is_one
-                else "; ".join(f"{one.seller} {one.usd:g}" for one in sorted(found, key=lambda one: one.usd)),
+                else "; ".join(f"{one.seller} {one.usd:g}" for one in sorted(group, key=lambda one: one.usd)),
             )
         )
     return tuple(prices)

@@ -83,8 +83,8 @@ def drop_clock(name: str) -> str:
 @lru_cache(8192)
 def find_vendors(name: str) -> frozenset[str]:
     """Return the vendors that a name states."""
-    found = frozenset(VENDORS[word] for word in split_words(name) if word in VENDORS)
-    return found or frozenset({"intel"} if _CORE.search(name.lower().replace("_", " ")) else ())
+    vendors = frozenset(VENDORS[word] for word in split_words(name) if word in VENDORS)
+    return vendors or frozenset({"intel"} if _CORE.search(name.lower().replace("_", " ")) else ())
 
 
 def is_processor(name: str) -> bool:

@@ -183,11 +183,11 @@ def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
 def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[str | Hardware, ...]:
     is_one = isinstance(value, str) or not isinstance(value, Iterable)
     given: tuple[Any, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type]
-    found = tuple(os.fspath(one) if isinstance(one, os.PathLike) else one for one in given)
-    for one in found:
+    names = tuple(os.fspath(one) if isinstance(one, os.PathLike) else one for one in given)
+    for one in names:
         if not isinstance(one, str) and not hasattr(one, "with_own_digest"):
             raise UsageError(f"hardware is {one!r}, expected a name or a record of hardware")
-    return found
+    return names
 
 
 def _fold_each(value: str | Iterable[str], known: Iterable[str]) -> tuple[Any, ...]:
@@ -235,15 +235,15 @@ def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> M
     """Parse name -> new value; UsageError for a text other than `NAME=VALUE` or a repeated name."""
     if isinstance(value, Mapping):
         return dict(value)
-    found: dict[str, str | float] = {}
+    changes: dict[str, str | float] = {}
     for text in (value,) if isinstance(value, str) else value or ():
         name, equals, written = text.partition("=")
         if not (name.strip() and equals and written.strip()):
             raise UsageError(f"--set {text}: write NAME=VALUE, e.g. dram.read=31pJ, clock=1.2GHz or tdp=x1.5")
-        if name.strip() in found:
+        if name.strip() in changes:
             raise UsageError(f"--set {text}: {name.strip()} is set twice")
-        found[name.strip()] = written.strip()
-    return found
+        changes[name.strip()] = written.strip()
+    return changes
 
 
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
@@ -405,10 +405,10 @@ class Settings:
         for name in ("batch", *ASKED):
             values = getattr(self, name)
             if len(values) > 1 or (not values and name in ("precision", "runtime")):
-                found = ", ".join(map(str, values)) or "none"
+                listed = ", ".join(map(str, values)) or "none"
                 raise UsageError(
-                    f"{question} takes one {name}, found {found}; the summary of `joulemap compare` takes several, and "
-                    "so does `joulemap sweep`"
+                    f"{question} takes one {name}, found {listed}; the summary of `joulemap compare` takes several, "
+                    "and so does `joulemap sweep`"
                 )
 
 

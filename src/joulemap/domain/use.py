@@ -47,13 +47,13 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
 
     A result is None if one of its inputs is unknown.
     """
-    found = dict(use)
+    numbers = dict(use)
     for name, (code, needed) in _compiled().items():
-        is_known = all(found[one] is not None for one in needed)
-        found[name] = eval(code, {}, found) if is_known else None
-    ways = [found["rented_usd_per_million"], found["bought_usd_per_million"]]
-    found["usd_per_million"] = min((cost for cost in ways if cost is not None), default=None)
-    return found
+        is_known = all(numbers[one] is not None for one in needed)
+        numbers[name] = eval(code, {}, numbers) if is_known else None
+    ways = [numbers["rented_usd_per_million"], numbers["bought_usd_per_million"]]
+    numbers["usd_per_million"] = min((cost for cost in ways if cost is not None), default=None)
+    return numbers
 
 
 def spell_costs() -> str:

@@ -77,7 +77,7 @@ def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
 
     Values of a range are rounded if the constant is a count. Raises ValueError for an empty range or an invalid value.
     """
-    found: dict[float, None] = {}
+    values: dict[float, None] = {}
     for part in written.split(",") if isinstance(written, str) else (written,):
         if isinstance(part, str) and not part.strip():
             raise ValueError(f"{written!r} has an empty value between commas; {WAYS}")
@@ -87,8 +87,8 @@ def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
             if constant.is_whole and (":" in str(part) or math.isclose(value, round(value), rel_tol=ROUNDING)):
                 value = float(round(value))
             check_value(constant, value)
-            found[value] = None
-    return tuple(found)
+            values[value] = None
+    return tuple(values)
 
 
 def _read_part(part: str | float, constant: Constant) -> Iterator[float]:

@@ -106,9 +106,9 @@ class _Names:
 
     def take(self) -> bytes:
         """Return the pending encoded fields, and clear them."""
-        found = b"".join(self.fields)
+        content = b"".join(self.fields)
         self.fields.clear()
-        return found
+        return content
 
 
 def write_profile(
@@ -206,12 +206,12 @@ def varint(number: int) -> bytes:
     """Return an integer of at most 64 bits as a varint: seven bits per byte, lowest bits first."""
     if 0 <= number <= 0x7F:
         return SMALL[number]
-    rest, found = number & MASK, bytearray()
+    rest, encoded = number & MASK, bytearray()
     while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
+        encoded.append(rest & 0x7F | 0x80)
         rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    encoded.append(rest)
+    return bytes(encoded)
 
 
 def number_field(field: int, value: int) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.exchange.subject import Subject
-from joulemap.generated.export import Step
+from joulemap.generated.export import OperatorSpan
 from joulemap.system.record import define
 
 GRID: Final = 1024
@@ -44,12 +44,12 @@ SUMMED: Final = ("kernel_count", "mac_count", "moved_bytes", "dram_bytes", "late
 """Fields that a slice sums over its operators, such as bytes and energy in femtojoules."""
 
 
-def write_trace(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
+def write_trace(subject: Subject, spans: Iterable[OperatorSpan], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
     """Yield the JSON of a trace in pieces; `live_bytes` maps each operator index to the activation bytes in memory."""
     head = {"displayTimeUnit": "ns", "otherData": attrs.asdict(subject)}
     yield (_dump(head)[:-1] + ', "traceEvents": [\n').encode()
     before = ""
-    for event in _list_events(subject, steps, live_bytes):
+    for event in _list_events(subject, spans, live_bytes):
         yield (before + _dump(event)).encode()
         before = ",\n"
     yield b"\n]}\n"
@@ -67,18 +67,18 @@ class _Power:
     time_fs: int = 0
     parts_fj: list[int] = attrs.field(factory=lambda: [0] * len(PARTS))
 
-    def add(self, kernel: Sequence[Step], start_fs: int) -> Iterator[dict[str, Any]]:
+    def add(self, kernel: Sequence[OperatorSpan], start_fs: int) -> Iterator[dict[str, Any]]:
         """Add a kernel, and yield the power counters of the time before it.
 
         A kernel without time adds its energy to the kernel before it.
         """
-        time_fs = sum(step.latency_fs for step in kernel)
+        time_fs = sum(span.latency_fs for span in kernel)
         if time_fs and self.time_fs:
             yield from self.emit()
             self.start_fs, self.time_fs, self.parts_fj = start_fs, 0, [0] * len(PARTS)
         self.time_fs += time_fs
-        for step in kernel:
-            for index, part in enumerate((step.compute_fj, step.memory_fj, step.control_fj, step.static_fj)):
+        for span in kernel:
+            for index, part in enumerate((span.compute_fj, span.memory_fj, span.control_fj, span.static_fj)):
                 self.parts_fj[index] += part
 
     def emit(self) -> Iterator[dict[str, Any]]:
@@ -89,32 +89,34 @@ class _Power:
             yield _count("power by part (W)", self.start_fs, dict(by_part))
 
 
-def _list_events(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+def _list_events(
+    subject: Subject, spans: Iterable[OperatorSpan], live_bytes: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
     for name, value in (("process_name", subject.title), ("thread_name", "kernels")):
         yield {"ph": "M", "name": name, "pid": PROCESS, "tid": KERNELS, "args": {"name": value}}
     start_fs, power = 0, _Power()
-    for _, group in itertools.groupby(steps, lambda step: step.place):
+    for _, group in itertools.groupby(spans, lambda span: span.kernel_index):
         kernel = list(group)
         yield from power.add(kernel, start_fs)
-        activations = max(live_bytes[step.operator_index] for step in kernel)
+        activations = max(live_bytes[span.operator_index] for span in kernel)
         memory = {"weights": subject.weight_bytes, "activations": activations}
         yield _count("memory (B)", start_fs, memory)
         if kernel[0].is_fused:
             yield _draw_kernel(kernel, start_fs)
-        for step in kernel:
-            fields = {name: getattr(step, name) for name in OPERATOR}
-            yield _slice(step.name, "operator", (step,), start_fs, fields)
-            start_fs += step.latency_fs
+        for span in kernel:
+            fields = {name: getattr(span, name) for name in OPERATOR}
+            yield _slice(span.name, "operator", (span,), start_fs, fields)
+            start_fs += span.latency_fs
     yield from power.emit()
     yield _count("power (W)", start_fs, {"total": 0.0})
     yield _count("power by part (W)", start_fs, dict.fromkeys(PARTS, 0.0))
 
 
 def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "C", "name": name, "pid": PROCESS, "ts": _place(start_fs) / GRID, "args": values}
+    return {"ph": "C", "name": name, "pid": PROCESS, "ts": _round_to_grid(start_fs) / GRID, "args": values}
 
 
-def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
+def _draw_kernel(kernel: Sequence[OperatorSpan], start_fs: int) -> dict[str, Any]:
     """Return the slice of a subgraph that runs as one kernel."""
     first = kernel[0]
     fields = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
@@ -122,12 +124,12 @@ def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
 
 
 def _slice(
-    name: str, category: str, steps: Sequence[Step], start_fs: int, fields: Mapping[str, object]
+    name: str, category: str, spans: Sequence[OperatorSpan], start_fs: int, fields: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return a slice event that starts at `start_fs`, with sums over its operators as arguments."""
-    shared = {name: getattr(steps[0], name) for name in SUBGRAPH}
-    summed = {name: sum(getattr(step, name) for step in steps) for name in SUMMED}
-    start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
+    shared = {name: getattr(spans[0], name) for name in SUBGRAPH}
+    summed = {name: sum(getattr(span, name) for span in spans) for name in SUMMED}
+    start, end = _round_to_grid(start_fs), _round_to_grid(start_fs + summed["latency_fs"])
     shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
     return {
         **shape,
@@ -140,6 +142,6 @@ def _slice(
     }
 
 
-def _place(time_fs: int) -> int:
+def _round_to_grid(time_fs: int) -> int:
     """Return the grid point nearest to a time in femtoseconds."""
     return (time_fs * GRID + FS_PER_US // 2) // FS_PER_US

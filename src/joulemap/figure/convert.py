@@ -138,9 +138,9 @@ def _convert(spec: dict[str, Any], config: dict[str, Any]) -> str:
 
 
 def _measure(drawn: str) -> float:
-    found = re.search(r'\bwidth="([\d.]+)"', drawn)
-    assert found is not None, "an SVG without a width"
-    return float(found[1])
+    match = re.search(r'\bwidth="([\d.]+)"', drawn)
+    assert match is not None, "an SVG without a width"
+    return float(match[1])
 
 
 def _add_widths(view: dict[str, Any]) -> float:
@@ -177,15 +177,15 @@ def bundle_script() -> str:
     Raises MissingPackageError without vl-convert-python.
     """
     converter = import_converter()
-    place = cache_folder() / f"vega-{package_version('vl-convert-python')}-{VEGA_LITE}.js"
+    path = cache_folder() / f"vega-{package_version('vl-convert-python')}-{VEGA_LITE}.js"
     with contextlib.suppress(OSError, ValueError):
-        digest, _, kept = place.read_text(encoding="utf-8").partition("\n")
+        digest, _, kept = path.read_text(encoding="utf-8").partition("\n")
         if digest == _digest(kept):
             return kept
     script = _bundle_apart() or cast("str", converter.javascript_bundle(vl_version=VEGA_LITE))
     with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{_digest(script)}\n{script}", encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{_digest(script)}\n{script}", encoding="utf-8")
     return script
 
 

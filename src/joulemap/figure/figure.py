@@ -110,7 +110,7 @@ def make_figure(
     finding = f"{facts_text}." if facts_text else ""
     places = [table.names.index(column) for column in spec.columns]
     rows = [
-        {column: write_value(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
+        {column: write_value(cells[index]) for column, index in zip(spec.columns, places, strict=True)}
         for cells in table.cells
     ]
     is_marked = any(row.get("is_available") is False for row in rows)
@@ -154,8 +154,8 @@ def choose_colours(chips: Iterable[str]) -> dict[str, Paint]:
     names = sorted({*chips} - {""})
     count = len(PALETTE)
     return {
-        name: (PALETTE[place % count], SYMBOLS[(place + place // count) % len(SYMBOLS)])
-        for place, name in enumerate(names)
+        name: (PALETTE[index % count], SYMBOLS[(index + index // count) % len(SYMBOLS)])
+        for index, name in enumerate(names)
     }
 
 
@@ -174,16 +174,16 @@ def _list_chips(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]
     if spec.series is None:
         return {}
     label, chip, least = spec.series.label, spec.series.chip, spec.series.least
-    found = {str(row[label]): row[chip] or "" for row in rows if row[label] is not None}
+    chips = {str(row[label]): row[chip] or "" for row in rows if row[label] is not None}
     if least:
         values: dict[str, float] = {}
         for row in rows:
             if row[least] is not None:
                 values[row[label]] = min(row[least], values.get(row[label], row[least]))
         kept = sorted(values, key=lambda name: (values[name], name))[: spec.series.most]
-        found = {name: found[name] for name in kept}
-    named = [name for name in found.values() if name]
-    return found if len({*named}) == len(named) else {name: name for name in found}
+        chips = {name: chips[name] for name in kept}
+    named = [name for name in chips.values() if name]
+    return chips if len({*named}) == len(named) else {name: name for name in chips}
 
 
 def _paint(part: Any, spec: Spec, chips: Mapping[str, str], colours: Mapping[str, Paint]) -> Any:
@@ -193,10 +193,10 @@ def _paint(part: Any, spec: Spec, chips: Mapping[str, str], colours: Mapping[str
     if not isinstance(part, dict) or spec.series is None:
         return part
     painted = {name: _paint(value, spec, chips, colours) for name, value in part.items() if name != "datasets"}
-    for place, channel in enumerate(("color", "shape")):
+    for index, channel in enumerate(("color", "shape")):
         encoding = painted.get(channel)
         if isinstance(encoding, dict) and encoding.get("field") == spec.series.label:
-            range_ = [colours.get(chip, NO_CHIP)[place] for chip in chips.values()]
+            range_ = [colours.get(chip, NO_CHIP)[index] for chip in chips.values()]
             painted[channel] = {**encoding, "scale": {"domain": list(chips), "range": range_}}
     return painted if "datasets" not in part else {**painted, "datasets": part["datasets"]}
 

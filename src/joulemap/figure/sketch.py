@@ -163,12 +163,12 @@ def make_bars(
     if part:
         names, stacks = _stack(rows, part, group, value)
     bars = []
-    for row, amount, found in stacks:
+    for row, amount, amounts in stacks:
         low, high = _find_ends(row, amount, half_width, *ends)
         is_refused = amount is None and "status" in row and row["status"].value != "ok"
         caption = "unsupported" if is_refused else text.format_map(row)
         name = label.format_map(row).strip()
-        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=found, text=caption))
+        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=amounts, text=caption))
     if order:
         bars.sort(key=lambda bar: -(bar.value or 0.0))
     left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
@@ -209,7 +209,7 @@ def make_steps(
         first, last = (float(row[name].value) for name in (begin, end))
         kind = 0 if all(row[name].value == value for name, value in is_whole.items()) else 1 if last > first else 2
         low, high = min(first, last), max(first, last)
-        sizes = tuple(high - low if place == kind else 0.0 for place in range(len(parts)))
+        sizes = tuple(high - low if index == kind else 0.0 for index in range(len(parts)))
         bars.append(Bar(label=label.format_map(row), value=high, begin=low, parts=sizes, text=text.format_map(row)))
     shown, rest = cut_bars(bars, most, noun)
     names, shown = _drop_empty(tuple(parts), shown)
@@ -218,9 +218,9 @@ def make_steps(
 
 def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:
     """Return names and bars without the parts that no bar has, so that a key lists only what is drawn."""
-    kept = [place for place in range(len(names)) if any(bar.parts[place] for bar in bars if bar.parts)]
-    shown = (attrs.evolve(bar, parts=tuple(bar.parts[place] for place in kept if bar.parts)) for bar in bars)
-    return tuple(names[place] for place in kept), tuple(shown)
+    kept = [index for index in range(len(names)) if any(bar.parts[index] for bar in bars if bar.parts)]
+    shown = (attrs.evolve(bar, parts=tuple(bar.parts[index] for index in kept if bar.parts)) for bar in bars)
+    return tuple(names[index] for index in kept), tuple(shown)
 
 
 def make_chart(
@@ -261,28 +261,31 @@ def make_chart(
         ridge, peak = (_find((row,), one) or 1.0 for one in roof)
         return Point(x=left, y=left * peak / ridge), Point(x=ridge, y=peak), Point(x=right, y=peak)
 
-    found: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
-    found = [(row, right if roof and place is None else place, height) for row, place, height in found]
-    found = [one for one in found if one[1] is not None and one[2] is not None]
+    placed: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
+    placed = [(row, right if roof and abscissa is None else abscissa, height) for row, abscissa, height in placed]
+    placed = [one for one in placed if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
     above: dict[str, tuple[Point, ...]] = {}
     dots: list[Point] = []
-    for row, place, height in _join(found, alike) if alike else found:
+    for row, abscissa, height in _join(placed, alike) if alike else placed:
         label = "" if unnamed and row[unnamed].value else name.format_map(row)
         if not label or (label not in curves and len(curves) == named):
-            dots.append(Point(x=place, y=height))
+            dots.append(Point(x=abscissa, y=height))
             continue
-        (x_low, x_high), (y_low, y_high) = _find_ends(row, place, x_half_width), _find_ends(row, height, y_half_width)
-        point = Point(x=place, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
+        (x_low, x_high), (y_low, y_high) = (
+            _find_ends(row, abscissa, x_half_width),
+            _find_ends(row, height, y_half_width),
+        )
+        point = Point(x=abscissa, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
         curves.setdefault(label, []).append(point)
         if has_own_roofs:
             above[label] = draw_roof(row)
             curves[label].append(above[label][-1])
     lines: list[tuple[Point, ...]] = []
-    if roof and found and not has_own_roofs:
+    if roof and placed and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
     if is_sum:
-        lines.append((Point(x=0.0, y=0.0), *(Point(x=place, y=height) for _, place, height in found)))
+        lines.append((Point(x=0.0, y=0.0), *(Point(x=abscissa, y=height) for _, abscissa, height in placed)))
     beside = [] if is_sum else dots
     return Chart(
         title=title,
@@ -357,46 +360,46 @@ def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> t
 
 def _split(rows: Rows, name: str) -> list[Rows]:
     """Group rows by the value of a column, in order of first appearance."""
-    found: dict[Any, list[Row]] = {}
+    by_value: dict[Any, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[name].value, []).append(row)
-    return list(found.values())
+        by_value.setdefault(row[name].value, []).append(row)
+    return list(by_value.values())
 
 
 def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
     """Return the names of the parts, largest first, and (first row, total, sum of each part) for each group of rows."""
     groups = _split(rows, group)
     sums = [_sum((part.format_map(row), row[value].value) for row in members) for members in groups]
-    whole = _sum(item for found in sums for item in found.items())
+    whole = _sum(item for amounts in sums for item in amounts.items())
     names = sorted(whole, key=lambda name: (-whole[name], name))
     kept = names if len(names) <= MOST_PARTS else names[: MOST_PARTS - 1]
     small = names[len(kept) :]
     stacks: list[Stacked] = []
-    for members, found in zip(groups, sums, strict=True):
-        rest = (math.fsum(found.get(name, 0.0) for name in small),) if small else ()
-        stack = (*(found.get(name, 0.0) for name in kept), *rest)
+    for members, amounts in zip(groups, sums, strict=True):
+        rest = (math.fsum(amounts.get(name, 0.0) for name in small),) if small else ()
+        stack = (*(amounts.get(name, 0.0) for name in kept), *rest)
         stacks.append((members[0], math.fsum(stack), stack))
     return (*kept, *((f"{len(small)} smaller",) if small else ())), stacks
 
 
 def _sum(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for name, amount in amounts:
-        found[name] = found.get(name, 0.0) + amount
-    return found
+        totals[name] = totals.get(name, 0.0) + amount
+    return totals
 
 
 def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
     """Merge points at nearly the same position, the largest first. The column `size` is added up, and merged rows are
     counted.
     """
-    found: dict[tuple[str, str], list[Placed]] = {}
+    groups: dict[tuple[str, str], list[Placed]] = {}
     for one in placed:
-        found.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
+        groups.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
     joined = []
-    for group in found.values():
-        row, place, height = group[0]
+    for group in groups.values():
+        row, abscissa, height = group[0]
         amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in group))
         more = attrs.evolve(row["name"], value=f" and {len(group) - 1} alike" if len(group) > 1 else "")
-        joined.append(({**row, size: amount, "alike": more}, place, height))
+        joined.append(({**row, size: amount, "alike": more}, abscissa, height))
     return sorted(joined, key=lambda one: -one[0][size].value)

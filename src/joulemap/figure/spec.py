@@ -96,14 +96,14 @@ class Spec:
 @cache
 def find_spec(name: DrawingName) -> Spec:
     """Return the newest version of a figure or drawing; UnknownNameError for an unknown name."""
-    found = {
+    versions = {
         int(path.name.split(".")[1].removeprefix("v")): path
         for path in (folder("queries") / "figure").glob(f"{name}.v*.json")
     }
-    if not found:
+    if not versions:
         raise UnknownNameError("figure", name, FIGURES)
-    version = max(found)
-    view = json.loads(found[version].read_text(encoding="utf-8"))
+    version = max(versions)
+    view = json.loads(versions[version].read_text(encoding="utf-8"))
     meta = view.pop("usermeta")
     return Spec(
         name=name,

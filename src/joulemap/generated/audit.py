@@ -7,11 +7,11 @@ from joulemap.domain.table import Row
 
 
 class Finding(Row, query="audit.conservation"):
-    """Broken rules of the tables; a sound database returns no row; one row per broken rule and place."""
+    """Broken rules of the tables; a sound database returns no row; one row per broken rule and location."""
 
     rule: str
     run_id: int | None
     workload_id: int | None
-    place: str
+    location: str
     expected: str
     found: str

@@ -47,7 +47,7 @@ class StoredCalibration(Row, query="calibration.list"):
 
     calibration: str
     hardware: str
-    place: str
+    origin: str
     hardware_generation: str
     inheritors: list[str]
     measurement_count: int

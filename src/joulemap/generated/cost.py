@@ -92,7 +92,7 @@ class CostOption(Row, query="cost.million"):
     price_unit: str | None
     price_basis: str | None
     price_half_width: float | None
-    price_told: str | None
+    price_text: str | None
     seller_kind: str | None
     compared_kind: str | None
     is_alike: bool

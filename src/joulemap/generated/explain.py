@@ -35,7 +35,7 @@ class EdpTerm(Row, query="explain.edp"):
     """
 
     term: str
-    place: str
+    contributor: str
     per: str
     part_count: int
     count_a: float
@@ -92,7 +92,7 @@ class LatencyTerm(Row, query="explain.latency"):
     """
 
     term: str
-    place: str
+    contributor: str
     per: str
     part_count: int
     count_a: float
@@ -112,7 +112,7 @@ class MemoryTerm(Row, query="explain.memory"):
     """
 
     term: str
-    place: str
+    contributor: str
     per: str
     part_count: int
     count_a: float

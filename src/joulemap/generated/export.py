@@ -6,12 +6,12 @@ from __future__ import annotations
 from joulemap.domain.table import Row
 
 
-class Step(Row, query="export.operator"):
+class OperatorSpan(Row, query="export.operator"):
     """Operators of one run in order, with their kernels; one row per operator that runs; energies and latencies sum
     to the run, exactly.
     """
 
-    place: int
+    kernel_index: int
     operator_index: int
     subgraph_index: int
     name: str

@@ -57,7 +57,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     rented_usd_per_million: float | None
     bought_usd_per_million: float | None
     price_half_width: float
-    told: str
+    price_text: str
     gco2_per_million: float | None
     failed_count: int
     failed: str

@@ -93,7 +93,7 @@ class Remedy(Row, query="utilization.remedy"):
     bound: str
     bound_time_fraction: float
     remedy: str
-    place: int | None
+    remedy_rank: int | None
     choice: str
     is_better: bool
     gain_ratio: float

@@ -80,7 +80,7 @@ class CalibrationUse:
     def check(self, hardware: Collection[str]) -> None:
         """Raise UsageError if the named calibration is for none of these chips."""
         if self.chosen is not None and self.chosen.hardware not in hardware:
-            what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
+            what = "the calibration" if self.chosen.origin == GIVEN else str(self.named)
             raise UsageError(
                 f"{what} is a calibration of {self.chosen.hardware}, which is not among the requested hardware "
                 f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
@@ -164,4 +164,4 @@ def use_calibration(named: str | Calibration) -> CalibrationUse:
 
 
 def _name(entry: CalibrationEntry) -> str:
-    return f"{entry.name}.toml" if entry.place in ("shipped", GIVEN) else entry.place
+    return f"{entry.name}.toml" if entry.origin in ("shipped", GIVEN) else entry.origin

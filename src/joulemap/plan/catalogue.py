@@ -18,7 +18,7 @@ from joulemap.plan.model_name import list_names
 from joulemap.plan.version import interval_version
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, transaction, using
+from joulemap.store.connection import Connection, Patience, check_path, open_in_memory, transaction, using
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
@@ -141,7 +141,7 @@ def opening_chips(chips: Mapping[str, Hardware], label: str) -> Iterator[Connect
 
 
 def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) -> Connection:
-    if check_place(source.path):
+    if check_path(source.path):
         with contextlib.suppress(LockedDatabaseError, OlderDatabaseError):
             connection = stack.enter_context(store.reading(source.path, IMPATIENT, kind))
             if has_catalogue(connection, digest):

@@ -41,7 +41,7 @@ def reading_if_there(source: Source) -> Iterator[Connection | None]:
     """Yield a read-only connection; None if there is no database yet or a writer must migrate it first."""
     with contextlib.ExitStack() as stack:
         connection = None
-        if store.check_place(source.path):
+        if store.check_path(source.path):
             with contextlib.suppress(OlderDatabaseError):
                 connection = stack.enter_context(reading(source))
         yield connection

@@ -53,9 +53,9 @@ def arrange(
 def _level(kept: Sequence[int], widths: Sequence[int], pictures: Mapping[int, Picture]) -> list[int]:
     """Return the widths with those of all pictures made equal; a picture of fixed width keeps it."""
     can_grow = {index for index, picture in pictures.items() if picture.cells[0] < picture.cells[-1]}
-    places = [place for place, index in enumerate(kept) if index in can_grow]
-    even = sum(widths[place] for place in places) // len(places) if places else 0
-    return [even if place in places else one for place, one in enumerate(widths)]
+    places = [position for position, index in enumerate(kept) if index in can_grow]
+    even = sum(widths[position] for position in places) // len(places) if places else 0
+    return [even if position in places else one for position, one in enumerate(widths)]
 
 
 def _width(columns: Sequence[int]) -> int:

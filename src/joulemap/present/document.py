@@ -86,10 +86,10 @@ ENERGY_RUNS: Final = {"energy_j": "run_id", "energy_per_inference_j": "run_id", 
 @cache
 def find_energy_runs() -> Mapping[str, str]:
     """Return `ENERGY_RUNS` with the fields that wings register at the port `energies`."""
-    found = dict(ENERGY_RUNS)
+    by_field = dict(ENERGY_RUNS)
     for fields in find_parts("energies"):
-        found |= fields
-    return found
+        by_field |= fields
+    return by_field
 
 
 @frozen
@@ -162,12 +162,12 @@ class Grid:
         The shares of a column get their own column next to it. If only one of several rows has an energy, the share is
         added to the cell instead.
         """
-        shares = {place: text for place, energy in self.energies.items() if (text := show_share_of(energy))}
+        shares = {position: text for position, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
         energy_columns = {column for _, column in shares}
         for column in sorted(energy_columns, reverse=True):
             texts = [shares.get((row, column), "") for row in range(len(self.rows))]
-            is_column = len(texts) == 1 or sum(place[1] == column for place in self.energies) > 1
+            is_column = len(texts) == 1 or sum(position[1] == column for position in self.energies) > 1
             heading = SHARE_HEADING if len(energy_columns) == 1 else f"{self.headings[column]}, {SHARE_HEADING}"
             bare = bare._with_column(column, heading, texts) if is_column else bare._with_words(column, texts)
         return bare
@@ -199,8 +199,8 @@ class Grid:
             ranked=self.ranked if is_apart else widen(self.ranked),
             headings=(*self.headings[:after], heading, *self.headings[after:]),
             rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
-            best=frozenset((row, place + (place > column)) for row, place in self.best),
-            tied=frozenset((row, place + (place > column)) for row, place in self.tied),
+            best=frozenset((row, index + (index > column)) for row, index in self.best),
+            tied=frozenset((row, index + (index > column)) for row, index in self.tied),
         )
 
     def column(self, index: int) -> list[str]:
@@ -373,22 +373,22 @@ class Document:
     @property
     def supporting(self) -> tuple[Section, ...]:
         """All sections with text below the answer, in reading order."""
-        found = list(self.sections)
+        sections = list(self.sections)
         why = self.insights if self.is_screen and self.is_decision else ()
         label = self.heading if self.is_screen else self.reason_label
-        found += [Section(label, Lines(self.insights))] if self.insights and not why else []
-        found += [Section(TRUST, Text(self.sure))] if self.sure and not self.is_screen else []
-        found += self.details
-        found += [Section("Notes", Lines(self.notes, is_numbered=True))] if self.notes else []
+        sections += [Section(label, Lines(self.insights))] if self.insights and not why else []
+        sections += [Section(TRUST, Text(self.sure))] if self.sure and not self.is_screen else []
+        sections += self.details
+        sections += [Section("Notes", Lines(self.notes, is_numbered=True))] if self.notes else []
         if self.is_screen:
             labelled = ((why, WHY), ((self.sure,) if self.sure else (), TRUST))
             last: list[Block] = [Lines(texts, label=label) for texts, label in labelled if texts]
             last += [Steps(self.steps, NEXT)] if self.steps else []
             last += [Lines((self.rest,), label=" ")] if self.rest else []
-            found += [Section("", tuple(last), is_tight=True)] if last else []
+            sections += [Section("", tuple(last), is_tight=True)] if last else []
         elif self.steps:
-            found.append(Section(NEXT, Steps(self.steps)))
-        return tuple(section for section in found if section.texts)
+            sections.append(Section(NEXT, Steps(self.steps)))
+        return tuple(section for section in sections if section.texts)
 
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
@@ -467,9 +467,9 @@ def grid(
     cells = [separate_alike([cell(row, what) for row in shown]) for _, what in chosen]
     values = {name: [read(row, name) for row in shown] for name in DISTINGUISHING if name in places and not is_plain}
     for name in _find_lacking(chosen, cells, values) if values else ():
-        place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)
-        chosen.insert(place, (name.replace("_", " "), name))
-        cells.insert(place, [cell(row, name) for row in shown])
+        insertion = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)
+        chosen.insert(insertion, (name.replace("_", " "), name))
+        cells.insert(insertion, [cell(row, name) for row in shown])
     energies = {
         (len(first) + at, column): energy
         for column, (_, what) in enumerate(chosen)
@@ -507,8 +507,8 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
             return row[places[name]] if name in places else None
         return getattr(row, name, None)
 
-    found = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(find_energy_runs()[field])
-    return None if found is None else EnergyCell(field, found, read(field))
+    run_id = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(find_energy_runs()[field])
+    return None if run_id is None else EnergyCell(field, run_id, read(field))
 
 
 def _field(what: object) -> str:
@@ -518,10 +518,10 @@ def _field(what: object) -> str:
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
     """Return groups of rows that have equal values in all of these columns; rows without an equal are omitted."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    by_cells: dict[tuple[str, ...], list[int]] = {}
     for index in range(count):
-        found.setdefault(tuple(column[index] for column in columns), []).append(index)
-    return [rows for rows in found.values() if len(rows) > 1]
+        by_cells.setdefault(tuple(column[index] for column in columns), []).append(index)
+    return [rows for rows in by_cells.values() if len(rows) > 1]
 
 
 def _find_lacking(
@@ -553,7 +553,7 @@ def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[
     if not cells:
         return []
     count = len(cells[0])
-    found = [
+    indices = [
         index for index, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING and len(set(cells[index])) > 1
     ]
     are_numbers = [_are_numbers(column) for column in cells]
@@ -561,12 +561,12 @@ def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[
     numbers = [index for index in range(len(cells)) if are_numbers[index]]
     longer = [index for index in range(len(cells)) if index not in (*texts, *numbers)]
     for index in [*texts, *numbers, *longer]:
-        if are_numbers[index] and any(are_numbers[one] for one in found):
+        if are_numbers[index] and any(are_numbers[one] for one in indices):
             continue
-        alike = _group([cells[one] for one in {0, *found}], count)
+        alike = _group([cells[one] for one in {0, *indices}], count)
         if any(len({cells[index][row] for row in rows}) > 1 for rows in alike):
-            found.append(index)
-    return sorted(found)
+            indices.append(index)
+    return sorted(indices)
 
 
 def _is_short(column: Sequence[str]) -> bool:

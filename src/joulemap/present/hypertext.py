@@ -90,10 +90,10 @@ def write_table(block: Grid) -> str:
         for index, one in enumerate(block.headings)
     )
     rows = []
-    for place, cells in enumerate(block.marked().rows):
+    for row, cells in enumerate(block.marked().rows):
         texts = "".join(
-            f"<td{_name_class(block, index, place)}>{_write_cell(cell)}"
-            + "".join(f"<td>{images[1][place]}" for images in pictures.get(block.headings[index], ()))
+            f"<td{_name_class(block, index, row)}>{_write_cell(cell)}"
+            + "".join(f"<td>{images[1][row]}" for images in pictures.get(block.headings[index], ()))
             for index, cell in enumerate(cells)
         )
         rows.append(f"<tr{_name_row(cells)}>{texts}")
@@ -111,19 +111,19 @@ def _draw_pictures(block: Grid) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
     """
     from joulemap.present.draw.svg import draw_images
 
-    found: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    pictures: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     for picture in block.pictures:
         if picture.is_drawn and picture.after in block.headings:
             images = draw_images(picture, best=_find_best(block, picture))
-            place = picture.of if picture.of in block.headings else picture.after
-            found.setdefault(place, []).append((images.heading, images.rows))
-    return found
+            heading = picture.of if picture.of in block.headings else picture.after
+            pictures.setdefault(heading, []).append((images.heading, images.rows))
+    return pictures
 
 
 def _find_best(block: Grid, picture: Picture) -> frozenset[int]:
     own = picture.of or picture.after
     column = block.headings.index(own) if own in block.headings else -1
-    return frozenset(row for row, place in (*block.best, *block.tied) if place == column)
+    return frozenset(row for row, index in (*block.best, *block.tied) if index == column)
 
 
 def _name_class(block: Grid, index: int, row: int | None = None) -> str:

@@ -1,7 +1,7 @@
-"""Templates: the text of an answer, with places for values.
+"""Templates: the text of an answer, with slots for values.
 
 Sentences of an answer are templates of `joulemap.show`, or of a wing's `show`; columns and cells of a table are at the
-head of the module that lays it out. A template is called with a row, whose fields fill its places, and with further
+head of the module that lays it out. A template is called with a row, whose fields fill its slots, and with further
 values by name:
 
     SLOWER = Template("{hardware} takes {latency_s:s}[, {ratio:x} the latency of {other}]")
@@ -129,7 +129,7 @@ def join_clauses(texts: Iterable[str]) -> str:
 
 
 class _Values(dict[str, Any]):
-    """Values for the places of a template, by name; a name that was not given is looked up in the row."""
+    """Values for the slots of a template, by name; a name that was not given is looked up in the row."""
 
     def __init__(self, row: object, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -141,18 +141,18 @@ class _Values(dict[str, Any]):
 
 @frozen
 class Template:
-    """Text with places for values; calling it fills them."""
+    """Text with slots for values; calling it fills them."""
 
     text: str
     is_number: bool = False
-    """True if the text is a number with its unit; a text that is a single place is one if its value is."""
+    """True if the text is a number with its unit; a text that is a single slot is one if its value is."""
 
     def __call__(self, row: object = None, /, **values: Any) -> str:
-        """Return the text, filled with `values` and the fields of `row`; AttributeError if a place has no value."""
+        """Return the text, filled with `values` and the fields of `row`; AttributeError if a slot has no value."""
         given = _Values(row, values)
         kept = [text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given))]
-        if self._place is not None and kept:
-            name, form = self._place
+        if self._only_slot is not None and kept:
+            name, form = self._only_slot
             return format_value(_WRITER.get_field(name, (), given)[0], form)
         text = "".join(_WRITER.vformat(text, (), given) for text in kept)
         return Number(text) if self.is_number and text else text
@@ -160,17 +160,17 @@ class Template:
     def words(self, row: object = None, /, **values: Any) -> list[str]:
         """Return the words of a command. Each word is filled separately, so that a value with spaces stays one word.
 
-        If a word is a single place and its value is a list, each item becomes a word. An optional part may have several
+        If a word is a single slot and its value is a list, each item becomes a word. An optional part may have several
         words.
         """
         given = _Values(row, values)
         text = "".join(text for text, is_optional in self._parts if not (is_optional and _lacks_value(text, given)))
-        found: list[str] = []
+        words: list[str] = []
         for word in shlex.split(text):
             name = word[1:-1] if word.startswith("{") and word.endswith("}") else ""
             value = _WRITER.get_field(name, (), given)[0] if name.replace(".", "_").isidentifier() else None
-            found += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
-        return [word for word in found if word]
+            words += map(str, value) if isinstance(value, list | tuple) else [_WRITER.vformat(word, (), given)]
+        return [word for word in words if word]
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, bool], ...]:
@@ -178,24 +178,24 @@ class Template:
         return tuple((text, bool(index % 2)) for index, text in enumerate(_PARTS.split(self.text)) if text)
 
     @cached_property
-    def _place(self) -> tuple[str, str] | None:
-        """Name and format of the only place of a text without other words; None for any other text."""
+    def _only_slot(self) -> tuple[str, str] | None:
+        """Name and format of the only slot of a text without other words; None for any other text."""
         parts = list(_WRITER.parse(self.text.strip("[]")))
         is_only = len(parts) == 1 and not parts[0][0] and parts[0][1] is not None
         return (str(parts[0][1]), parts[0][2] or "") if is_only else None
 
     @property
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """Name and format of each place in the text."""
+    def slots(self) -> tuple[tuple[str, str], ...]:
+        """Name and format of each slot in the text."""
         return tuple((name, form or "") for _, name, form, _ in _WRITER.parse(self.text) if name is not None)
 
 
-def _places(text: str) -> Iterator[str]:
+def _list_slots(text: str) -> Iterator[str]:
     return (name for _, name, _, _ in _WRITER.parse(text) if name is not None)
 
 
 def _lacks_value(text: str, given: Mapping[str, Any]) -> bool:
-    return any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _places(text))
+    return any(_is_missing(_WRITER.get_field(name, (), given)[0]) for name in _list_slots(text))
 
 
 def _is_missing(value: Any) -> bool:

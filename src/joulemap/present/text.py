@@ -34,7 +34,7 @@ def make_visible(text: str, keep: str = "\n") -> str:
     """Replace every control character by its escape code, except the characters in `keep`."""
     if text.isprintable():
         return text
-    return re.sub(_SUSPECT, lambda found: found[0] if found[0] in keep else _name(found[0]), text)
+    return re.sub(_SUSPECT, lambda match: match[0] if match[0] in keep else _name(match[0]), text)
 
 
 def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
 
 def escape_json(text: str) -> str:
     """Replace control characters in JSON text by JSON escapes."""
-    return text if text.isascii() and "\x7f" not in text else re.sub(_SUSPECT, lambda found: _escape(found[0]), text)
+    return text if text.isascii() and "\x7f" not in text else re.sub(_SUSPECT, lambda match: _escape(match[0]), text)
 
 
 def one_line(text: str, most: int) -> str:

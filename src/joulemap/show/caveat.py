@@ -47,7 +47,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "weights never ran: {idle:few}]"
     ),
     "calibrated": Template(
-        "{hardware} uses the calibration {calibration} ({place}), " + FIT + "; `--calibration none` disables it"
+        "{hardware} uses the calibration {calibration} ({origin}), " + FIT + "; `--calibration none` disables it"
     ),
     "changed": Template("{chips}: {number}"),
     "compiler": Template("fused means {engine} on {chips}, and the framework's compiler on other chips"),
@@ -75,7 +75,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "hosted": Template("energy and power of {chips} include the host {host}"),
     "inherited": Template(
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}: "
-        "{calibration} ({place}), " + FIT + "; `--calibration own` disables this"
+        "{calibration} ({origin}), " + FIT + "; `--calibration own` disables this"
     ),
     "in_place": Template("traced: {operators} x cat appends new rows to given keys and values, written in place"),
     "kept": Template("{chips} meets the limits with {probability:chance} probability"),
@@ -189,14 +189,14 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
     if choice is None:
         margin = next((one.miss or 0.0 for one in facts.of(Limit)), 0.0)
-    found: dict[str, Caveat] = {}
+    by_kind: dict[str, Caveat] = {}
     for one in facts.of(Caveat):
-        known = found.get(one.kind)
+        known = by_kind.get(one.kind)
         weight = one.weight if choice is not None else one.move
         if weight >= LEAST_WEIGHT and (known is None or (one.weight, one.move) > (known.weight, known.move)):
-            found[one.kind] = one
+            by_kind[one.kind] = one
     is_close = choice is not None and bool(choice.tied)
-    ranked = sorted(found.values(), key=lambda one: -(one.weight if choice is not None else one.move))
+    ranked = sorted(by_kind.values(), key=lambda one: -(one.weight if choice is not None else one.move))
     heavy = [one for one in ranked if (one.weight if choice is not None else one.move) >= LEAST_MOVE * margin]
     return [(one, one.weight >= margin > 0.0 and not is_close) for one in heavy or ranked[:1]]
 

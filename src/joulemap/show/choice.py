@@ -184,8 +184,8 @@ def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> lis
     for one in causes:
         own, other = (name_run(runs[run_id]) for run_id in one.runs)
         given = {"name": own, "other": other, "cause": IDLE.get(one.name) or name_category(one.name)}
-        if found := lines.get(one.name):
-            found.append(AND_OF(share=one.share, **given))
+        if clauses := lines.get(one.name):
+            clauses.append(AND_OF(share=one.share, **given))
         else:
             lines[one.name] = [SHARE_OF_ALL(share=one.share, **given)]
     return [", ".join(parts) for parts in lines.values()]

@@ -201,13 +201,13 @@ def _list_unsure(facts: Facts) -> list[str]:
     unsure = [one for one in changes if not one.values["is_sure"]]
     if not unsure or len(unsure) == len(changes):
         return []
-    found: dict[str, list[str]] = {}
+    by_chips: dict[str, list[str]] = {}
     for metric in facts.asked:
         names = name_all(facts.runs, (one.runs[1] for one in unsure if one.metric == metric))
         if names:
             chips = _name_place(names) if names == _name_chips(facts) else join_names(names)
-            found.setdefault(chips, []).append(metric)
-    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in found.items()])]
+            by_chips.setdefault(chips, []).append(metric)
+    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in by_chips.items()])]
 
 
 def _describe_leader(term: Term, facts: Facts, *, is_first: bool, has_several: bool) -> str:

@@ -99,7 +99,7 @@ def describe_difference(facts: Facts, part: str = "") -> str:
 
 def _find_terms(facts: Facts) -> list[Term]:
     """Return the terms that sum to the difference, largest first."""
-    return [one for one in facts.of(Term) if one.level in ("category", "place")]
+    return [one for one in facts.of(Term) if one.level in ("category", "contributor")]
 
 
 def name_term(term: Term) -> str:
@@ -123,10 +123,10 @@ def list_reasons(facts: Facts) -> list[str]:
     """
     terms = _find_terms(facts)
     choice: Choice = facts.of(Choice)[0]
-    found = [(one.share or 0.0, line) for one in terms if (line := describe_term(one, facts.runs))]
-    against = [AGAINST(line=line) for share, line in sorted(found)[:1] if share <= -LEADING]
-    along = [line for share, line in found if share > 0.0]
-    large = [line for share, line in found if share >= SMALL]
+    reasons = [(one.share or 0.0, line) for one in terms if (line := describe_term(one, facts.runs))]
+    against = [AGAINST(line=line) for share, line in sorted(reasons)[:1] if share <= -LEADING]
+    along = [line for share, line in reasons if share > 0.0]
+    large = [line for share, line in reasons if share >= SMALL]
     lines = _describe_quantities(facts) if not choice.tied and not choice.equal else []
     most = MOST_TIED_WHY if choice.tied else MOST_WHY
     lines += (large or along[:1])[: min(MOST_ALONG, max(0, most - len(lines) - len(against)))]
@@ -178,7 +178,7 @@ def describe_term(term: Term, runs: Mapping[int, Subject]) -> str:
     if term.role == CONSEQUENCE or not (has_cause or has_none):
         return ""
     names = [name_run(runs[run_id]) for run_id in term.runs]
-    sides = [_describe_side(term, amounts[place], place, name) for place, name in enumerate(names)]
+    sides = [_describe_side(term, amounts[side], side, name) for side, name in enumerate(names)]
     is_more_in_b = amounts[1].value > amounts[0].value
     more, less = sides[::-1] if is_more_in_b else sides
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
@@ -194,16 +194,16 @@ def _name_cause(term: Term) -> str:
     return term.role or name_term(term)
 
 
-def _describe_side(term: Term, amount: Quantity, place: int, name: str) -> str:
+def _describe_side(term: Term, amount: Quantity, side: int, name: str) -> str:
     """Return what one run spends, as count x price as far as these explain the difference."""
     if not amount.value:
         return NONE(name=name)
-    count = term.counts[place] if term.counts else None
-    price = term.prices[place] if term.prices else None
+    count = term.counts[side] if term.counts else None
+    price = term.prices[side] if term.prices else None
     text = show_quantity(amount.value, amount.unit)
     if term.is_shared or term.quantity == "time":
-        text = _multiply(term, place, count, price) or text
-    return SIDE(amount=text, name=name, units=show_units(*term.units[place]) if term.units else "")
+        text = _multiply(term, side, count, price) or text
+    return SIDE(amount=text, name=name, units=show_units(*term.units[side]) if term.units else "")
 
 
 def list_ways(facts: Facts) -> list[str]:
@@ -217,10 +217,10 @@ def list_ways(facts: Facts) -> list[str]:
     ]
 
 
-def _multiply(term: Term, place: int, count: Quantity | None, price: Quantity | None) -> str:
+def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | None) -> str:
     """Return a count and a price as text; empty without either."""
     counted = _show_count(count) if count is not None else ""
-    if counted and term.passes and (passes := term.passes[place]):
+    if counted and term.passes and (passes := term.passes[side]):
         counted = PASSES(count=counted, passes=show_plain(passes))
     if price is None:
         return counted

@@ -90,21 +90,21 @@ def list_reasons(facts: Facts) -> list[str]:
 
 
 def _describe_use(facts: Facts) -> Iterator[str]:
-    found = {one.metric: one for one in facts.of(Share)}
-    units = found["units"]
+    by_metric = {one.metric: one for one in facts.of(Share)}
+    units = by_metric["units"]
     counted = {"count": units.count, "total": units.total, "unit": units.name} if units.total > 1 else {}
     yield BUSY(
-        compute=found["compute"].share,
-        bandwidth=found["bandwidth"].share,
+        compute=by_metric["compute"].share,
+        bandwidth=by_metric["bandwidth"].share,
         **{"count": None, "total": None, "unit": "", **counted},
     )
 
 
 def _describe_largest(facts: Facts) -> Iterator[str]:
-    found = {one.metric: one for one in facts.of(Share) if one.level == "subgraph"}
-    if found and found["energy"].total > 1:
-        first = found["energy"]
-        yield LARGEST(name=first.name, total=first.total, energy=first.share, time=found["time"].share)
+    by_metric = {one.metric: one for one in facts.of(Share) if one.level == "subgraph"}
+    if by_metric and by_metric["energy"].total > 1:
+        first = by_metric["energy"]
+        yield LARGEST(name=first.name, total=first.total, energy=first.share, time=by_metric["time"].share)
 
 
 def _describe_overhead(facts: Facts) -> Iterator[str]:
@@ -139,8 +139,8 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
         PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
         for most in range(MOST_CHIPS, 0, -1)
     )
-    found = next((one for one in lines if one.count(" ") < MOST_WORDS), None)
-    return (found or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
+    short = next((one for one in lines if one.count(" ") < MOST_WORDS), None)
+    return (short or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
 
 
 def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> list[str]:

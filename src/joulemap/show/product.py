@@ -72,14 +72,14 @@ class Meaning(NamedTuple):
 
 def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
     """Return the meaning of fp32 in an answer with these runs."""
-    found = list(dict.fromkeys(runs))
-    settings = tuple(dict.fromkeys(one.setting for one in found))
+    distinct = list(dict.fromkeys(runs))
+    settings = tuple(dict.fromkeys(one.setting for one in distinct))
     if len(settings) != 1:
         return Meaning(title=" and ".join(settings), settings=settings)
     (setting,) = settings
     forms: dict[str, dict[str, None]] = {}
-    for one in found:
-        is_mixed = any(other.maker == one.maker and other.form != one.form for other in found)
+    for one in distinct:
+        is_mixed = any(other.maker == one.maker and other.form != one.form for other in distinct)
         generation = GENERATIONS[one.form == TRUE_FP32] if is_mixed and one.maker == NVIDIA else None
         forms.setdefault(one.form, {})[one.maker if generation is None else generation(maker=one.maker)] = None
     narrow = {form: list(makers) for form, makers in sorted(forms.items()) if form != TRUE_FP32}
@@ -90,7 +90,7 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
     whole = [ON(products=form, makers=makers) for form, makers in narrow.items()]
     if len(forms) == 1:
         (form,) = narrow
-        libraries = sorted({one.library for one in found})
+        libraries = sorted({one.library for one in distinct})
         whole = [DEFAULT_OF(products=form, library=" and ".join(libraries))] if setting == DEFAULT else [form]
     listed = ", ".join(whole)
     title = listed if setting == DEFAULT else OF_SETTING(setting=setting, products=listed)

@@ -65,7 +65,7 @@ WITHOUT: Final = Template("{host} ({alone} without it)")
 PAID: Final = Template("{name} is the cheapest to {way}: {value} (--pay {pay})")
 WAYS: Final = {"rented": "rent", "bought": "buy"}
 """Way of paying -> its verb."""
-LOOSER: Final = Template("{label} {word} {place}: {name} would lead with {value}")
+LOOSER: Final = Template("{label} {word} {limit}: {name} would lead with {value}")
 UP_TO, DOWN_TO = "up to", "down to"
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 
@@ -157,7 +157,7 @@ def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
     metric = METRIC[cast("MetricName", turn.axis)]
     word = DOWN_TO if metric.is_higher_better else UP_TO
     return LOOSER(
-        label=metric.label, word=word, place=format_value(turn.after), name=name, value=format_bare(turn.value)
+        label=metric.label, word=word, limit=format_value(turn.after), name=name, value=format_bare(turn.value)
     )
 
 

@@ -165,7 +165,7 @@ def _name_chip(run: Subject) -> str:
 
 def list_decided(facts: Facts) -> list[Choice]:
     """Return the choices of the first line: the first of each model and metric."""
-    found: dict[tuple[str, str], Choice] = {}
+    by_model: dict[tuple[str, str], Choice] = {}
     for one in facts.of(Choice):
-        found.setdefault((one.model, one.metric), one)
-    return list(found.values())
+        by_model.setdefault((one.model, one.metric), one)
+    return list(by_model.values())

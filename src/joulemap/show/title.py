@@ -41,9 +41,9 @@ class Title:
 
     form: Template
     row: object = None
-    """Row whose fields fill places of the form."""
+    """Row whose fields fill slots of the form."""
     values: Mapping[str, Any] = {}
-    """Values of other places: texts, and lists of texts."""
+    """Values of other slots: texts, and lists of texts."""
     beside: tuple[str, ...] = ()
     """Further parts after the form."""
     about: str | Title = ""
@@ -52,9 +52,9 @@ class Title:
     def __str__(self) -> str:
         return self.form(self.row, **self.values)
 
-    def explain(self, meanings: Mapping[str, str], found: set[str]) -> str:
-        """Return the text with the explanation of each value that has one; `found` collects the explained values."""
-        values = {name: _explain(value, meanings, found) for name, value in self.values.items()}
+    def explain(self, meanings: Mapping[str, str], used: set[str]) -> str:
+        """Return the text with the explanation of each value that has one; `used` collects the explained values."""
+        values = {name: _explain(value, meanings, used) for name, value in self.values.items()}
         return self.form(self.row, **values)
 
 
@@ -84,15 +84,15 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
     explained = dict(meanings or {})
     if conditions.products:
         explained[FP32] = conditions.products
-    found: set[str] = set()
-    subject = title.explain(explained, found)
-    about = title.about if isinstance(title.about, str) else title.about.explain(explained, found)
-    rest = conditions.products and conditions.is_fp32 and FP32 not in found
+    used: set[str] = set()
+    subject = title.explain(explained, used)
+    about = title.about if isinstance(title.about, str) else title.about.explain(explained, used)
+    rest = conditions.products and conditions.is_fp32 and FP32 not in used
     changes = describe_changes(conditions.changes)
     hidden = len(changes) - MOST_CHANGES
     return BOUND(
         subject=subject,
-        beside=[str(_explain(one, explained, found)) for one in title.beside],
+        beside=[str(_explain(one, explained, used)) for one in title.beside],
         fp32=EXPLAINED(name=FP32, meaning=conditions.products) if rest else "",
         boundaries=[
             f"{one}{beside}" for one in ([WALL_ELSE_BOARD] if conditions.is_wall_else_board else conditions.boundaries)
@@ -111,12 +111,12 @@ def describe_changes(changes: Mapping[str, Sequence[str]]) -> list[str]:
     return [CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
 
-def _explain(value: Any, meanings: Mapping[str, str], found: set[str]) -> Any:
+def _explain(value: Any, meanings: Mapping[str, str], used: set[str]) -> Any:
     """Return a value or list with the explanation of each text that has one and has not had it yet."""
     if isinstance(value, list | tuple):
-        return [_explain(one, meanings, found) for one in value]
-    if isinstance(value, str) and value in meanings and value not in found:
-        found.add(value)
+        return [_explain(one, meanings, used) for one in value]
+    if isinstance(value, str) and value in meanings and value not in used:
+        used.add(value)
         return EXPLAINED(name=value, meaning=meanings[value])
     return value
 

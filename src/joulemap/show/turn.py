@@ -153,10 +153,10 @@ def _name_asked(facts: Facts) -> str:
 
 def _list_firsts(facts: Facts) -> list[Swing]:
     """Return the largest swing of each run."""
-    found: dict[int, Swing] = {}
+    by_run: dict[int, Swing] = {}
     for one in facts.of(Swing):
-        found.setdefault(one.runs[0], one)
-    return list(found.values())
+        by_run.setdefault(one.runs[0], one)
+    return list(by_run.values())
 
 
 def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:
@@ -223,5 +223,5 @@ def list_swing_notes(capped: Iterable[str], still_count: int) -> list[str]:
 
 def describe_meanings(rows: Iterable[tuple[str, str, str]]) -> list[str]:
     """Return a note on each coefficient, given its constant, word and meaning in the class file, that has a meaning."""
-    found = ((word, meaning or MEANINGS.get(constant)) for constant, word, meaning in rows)
-    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in found if meaning))
+    pairs = ((word, meaning or MEANINGS.get(constant)) for constant, word, meaning in rows)
+    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in pairs if meaning))

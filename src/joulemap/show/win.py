@@ -110,10 +110,10 @@ def _list_wins(facts: Facts, model: str = "") -> list[Win]:
 
 def _list_wholes(facts: Facts) -> list[Choice]:
     """Return the first choice of each model, among several chips."""
-    found: dict[str, Choice] = {}
+    by_model: dict[str, Choice] = {}
     for one in facts.of(Choice):
-        found.setdefault(one.model, one)
-    return [one for one in found.values() if len(one.runs) > 1]
+        by_model.setdefault(one.model, one)
+    return [one for one in by_model.values() if len(one.runs) > 1]
 
 
 def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:

@@ -216,10 +216,10 @@ def _is_of(model: str, key: WorkloadKey) -> bool:
 
 def _load(connection: Connection, table: str, file: Path) -> None:
     source = f"read_parquet({quote_text(str(file))})"
-    found = _columns(connection, f"FROM {source}")
+    columns = _columns(connection, f"FROM {source}")
     expected = _columns(connection, f"internal.{table}")
-    if set(found) != set(expected):
-        raise CatalogueError(f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}")
+    if set(columns) != set(expected):
+        raise CatalogueError(f"{file} has the columns {', '.join(columns)}; expected {', '.join(expected)}")
     names = _list(expected)
     connection.execute(f"INSERT INTO internal.{table} ({names}) SELECT {names} FROM {source}")
 

@@ -2,7 +2,7 @@
 
 A called query stands in brackets, indented, after its name:
 
-    SELECT name, energy_j FROM ( -- cube.place
+    SELECT name, energy_j FROM ( -- cube.part
         SELECT ...
     ) AS p
 """
@@ -41,9 +41,9 @@ def share(statements: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[dict[str
                     count(part)
 
     def spell(parts: Parts) -> str:
-        return "".join(part if isinstance(part, str) else place(part) for part in parts)
+        return "".join(part if isinstance(part, str) else name_part(part) for part in parts)
 
-    def place(part: Parts) -> str:
+    def name_part(part: Parts) -> str:
         if counts[part] == 1:
             indented = spell(part).replace("\n", "\n    ")
             return f"(\n    {indented}\n)"
@@ -86,5 +86,5 @@ def _fill(parts: Parts, values: Mapping[str, Any]) -> Parts | None:
 
 
 def _fill_text(text: str, values: Mapping[str, Any]) -> str | None:
-    found = fill(text, values)
-    return found if found is not None and found.count("\n") == text.count("\n") else None
+    filled = fill(text, values)
+    return filled if filled is not None and filled.count("\n") == text.count("\n") else None

@@ -196,7 +196,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         "calibration",
         [calibration],
         calibration_digest=calibration.digest,
-        place=entry.place,
+        origin=entry.origin,
         measurement_count=calibration.row_count,
         hardware_generation=calibration.generation,
         latency_credibility_fraction=calibration.latency_credibility,

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final
 
 import duckdb
 
-from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
+from joulemap.store.connection import PATIENT, Connection, Patience, check_path, missing, reading
 from joulemap.store.digest import (
     CALIBRATION,
     EMPTY,
@@ -102,16 +102,16 @@ def _checksum(block: bytes) -> int:
     return int(np.bitwise_xor.reduce(words[1:] * np.uint64(FACTOR))) ^ SEED
 
 
-def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
+def _read_free(stream: BinaryIO, pointer: int, block_bytes: int, damaged: set[int]) -> set[int]:
     """Return the numbers of the free blocks, up to the first damaged part of the free list."""
     part_bytes = (block_bytes - WORD_BYTES) // METADATA_PARTS // WORD_BYTES * WORD_BYTES
     words: list[int] = []
-    while place != NOWHERE and not (words and len(words) > words[0]):
-        block, part = place & (1 << PLACE_BITS) - 1, place >> PLACE_BITS
+    while pointer != NOWHERE and not (words and len(words) > words[0]):
+        block, part = pointer & (1 << PLACE_BITS) - 1, pointer >> PLACE_BITS
         if block in damaged:
             break
         stream.seek(HEAD + block * block_bytes + WORD_BYTES + part * part_bytes)
-        place, *more = struct.unpack(f"<{part_bytes // WORD_BYTES}Q", stream.read(part_bytes))
+        pointer, *more = struct.unpack(f"<{part_bytes // WORD_BYTES}Q", stream.read(part_bytes))
         words += more
     return set(words[1 : words[0] + 1]) if words else set()
 
@@ -130,7 +130,7 @@ LOOKUPS: Final = 1000
 """Index keys looked up in one statement; above 2,048 the engine scans the whole table instead."""
 
 Fault = tuple[str, int | None, int | None, str, str, str]
-"""(rule, run_id, workload_id, place, expected, found), the columns of `AUDIT`."""
+"""(rule, run_id, workload_id, location, expected, found), the columns of `AUDIT`."""
 
 
 @frozen(kw_only=True)
@@ -177,12 +177,12 @@ SEALED: Final = (
 
 
 def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
-    """Return every fault of a database, sorted by rule, run, workload and place.
+    """Return every fault of a database, sorted by rule, run, workload and location.
 
     Raises DatabaseError for a file that cannot be opened or has a damaged block. The error names a table with the
     block.
     """
-    if not check_place(path):
+    if not check_path(path):
         raise missing(path)
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
@@ -241,13 +241,13 @@ def _check_indexes(connection: Connection, path: Path) -> None:
                 f"SELECT {column} FROM internal.{table} "
                 f"WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
             )
-            found = execute(connection, statement, {"keys": asked}).fetchall()
-            if [key for (key,) in found] != asked:
+            rows = execute(connection, statement, {"keys": asked}).fetchall()
+            if [key for (key,) in rows] != asked:
                 raise DatabaseError(f"{path}: the index of {named}.{indexed_column} is damaged; {ADVICE}")
 
 
 def find_faults(connection: Connection) -> list[Fault]:
-    """Return every fault of an open database, sorted by rule, run, workload and place."""
+    """Return every fault of an open database, sorted by rule, run, workload and location."""
     changes = find_changes(connection)
     faults: list[Fault] = [(SCHEMA_RULE, None, None, *change) for change in changes]
     if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
@@ -255,19 +255,19 @@ def find_faults(connection: Connection) -> list[Fault]:
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     digester = Digester(connection)
     for table in REPLACED_TABLES:
-        found = digester.read_table(table)
+        digest = digester.read_table(table)
         expected = stored.get(table, EMPTY)
-        if found != expected:
-            faults.append((TABLE_RULE, None, None, table, expected, found))
+        if digest != expected:
+            faults.append((TABLE_RULE, None, None, table, expected, digest))
     for seal in SEALS:
-        found, expected = digester.read_set(seal), stored.get(seal.table, NO_RECORDS)
-        if found != expected:
-            faults.append((SET_RULE, None, None, seal.table, expected, found))
+        digest, expected = digester.read_set(seal), stored.get(seal.table, NO_RECORDS)
+        if digest != expected:
+            faults.append((SET_RULE, None, None, seal.table, expected, digest))
     return sorted([*faults, *find_row_faults(connection)], key=_order)
 
 
 def find_row_faults(connection: Connection) -> list[Fault]:
-    """Return every fault in the rows of runs and other records, sorted by rule, run, workload and place."""
+    """Return every fault in the rows of runs and other records, sorted by rule, run, workload and location."""
     faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
     try:
         faults += run_query(connection, find_query(AUDIT), {}).rows
@@ -293,27 +293,27 @@ def is_change(fault: Fault) -> bool:
 
 
 def _order(fault: Fault) -> tuple[str, int, int, str]:
-    rule, run_id, workload_id, place, _, _ = fault
-    return rule, run_id or 0, workload_id or 0, place
+    rule, run_id, workload_id, location, _, _ = fault
+    return rule, run_id or 0, workload_id or 0, location
 
 
 def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     seal = sealed.seal
     name = f"SELECT {sealed.name} FROM internal.{seal.table} AS t WHERE t.{seal.key} = $key"
-    for key, stored, found in Digester(connection).compare(seal):
-        if stored != found:
+    for key, stored, current in Digester(connection).compare(seal):
+        if stored != current:
             rows = execute(connection, name, {"key": key}).fetchall()
-            yield from _list_mismatches(sealed, key, rows[0][0] if rows else str(key), stored, found)
+            yield from _list_mismatches(sealed, key, rows[0][0] if rows else str(key), stored, current)
 
 
-def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
+def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, current: str) -> Iterator[Fault]:
     """Yield a fault for each table in which the rows of a record do not match their digest."""
     rule = RECORD_RULE.format(noun=sealed.noun)
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")
     if len(expected) != len(tables):
         expected = ["no digest"] * len(tables)
-    held = found.split("-") if found else ["no row"] * len(tables)
+    held = current.split("-") if current else ["no row"] * len(tables)
     for table, was, digest in zip(tables, expected, held, strict=True):
         if was != digest:
             yield rule, run_id, workload_id, f"{table} of {name}" if name else table, was, digest

@@ -100,13 +100,13 @@ def keep(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
 
 def _find_read(parts: Mapping[str, str], text: str) -> set[str]:
     """Return the expressions that a text names, and those that these name."""
-    found: set[str] = set()
+    names: set[str] = set()
     words = set(_WORD.findall(text))
     for name in reversed(tuple(parts)):
         if name in words:
-            found.add(name)
+            names.add(name)
             words.update(_WORD.findall(parts[name]))
-    return found
+    return names
 
 
 def _join(parts: Mapping[str, str]) -> str:
@@ -114,13 +114,13 @@ def _join(parts: Mapping[str, str]) -> str:
     return f"WITH {''.join(parts.values())}"
 
 
-def place(sql: str, computed: Sequence[str]) -> str:
+def insert_rows(sql: str, computed: Sequence[str]) -> str:
     """Return a query's SQL with each call replaced by its computed rows."""
     texts = iter(computed)
     return _CALL.sub(lambda _: next(texts), sql)
 
 
-def place_none(sql: str) -> str:
+def insert_no_rows(sql: str) -> str:
     """Return a query's SQL with each call replaced by an empty table, so that the query can be planned."""
     return _CALL.sub(lambda call: _write_rows(COMPUTED[call[1]], ()), sql)
 
@@ -135,8 +135,8 @@ def _fetch_taken(
     statement = f"{before}\nSELECT {lists}"
     names = set(_PARAMETER.findall(statement))
     used = {name: value for name, value in parameters.items() if name in names}
-    ((*found,),) = literal.execute(connection, statement, used).fetchall()
-    taken = [rows or [] for rows in found]
+    ((*columns,),) = literal.execute(connection, statement, used).fetchall()
+    taken = [rows or [] for rows in columns]
     for call, rows in zip(calls, taken, strict=True):
         missing = [name for name in COMPUTED[call[1]].takes if rows and name not in rows[0]]
         if missing:
@@ -197,13 +197,13 @@ def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequ
         connection, f"FROM run_errors WHERE run_id IN (SELECT unnest(CAST('{run_ids}' AS BIGINT[])))"
     )
     columns = [entry[0] for entry in cursor.description or ()]
-    found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    runs = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     for name in ("latency_half_width", "energy_half_width"):
         served = {row["run_id"]: row[name] for row in rows if row.get(name) is not None}
-        for run in found:
+        for run in runs:
             run[name] = served.get(run["run_id"], run[name])
     return Facts(
-        sorted(found, key=lambda run: int(run["run_id"])),
+        sorted(runs, key=lambda run: int(run["run_id"])),
         connection.execute("SELECT quantity, factor, share FROM internal.error_share ORDER BY ALL").fetchall(),
         connection.execute(
             "SELECT name, latency_power, energy_power, is_higher_better FROM internal.metric ORDER BY metric_index"
@@ -231,8 +231,8 @@ def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compu
         kept = cache_folder() / "computed.json"
         known = read_cached(kept)
         match known.get(key):
-            case [[*found], seal] if seal == _seal(found):
-                return found
+            case [[*stored], seal] if seal == _seal(stored):
+                return stored
         computed = compute(rows, facts)
         known = {**known, key: [computed, _seal(computed)]}
         write_cached(kept, dict(list(known.items())[-REMEMBERED:]))
@@ -253,7 +253,7 @@ def _compute_standings(rows: Records, facts: Facts) -> Rows:
     questions: dict[str, list[Candidate]] = {}
     for row in rows:
         one = Candidate(
-            place=row["place"],
+            place=row["row_id"],
             run_id=row["run_id"],
             powers=powers[row["metric"]],
             cost=math.nan if row["cost"] is None else row["cost"],
@@ -264,9 +264,9 @@ def _compute_standings(rows: Records, facts: Facts) -> Rows:
         questions.setdefault(row["question"], []).append(one)
     errors = facts.errors
     return [
-        (question, found.place, found.probability_best, found.probability_ahead, bool(found.is_likely_best))
+        (question, standing.place, standing.probability_best, standing.probability_ahead, bool(standing.is_likely_best))
         for question, candidates in questions.items()
-        for found in rank_candidates(candidates, errors)
+        for standing in rank_candidates(candidates, errors)
     ]
 
 
@@ -279,14 +279,14 @@ def _compute_differences(rows: Records, facts: Facts) -> Rows:
     errors = facts.errors
     known = [row for row in rows if row["run_id"] in errors.places and row["other_run_id"] in errors.places]
     first, second = (errors.find([row[name] for row in known]) for name in ("run_id", "other_run_id"))
-    found = compare_pairs(errors, first, second, is_other=[row.get("is_other_design", False) for row in known])
+    pairs = compare_pairs(errors, first, second, is_other=[row.get("is_other_design", False) for row in known])
     powers = facts.list_powers(as_costs=False)
-    widths = found.half_width([powers[row["metric"]] for row in known])
+    widths = pairs.half_width([powers[row["metric"]] for row in known])
     with np.errstate(divide="ignore", invalid="ignore"):
         ahead = np.log(np.array([row.get("better_ratio") for row in known], dtype=float))
-    better = probability_above(ahead, widths, found.thin_width([powers[row["metric"]] for row in known]))
+    better = probability_above(ahead, widths, pairs.thin_width([powers[row["metric"]] for row in known]))
     columns = (
-        found.latency_square, found.energy_square, widths, better, is_told_apart(better),
+        pairs.latency_square, pairs.energy_square, widths, better, is_told_apart(better),
     )  # fmt: skip
     return [
         (row["run_id"], row["other_run_id"], row["metric"], *values)
@@ -300,10 +300,12 @@ def _compute_probabilities(_: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
     from joulemap.physics.interval.probability import is_told_apart, probability_above
 
     ahead, widths = (np.array([row[name] for row in rows], dtype=float) for name in ("ahead", "half_width"))
-    found = probability_above(ahead, widths)
+    probabilities = probability_above(ahead, widths)
     return [
-        (row["place"], *two)
-        for row, two in zip(rows, zip(found.tolist(), is_told_apart(found).tolist(), strict=True), strict=True)
+        (row["row_id"], *two)
+        for row, two in zip(
+            rows, zip(probabilities.tolist(), is_told_apart(probabilities).tolist(), strict=True), strict=True
+        )
     ]
 
 
@@ -331,8 +333,8 @@ def _compute_front(rows: Records, facts: Facts) -> Rows:
         np.array([row["price_half_width"] or 0.0 for row in known], dtype=float),
     )
     run_ids = [row["run_id"] for row in known]
-    found = estimate_front(run_ids, (axes[0], axes[1]), prices, errors)
-    return [(run_id, None if one != one else one) for run_id, one in zip(run_ids, found.tolist(), strict=True)]
+    chances = estimate_front(run_ids, (axes[0], axes[1]), prices, errors)
+    return [(run_id, None if one != one else one) for run_id, one in zip(run_ids, chances.tolist(), strict=True)]
 
 
 def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
@@ -341,8 +343,8 @@ def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
     columns = compute_totals(connection)
     asked = {row["run_id"] for row in rows}
     names = COMPUTED["totals_of"].returns
-    found = zip(*(columns[name] for name in names), strict=True) if columns else ()
-    return [row for row in found if row[0] in asked]
+    totals = zip(*(columns[name] for name in names), strict=True) if columns else ()
+    return [row for row in totals if row[0] in asked]
 
 
 def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:
@@ -351,15 +353,15 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
     from joulemap.store.interval import load_record
 
     record = load_record(connection)
-    found = []
+    scales = []
     for row in rows:
         subject = Subject(**{name: row[name] for name in SUBJECT})
         held_out = record.find_held_out(row["calibration_digest"], subject)
         for quantity, width in zip(DOUBTED, held_out, strict=True):
             scale = find_scale(record.scales, quantity, subject, record.floors)
             known = (scale.level, scale.half_width, scale.group_count, scale.row_count) if scale else (None,) * 4
-            found.append((row["place"], quantity, *known, width))
-    return found
+            scales.append((row["row_id"], quantity, *known, width))
+    return scales
 
 
 SUBJECT: Final = ("work", "architecture", "runtime", "precision", "hardware", "ops_per_s")
@@ -394,9 +396,9 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         _compute_totals,
     ),
     "scales_of": Computed(
-        ("place", *SUBJECT, "calibration_digest"),
+        ("row_id", *SUBJECT, "calibration_digest"),
         {
-            "place": "BIGINT",
+            "row_id": "BIGINT",
             "quantity": "VARCHAR",
             "level": "INTEGER",
             "half_width": "DOUBLE",
@@ -407,10 +409,10 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         _compute_scales,
     ),
     "standing_among": Computed(
-        ("question", "metric", "place", "run_id", "cost", "price_half_width", "price_key", "seller"),
+        ("question", "metric", "row_id", "run_id", "cost", "price_half_width", "price_key", "seller"),
         {
             "question": "VARCHAR",
-            "place": "BIGINT",
+            "row_id": "BIGINT",
             "probability_best": "DOUBLE",
             "probability_ahead": "DOUBLE",
             "is_likely_best": "BOOLEAN",
@@ -432,8 +434,8 @@ COMPUTED: Final[Mapping[str, Computed]] = {
         remembering(_compute_differences, "run_id", "other_run_id"),
     ),
     "probabilities_of": Computed(
-        ("place", "ahead", "half_width"),
-        {"place": "BIGINT", "probability": "DOUBLE", "is_told_apart": "BOOLEAN"},
+        ("row_id", "ahead", "half_width"),
+        {"row_id": "BIGINT", "probability": "DOUBLE", "is_told_apart": "BOOLEAN"},
         _compute_probabilities,
     ),
     "front_among": Computed(

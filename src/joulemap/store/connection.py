@@ -20,7 +20,7 @@ import duckdb
 from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect, read_head, renew_identity
-from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, settle
+from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, restore
 from joulemap.store.literal import quote_text
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
@@ -101,8 +101,8 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     if lacks_memory(error):
         return _blame_memory(path, error)
     if "Could not set lock" in text or "already open in" in text or is_in_use(path):
-        found = re.search(r"PID (\d+)", text)
-        holder = f"process {found.group(1)}" if found else "another process"
+        match = re.search(r"PID (\d+)", text)
+        holder = f"process {match.group(1)}" if match else "another process"
         return LockedDatabaseError(f"{path} is locked by {holder}")
     # The engine opens csv, json and parquet in memory.
     if "not a valid DuckDB database file" in text or "Cannot launch in-memory database" in text:
@@ -126,7 +126,7 @@ def is_wanted(path: Path) -> bool:
     return sharing.is_wanted(os.path.realpath(path))
 
 
-def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
+def _connect(path: Path, real_path: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
     """Open a database when no other process holds it. Raise LockedDatabaseError, naming the holder, after the deadline.
 
     At the deadline, processes ahead in the queue are ignored, so that a stuck queue blocks no process.
@@ -134,14 +134,14 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
     while True:
-        earlier, is_last = find_earlier(place), time.monotonic() >= deadline
+        earlier, is_last = find_earlier(real_path), time.monotonic() >= deadline
         try:
             if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
-            settle(path)
-            found = identify_file(path)
+            restore(path)
+            identity = identify_file(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
-            if identify_file(path) != found:  # replaced by another process while this one waited for its lock
+            if identify_file(path) != identity:  # replaced by another process while this one waited for its lock
                 connection.close()
                 continue
             for name, value in kind.later:
@@ -183,10 +183,10 @@ def place_database(path: str | Path) -> Path:
     return Path(text)
 
 
-def check_place(path: Path) -> bool:
+def check_path(path: Path) -> bool:
     """Return whether a file exists at a path. Raise DatabaseError if no database can be there."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
         if left is not None and not path.exists():  # another process may have created it meanwhile
@@ -198,11 +198,11 @@ def check_place(path: Path) -> bool:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DatabaseError(f"cannot use {str(path)[:80]!r} as a database: {reason}") from error
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise DatabaseError(
             f"{path} is a folder: only `joulemap sql` and `joulemap query` ask lakes; choose another --db"
         )
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DatabaseError(f"{path} is not a file; choose another --db")
     return True
 
@@ -234,7 +234,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     Raises DatabaseError if the database is missing, not joulemap's, too new or too old, or if the engine fails inside
     the context.
     """
-    if not check_place(path):
+    if not check_path(path):
         raise missing(path)
     _sweep(path)
     with _opening(path, kind, patience) as connection:
@@ -256,7 +256,7 @@ def writing(path: Path, template: Path | None = None, patience: Patience = PATIE
     A new database is a copy of `template`, or empty without one. An empty database of another program is replaced by a
     new one. Afterwards, committed rows are in the database file rather than its log.
     """
-    if not check_place(path):
+    if not check_path(path):
         _create(path, template)
     _sweep(path)
     with contextlib.ExitStack() as stack:
@@ -286,13 +286,13 @@ def _sweep(path: Path) -> None:
 def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
     """Yield a connection, close it at the end, and report engine failures on one line."""
     deadline = time.monotonic() + patience.limit_s
-    place = os.path.realpath(path)
-    if not take(place, kind, patience.limit_s):
+    real_path = os.path.realpath(path)
+    if not take(real_path, kind, patience.limit_s):
         raise _give_up(f"{path} is in use by another thread", patience)
     with contextlib.ExitStack() as stack:
-        stack.callback(give_back, place, kind)
+        stack.callback(give_back, real_path, kind)
         stack.enter_context(reporting_failures(path))
-        connection = _connect(path, place, kind, patience, deadline)
+        connection = _connect(path, real_path, kind, patience, deadline)
         stack.callback(close, connection)
         yield connection
 

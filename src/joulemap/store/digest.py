@@ -161,8 +161,8 @@ def digest_values(values: Sequence[Any]) -> str:
     return _show(crc32(repr(tuple(values)).encode()))
 
 
-def _show(found: int) -> str:
-    return f"{found:08x}"
+def _show(checksum: int) -> str:
+    return f"{checksum:08x}"
 
 
 NOTHING: Final = _show(0)
@@ -196,8 +196,8 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
     if not len(keys):
         return {}
     starts = np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1])
-    found = keys[starts].tolist()
-    if len(set(found)) < len(found):
+    group_keys = keys[starts].tolist()
+    if len(set(group_keys)) < len(group_keys):
         order = np.argsort(keys, kind="stable")
         return digest_groups(keys[order], [column[order] for column in columns])
     counts = np.diff(np.append(starts, len(keys)))
@@ -209,7 +209,7 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
         rows ^= rows >> np.uint64(SHIFT)
     sums = np.add.reduceat(rows, starts)
     sums ^= sums >> np.uint64(32)
-    return {key: _show(one & 0xFFFFFFFF) for key, one in zip(found, sums.tolist(), strict=True)}
+    return {key: _show(one & 0xFFFFFFFF) for key, one in zip(group_keys, sums.tolist(), strict=True)}
 
 
 _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -263,8 +263,8 @@ class Digester:
             ).fetchall()
         )
         for keys in self.chunk(seal, list(stored)):
-            found = self.read(seal, keys)
-            yield from ((key, stored[key], found.get(key, "")) for key in keys)
+            current = self.read(seal, keys)
+            yield from ((key, stored[key], current.get(key, "")) for key in keys)
 
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Yield groups of keys with at most `CHUNK_ROWS` rows in all; a larger record forms a group of its own."""
@@ -310,7 +310,7 @@ class Digester:
             for name in self._list_content(RUN, RUN.table)
         ]
         columns.append([keys.get(workload_id) for workload_id in runs["workload_id"]])
-        found = [
+        part_digests = [
             digest_groups(parts[part][RUN.key], [parts[part][name] for name in self._shown(RUN, part)])
             if part in parts
             else {}
@@ -318,7 +318,7 @@ class Digester:
         ]
         heads = map(digest_values, zip(*columns, strict=True))
         return [
-            _join(head, [part.get(run_id, NOTHING) for part in found])
+            _join(head, [part.get(run_id, NOTHING) for part in part_digests])
             for head, run_id in zip(heads, runs[RUN.key], strict=True)
         ]
 
@@ -425,8 +425,8 @@ class Digester:
         rows = {digest: row for row, digest in enumerate(dict.fromkeys(digest for digest, _, _ in priced), 1)}
         width = max((action_id for _, action_id, _ in priced), default=0) + 2
         places = np.full((len(rows) + 1, width), UNPRICED, dtype=np.uint16)
-        for digest, action_id, place in priced:
-            places[rows[digest], action_id] = place
+        for digest, action_id, column in priced:
+            places[rows[digest], action_id] = column
         return _Prices(rows, places)
 
 
@@ -445,7 +445,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     The caller holds the transaction.
     """
     before = Digester(connection)
-    whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
+    whole = [(seal, [key for key, stored, current in before.compare(seal) if stored == current]) for seal in SEALS]
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
     sets = [seal for seal in SEALS if stored.get(seal.table, NO_RECORDS) == before.read_set(seal)]

@@ -159,18 +159,18 @@ SMALL_BYTES: Final = 32 << 20
 
 
 def connect(
-    place: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
+    path: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection to a database file or to memory; small data get one thread. Raise duckdb.Error on failure."""
     settings: dict[str, str | bool | int | float | list[str]] = {**dict(SETTINGS), **dict(config)}
-    if not _is_large(place):
+    if not _is_large(path):
         settings["threads"] = 1
-    return duckdb.connect(os.fspath(place), read_only=is_reading, config=settings)
+    return duckdb.connect(os.fspath(path), read_only=is_reading, config=settings)
 
 
-def _is_large(place: str | Path) -> bool:
+def _is_large(path: str | Path) -> bool:
     """Return whether a place is an existing file of at least `SMALL_BYTES`."""
     try:
-        return os.stat(place).st_size >= SMALL_BYTES
+        return os.stat(path).st_size >= SMALL_BYTES
     except (OSError, ValueError):
         return False

@@ -214,10 +214,10 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
             [wanted],
         )
         _, *names = (name for name, *_ in cursor.description or ())
-        found: dict[str, list[dict[str, Any]]] = {digest: [] for digest in wanted}
+        by_digest: dict[str, list[dict[str, Any]]] = {digest: [] for digest in wanted}
         for digest, *row in cursor.fetchall():
-            found[digest].append(dict(zip(names, row, strict=True)))
-        return found
+            by_digest[digest].append(dict(zip(names, row, strict=True)))
+        return by_digest
 
     versions = read("hardware_version", ", ".join(("hardware AS id", *TEXT_FIELDS, "helper_digest")), "hardware")
     tables = {table: read(table, columns, order) for table, (columns, order) in TABLES.items()}
@@ -228,7 +228,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     helping = read_hardware(connection, filter(None, helpers.values())) if any(helpers.values()) else {}
     return {
         digest: attrs.evolve(
-            _assemble(digest, versions[digest][0], {table: found[digest] for table, found in tables.items()}),
+            _assemble(digest, versions[digest][0], {table: of_digest[digest] for table, of_digest in tables.items()}),
             helper=helping.get(helpers[digest]),
         )
         for digest in wanted

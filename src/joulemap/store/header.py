@@ -66,13 +66,13 @@ _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meanin
 def parse_query(path: Path) -> Query:
     """Return the query in a file. Raise SqlError, with the file and the reason, if its header is invalid."""
     try:
-        found = _HEADER.match(read_text(path, MOST_BYTES))
+        match = _HEADER.match(read_text(path, MOST_BYTES))
     except FileError as error:
         raise SqlError(f"{path.name}: cannot be read: {error}") from error
-    if found is None:
+    if match is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
-        header = read_toml(found["header"])
+        header = read_toml(match["header"])
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
     surplus, missing = set(header) - set(_KINDS), _NEEDED - set(header)
@@ -100,10 +100,10 @@ def parse_query(path: Path) -> Query:
         schema=header.get("schema", 1),
         summary=header["summary"],
         grain=header["grain"],
-        order=tuple(header["order"] if "order" in header else _read_order(path, found["sql"])),
+        order=tuple(header["order"] if "order" in header else _read_order(path, match["sql"])),
         parameters=read_entries(Parameter, header.get("parameters", {})),
         columns=read_entries(Column, header.get("columns", {})),
-        sql=found["sql"].strip(),
+        sql=match["sql"].strip(),
         path=path,
     )
 
@@ -123,13 +123,13 @@ def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, 
 def _read_order(path: Path, sql: str) -> list[str]:
     """Return the columns of the last ORDER BY. Raise SqlError if it sorts by expressions."""
     terms = sql.rpartition("\nORDER BY ")[2].split(",")
-    found = [_TERM.fullmatch(term.strip()) for term in terms]
-    if not all(found):
+    matches = [_TERM.fullmatch(term.strip()) for term in terms]
+    if not all(matches):
         raise SqlError(
             f"{path.name}: header keys missing order: ORDER BY has more than plain columns, so the header must state "
             "the order"
         )
-    return [one[1] + " descending" * bool(one[2]) for one in found if one]
+    return [one[1] + " descending" * bool(one[2]) for one in matches if one]
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:

@@ -117,7 +117,7 @@ def compute_half_widths(
     from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
 
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    places = {key: position for position, key in enumerate(dict.fromkeys(keys))}
     digests = {key[-1] for key in places}
     record, numbers, thin = (
         load_record(connection),
@@ -210,12 +210,12 @@ def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str])
 
 def _load_evidence(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[str, dict[str, Evidence]]:
     """Return hardware digest -> dotted name of a fitted number -> measurements behind it."""
-    found: dict[str, dict[str, Evidence]] = {}
+    by_digest: dict[str, dict[str, Evidence]] = {}
     for digest, quantity, *counts in execute(
         connection,
         f"SELECT hardware_digest, quantity, {', '.join(COUNTS)} FROM internal.hardware_fact "
         "WHERE list_contains($digests, hardware_digest) AND sources IS NOT NULL",
         {"digests": sorted(digests)},
     ).fetchall():
-        found.setdefault(digest, {})[quantity] = Evidence(**dict(zip(COUNTS, counts, strict=True)))
-    return found
+        by_digest.setdefault(digest, {})[quantity] = Evidence(**dict(zip(COUNTS, counts, strict=True)))
+    return by_digest

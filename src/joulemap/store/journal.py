@@ -160,7 +160,7 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
         journal_of(path).unlink()
 
 
-def settle(path: Path) -> None:
+def restore(path: Path) -> None:
     """Restore blocks damaged by a killed checkpoint. Raise LockedDatabaseError while another process has the database
     open.
 

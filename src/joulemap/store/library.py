@@ -45,11 +45,11 @@ def _topic(name: str) -> str:
 @cache
 def _shipped() -> dict[str, dict[int, Path | None]]:
     """Return query name -> version -> None, of the shipped queries."""
-    found: dict[str, dict[int, Path | None]] = {}
+    versions: dict[str, dict[int, Path | None]] = {}
     for title in _headers():
         name, _, version = title.partition("@")
-        found.setdefault(name, {})[int(version)] = None
-    return found
+        versions.setdefault(name, {})[int(version)] = None
+    return versions
 
 
 @cache
@@ -64,22 +64,22 @@ def _known(own: Path | None) -> dict[str, dict[int, Path | None]]:
         raise UsageError(f"there is no folder of queries at {own}")
     if misplaced := _find_misplaced(own):
         raise SqlError(f"{misplaced}: a query file lies in the folder of its topic: {os.path.join(own, 'TOPIC')}")
-    found: dict[str, dict[int, Path | None]] = {}
+    versions: dict[str, dict[int, Path | None]] = {}
     for file in sorted(file for topic in own.iterdir() if topic.is_dir() for file in topic.glob("*.sql")):
         stem, _, version = file.stem.rpartition(".v")
         if not stem or not version.isdigit():
             raise SqlError(f"{file}: a query file is called NAME.vN.sql")
-        found.setdefault(f"{file.parent.name}.{stem}", {})[int(version)] = file
-    for name in sorted(set(found) & set(_shipped())):
-        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a built-in query; choose another")
-    return {**_shipped(), **found}
+        versions.setdefault(f"{file.parent.name}.{stem}", {})[int(version)] = file
+    for name in sorted(set(versions) & set(_shipped())):
+        raise SqlError(f"{next(iter(versions[name].values()))}: {name} is the name of a built-in query; choose another")
+    return {**_shipped(), **versions}
 
 
-def _find_misplaced(place: Path) -> str:
+def _find_misplaced(folder: Path) -> str:
     """Return a query file that lies in the user's folder itself or below a topic; empty if there is none."""
-    topics = [one.path for one in os.scandir(place) if one.is_dir()]
+    topics = [one.path for one in os.scandir(folder) if one.is_dir()]
     below = [one.path for topic in topics for one in os.scandir(topic) if one.is_dir()]
-    files = [file for where in (str(place), *below) for file in os.scandir(where)]
+    files = [file for where in (str(folder), *below) for file in os.scandir(where)]
     return min((file.path for file in files if file.name.endswith(".sql") and file.is_file()), default="")
 
 
@@ -91,7 +91,7 @@ def name_queries() -> tuple[str, ...]:
 def list_topic(topic: str, own: Path | None = None) -> tuple[str, ...]:
     """Return the sorted names of the queries of a topic, without the topic, including those in the folder `own`."""
     pairs = (name.partition(".") for name in _known(own))
-    return tuple(sorted(name for found, _, name in pairs if found == topic))
+    return tuple(sorted(name for name_topic, _, name in pairs if name_topic == topic))
 
 
 def list_queries(own: Path | None = None) -> tuple[Query, ...]:

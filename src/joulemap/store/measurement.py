@@ -109,8 +109,8 @@ def read_operator_file(
 
     `find_seen` returns which coefficients were fitted to the rows of a model.
     """
-    found = execute(connection, "SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
-    models = [str(model) for (model,) in found]
+    rows = execute(connection, "SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
+    models = [str(model) for (model,) in rows]
     execute(
         connection,
         "INSERT INTO internal.operator_measurement "

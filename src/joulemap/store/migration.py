@@ -60,10 +60,10 @@ def load_migrations() -> tuple[Migration, ...]:
     """
     migrations = []
     for path in sorted(folder("schemas").glob("*.sql")):
-        found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
-        if found is None:
+        match = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
+        if match is None:
             raise DatabaseError(f"{path.name}: a migration is called NNNN_name")
-        migrations.append(Migration(int(found[1]), found[2], fill_choices(path.read_text(encoding="utf-8"))))
+        migrations.append(Migration(int(match[1]), match[2], fill_choices(path.read_text(encoding="utf-8"))))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)

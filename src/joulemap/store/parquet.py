@@ -36,7 +36,7 @@ _PARTS: Final = re.compile(
 def replace_types(kind: str, types: Iterable[str]) -> str:
     """Return an SQL type in which each of `types` is replaced by VARCHAR, at any depth; empty if it contains none."""
     replaced = frozenset(types)
-    text = _PARTS.sub(lambda found: "VARCHAR" if found["type"] in replaced else found[0], kind)
+    text = _PARTS.sub(lambda match: "VARCHAR" if match["type"] in replaced else match[0], kind)
     return "" if text == kind else text
 
 

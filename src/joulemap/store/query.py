@@ -103,13 +103,13 @@ def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mappin
     return compute(connection, sql, parameters)
 
 
-def _place(sql: str, computed: Sequence[str] | None) -> str:
+def _insert_rows(sql: str, computed: Sequence[str] | None) -> str:
     """Return a query's SQL with calls replaced by computed rows, or by empty tables if `computed` is None."""
     if COMPUTED not in sql:
         return sql
-    from joulemap.store.computed import place, place_none
+    from joulemap.store.computed import insert_no_rows, insert_rows
 
-    return place_none(sql) if computed is None else place(sql, computed)
+    return insert_no_rows(sql) if computed is None else insert_rows(sql, computed)
 
 
 def prepare_query(
@@ -118,7 +118,7 @@ def prepare_query(
     """Return a query as a statement that was planned but not run. Raise SqlError if its columns are not as declared."""
     bound = bind(query, given)
     with bounding(connection, bounds), blaming():
-        sql = _place(query.sql, _compute(connection, query.sql, bound))
+        sql = _insert_rows(query.sql, _compute(connection, query.sql, bound))
     statement = prepare(connection, query.title, sql, bound, bounds)
     _check_names(query, [column.name for column in statement.columns])
     return attrs.evolve(statement, columns=query.columns)
@@ -205,7 +205,7 @@ def _storing(
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Return an empty result with the columns of a row type's query, without running the query."""
     query = find_query(record.query)
-    sql = _place(query.sql, None)
+    sql = _insert_rows(query.sql, None)
     return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
 
 
@@ -214,7 +214,7 @@ def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: An
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)
-        cursor = execute(own, _place(query.sql, _compute(own, query.sql, bound)), bound)
+        cursor = execute(own, _insert_rows(query.sql, _compute(own, query.sql, bound)), bound)
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):
             yield from map(partial(tuple.__new__, record), batch)
@@ -236,8 +236,10 @@ def _run(
     filled = filled or literal.fill(query.sql, parameters)
     with _answering(query), _keeping(connection, filled) as kept:
         computed = _compute(connection, kept or query.sql, parameters)
-        sql = _place(query.sql, computed)
-        cursor = execute(connection, sql, parameters) if kept is None else connection.execute(_place(kept, computed))
+        sql = _insert_rows(query.sql, computed)
+        cursor = (
+            execute(connection, sql, parameters) if kept is None else connection.execute(_insert_rows(kept, computed))
+        )
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
     return Table(title=query.title, columns=query.columns, rows=rows, sql=sql, parameters=parameters)
@@ -391,13 +393,13 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
     if query.order and "ORDER BY" not in query.sql.upper():
         raise SqlError("its header has an order, its statement has no ORDER BY")
     try:
-        rows = literal.execute(connection, f"DESCRIBE {_place(statement.query, None)}", values).fetchall()
+        rows = literal.execute(connection, f"DESCRIBE {_insert_rows(statement.query, None)}", values).fetchall()
     except duckdb.Error as error:
         if not blames_statement(error):
             raise
         raise SqlError(first_line(error)) from error
-    found = [(str(name), str(kind)) for name, kind, *_ in rows]
+    described = [(str(name), str(kind)) for name, kind, *_ in rows]
     promised = [(column.name, column.type) for column in query.columns]
-    if found != promised:
-        both = (", ".join(" ".join(column) for column in columns) for columns in (found, promised))
+    if described != promised:
+        both = (", ".join(" ".join(column) for column in columns) for columns in (described, promised))
         raise SqlError("its columns are {}; its header says {}".format(*both))

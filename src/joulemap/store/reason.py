@@ -14,5 +14,5 @@ def write_values(values: Mapping[str, Any]) -> str:
 
 def read_values(text: str | None) -> dict[str, Any]:
     """Return the values of a stored reason; lists become tuples, as where the reason was made."""
-    found = json.loads(text) if text else {}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    values = json.loads(text) if text else {}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -100,8 +100,8 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
         except duckdb.Error as error:
             if not log.exists():
                 raise DatabaseError(f"{path}: nothing can be read of it: {_reason(error)}") from error
-            size, found = log.stat().st_size, _POSITION.search(str(error))
-            end = int(found[1]) if found is not None else 0
+            size, match = log.stat().st_size, _POSITION.search(str(error))
+            end = int(match[1]) if match is not None else 0
             if 0 < end < size:
                 os.truncate(log, end)
             else:
@@ -177,10 +177,10 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
 def _drop_changed(connection: Connection, recovery: Recovery) -> None:
     """Remove runs whose rows, workload, hardware or calibration do not match their digest."""
     reasons: dict[tuple[str, int | None], str] = {}
-    for rule, run_id, workload_id, place, _, _ in find_row_faults(connection):
+    for rule, run_id, workload_id, location, _, _ in find_row_faults(connection):
         kind = next((kind for kind in ("hardware", "calibration") if f" {kind}" in rule), "")
         whose = ("run", run_id) if run_id else ("workload", workload_id) if workload_id else (kind, None)
-        reasons.setdefault(whose, f"{place} is not as it was written: {rule}")
+        reasons.setdefault(whose, f"{location} is not as it was written: {rule}")
     changed = {
         int(run_id): reason
         for run_id, workload in connection.execute(

@@ -64,18 +64,18 @@ def _list(objects: Any) -> tuple[Any, str] | None:
         return _list_texts(objects)
     places: dict[str, int] = {}
     texts: dict[str, int] = {}
-    found = np.empty(len(objects), dtype=np.int32)
+    indices = np.empty(len(objects), dtype=np.int32)
     for index, value in enumerate(objects):
-        place = texts.get(value) if type(value) is str else None
-        if place is None:
+        position = texts.get(value) if type(value) is str else None
+        if position is None:
             literal = write(value)
             if literal is None or len(places) > LISTED:
                 return None
-            place = places.setdefault(literal, len(places) + 1)
+            position = places.setdefault(literal, len(places) + 1)
             if type(value) is str:
-                texts[value] = place
-        found[index] = place
-    return found, f"[{', '.join(places)}]"
+                texts[value] = position
+        indices[index] = position
+    return indices, f"[{', '.join(places)}]"
 
 
 def _list_texts(texts: Any) -> tuple[Any, str] | None:
@@ -88,9 +88,9 @@ def _list_texts(texts: Any) -> tuple[Any, str] | None:
     literals = list(map(write, one_of))
     if None in literals:
         return None
-    places = {text: place for place, text in enumerate(one_of, 1)}
-    found = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
-    return found, f"[{', '.join(map(str, literals))}]"
+    places = {text: position for position, text in enumerate(one_of, 1)}
+    indices = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
+    return indices, f"[{', '.join(map(str, literals))}]"
 
 
 def as_array(values: Any) -> Any:

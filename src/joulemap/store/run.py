@@ -122,8 +122,8 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
-    found = {run_id: Outline(*row) for run_id, *row in rows}
-    return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+    outlines = {run_id: Outline(*row) for run_id, *row in rows}
+    return {run_id: outlines[run_id] for run_id in run_ids if run_id in outlines}
 
 
 @frozen

@@ -78,17 +78,17 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
     ((storage,),) = connection.execute(
         "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = current_database()"
     ).fetchall()
-    expected, found = _expect(storage.removesuffix("+")), _describe(connection)
+    expected, actual = _expect(storage.removesuffix("+")), _describe(connection)
     changes = []
-    asked = sorted(expected.keys() | found.keys())
+    asked = sorted(expected.keys() | actual.keys())
     if not holds_surface(connection, by_this_engine=True):
         asked = [what for what in asked if not what.startswith(("view ", "macro "))]
     for what in asked:
-        if what not in found:
+        if what not in actual:
             changes.append((what, "as joulemap makes it", "missing"))
         elif what not in expected:
             changes.append((what, "nothing", "one that joulemap does not make"))
-        elif found[what] != expected[what]:
+        elif actual[what] != expected[what]:
             changes.append((what, "as joulemap makes it", "changed"))
     return changes
 

@@ -45,20 +45,20 @@ class Shard:
 
 def read_name(path: Path) -> Shard | None:
     """Return the shard that a file's name and size describe; None if it is missing or its name is not a shard's."""
-    found = _NAME.fullmatch(path.name)
-    if found is None:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
         return None
     try:
-        return Shard(path, found[1], found[2], path.stat().st_size)
+        return Shard(path, match[1], match[2], path.stat().st_size)
     except FileNotFoundError:
-        return None if not path.is_symlink() else Shard(path, found[1], found[2], 0)
+        return None if not path.is_symlink() else Shard(path, match[1], match[2], 0)
     except OSError:  # a link to itself, a folder that may not be entered
-        return Shard(path, found[1], found[2], 0)
+        return Shard(path, match[1], match[2], 0)
 
 
-def list_shards(place: Path, subject: str) -> list[Shard]:
+def list_shards(folder: Path, subject: str) -> list[Shard]:
     """Return the shards of a subject in a folder, sorted by file name; empty if the folder is missing."""
-    paths = sorted(place.glob(f"{subject}-*.parquet")) if place.is_dir() else []
+    paths = sorted(folder.glob(f"{subject}-*.parquet")) if folder.is_dir() else []
     return [shard for path in paths if (shard := read_name(path)) is not None]
 
 
@@ -73,22 +73,22 @@ def find_damage(shard: Shard) -> str:
     return "" if is_whole else "it was cut short or altered (its content has another digest than its name)"
 
 
-def write_shard(place: Path, subject: str, content: Any) -> Shard:
+def write_shard(folder: Path, subject: str, content: Any) -> Shard:
     """Write bytes atomically as a shard and return it; a whole one is returned unchanged. Raise OSError on failure."""
     digest = hashlib.sha256(content).hexdigest()[:16]
-    shard = Shard(place / _spell_name(subject, digest), subject, digest, len(content))
+    shard = Shard(folder / _spell_name(subject, digest), subject, digest, len(content))
     if not find_damage(shard):
         return shard
-    draft = place / f".{subject}.{make_token()}.part"
+    draft = folder / f".{subject}.{make_token()}.part"
     try:
-        place.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         _write_locked(draft, content)
         draft.rename(shard.path)
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
     with contextlib.suppress(OSError):
-        sync_folder(place)  # so that the names of its files survive a power failure
+        sync_folder(folder)  # so that the names of its files survive a power failure
     return shard
 
 

@@ -83,9 +83,9 @@ class Turn:
         os.close(self.descriptor)
 
 
-def queue_up(place: str, *, is_reading: bool) -> Turn | None:
+def queue_up(path: str, *, is_reading: bool) -> Turn | None:
     """Join the queue of the database at a real path; return None if no queue can be made."""
-    name = hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest()
+    name = hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_folder() / f"queue-{name}"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -218,8 +218,8 @@ class Statement:
         quick = attrs.evolve(self.bounds, timeout_s=most_s)
         with self._cursor() as cursor, contextlib.suppress(SqlError):
             with bounding(cursor, quick), blaming():
-                found = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
-            return int(found[0][0])
+                rows = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
+            return int(rows[0][0])
         return None
 
     def _cursor(self) -> AbstractContextManager[Connection]:
@@ -376,11 +376,11 @@ def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
     The texts are in further columns, one for each index in `columns`.
     """
     rows = [row[:width] for row in batch]
-    for place, index in enumerate(columns, width):
+    for total, index in enumerate(columns, width):
         if has_endless(row[index] for row in batch):
             for number, (row, whole) in enumerate(zip(rows, batch, strict=True)):
                 if has_endless((row[index],)):
-                    rows[number] = (*row[:index], whole[place], *row[index + 1 :])
+                    rows[number] = (*row[:index], whole[total], *row[index + 1 :])
     return rows
 
 

@@ -130,8 +130,8 @@ def define_prices(factors: Mapping[str, float]) -> str:
 @cache
 def load_surface() -> Surface:
     """Return the macros and views of this version."""
-    place = folder("schemas") / "surface"
-    texts = [fill_choices((place / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
+    surface = folder("schemas") / "surface"
+    texts = [fill_choices((surface / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
     sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
     meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
     return Surface(sql, "".join((texts[-1], *meanings)))

@@ -151,8 +151,8 @@ def _digest(content: bytes) -> str:
 
 def _read_stamp(path: Path) -> list[int]:
     """Return file metadata that change with every write, as a substitute for reading the content."""
-    found = path.stat()
-    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    status = path.stat()
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _make(path: Path, fill: Fill) -> Template:

@@ -291,16 +291,16 @@ def compute_totals(
     from joulemap.store.interval import compute_half_widths, describe_bases
 
     widths, latency, power = compute_half_widths(connection, columns)
-    found: dict[str, list[Any]] = {name: columns[name] for name in SUMMED}
+    totals: dict[str, list[Any]] = {name: columns[name] for name in SUMMED}
     for name, values in attrs.asdict(widths).items():
-        found[f"{name}_half_width"] = [None if isnan(one) else one for one in values.tolist()]
-    found["latency_basis"], found["latency_group_count"] = describe_bases(latency)
-    bases, found["energy_group_count"] = describe_bases(power)
-    found["energy_basis"] = [
+        totals[f"{name}_half_width"] = [None if isnan(one) else one for one in values.tolist()]
+    totals["latency_basis"], totals["latency_group_count"] = describe_bases(latency)
+    bases, totals["energy_group_count"] = describe_bases(power)
+    totals["energy_basis"] = [
         _describe_energy_basis(basis, level < CLASS_LEVEL and has_load)
         for basis, level, has_load in zip(bases, power.level.tolist(), columns["has_load"], strict=True)
     ]
-    return found
+    return totals
 
 
 def _describe_energy_basis(errors: str | None, is_by_load: bool) -> str | None:

@@ -185,8 +185,8 @@ def read_workload(connection: Connection, workload_id: int) -> Workload:
 
 def read_notes(connection: Connection, workload_id: int) -> tuple[str, ...]:
     """Return the notes of a stored workload on assumptions of its trace."""
-    found = execute(connection, "SELECT notes FROM internal.workload WHERE workload_id = ?", [workload_id]).fetchone()
-    return () if found is None else tuple(found[0])
+    row = execute(connection, "SELECT notes FROM internal.workload WHERE workload_id = ?", [workload_id]).fetchone()
+    return () if row is None else tuple(row[0])
 
 
 def _read_parts(connection: Connection, record: type[Part], workload_id: int) -> tuple[Part, ...]:
@@ -243,13 +243,13 @@ def read_all_columns(connection: Connection, workload_ids: Collection[int]) -> d
 
     def fetch(part: str, *columns: str, joined: str = "") -> list[dict[str, Any]]:
         """Return the columns of a part of each workload, in the order of `ids`."""
-        found = connection.execute(
+        fetched = connection.execute(
             f"SELECT workload_id, {', '.join(columns)} "
             f"FROM internal.workload_{part}{joined} WHERE {own} ORDER BY workload_id, {part}_index"
         ).fetchnumpy()
-        owner = found.pop("workload_id")
+        owner = fetched.pop("workload_id")
         ends = zip(np.searchsorted(owner, ids, "left"), np.searchsorted(owner, ids, "right"), strict=True)
-        return [{name: _plain(column[start:end]) for name, column in found.items()} for start, end in ends]
+        return [{name: _plain(column[start:end]) for name, column in fetched.items()} for start, end in ends]
 
     totals = connection.execute(
         f"SELECT workload_id, batch, inner_batch, weight_bytes FROM internal.workload WHERE {own} ORDER BY workload_id"
@@ -293,10 +293,10 @@ def read_all_columns(connection: Connection, workload_ids: Collection[int]) -> d
         "is_hidden AS buffer_is_hidden",
     )
     windows: dict[tuple[str, str], tuple[int, int]] = {}
-    found: dict[int, WorkloadColumns] = {}
+    workloads: dict[int, WorkloadColumns] = {}
     for total, operator, subgraph, access, buffer in zip(totals, operators, subgraphs, accesses, buffers, strict=True):
         workload_id, batch, inner_batch, weight_bytes = total
-        found[workload_id] = WorkloadColumns(
+        workloads[workload_id] = WorkloadColumns(
             batch=int(batch),
             inner_batch=int(inner_batch),
             weight_bytes=int(weight_bytes),
@@ -305,7 +305,7 @@ def read_all_columns(connection: Connection, workload_ids: Collection[int]) -> d
             **access,
             **buffer,
         )
-    return found
+    return workloads
 
 
 def _plain(column: Any) -> Any:
@@ -325,9 +325,9 @@ def _convert_operators(columns: dict[str, Any], windows: dict[tuple[str, str], t
     calls, scalars, shapes = (columns.pop(name).tolist() for name in ("aten", "scalars", "output_shape"))
     for key in set(zip(scalars, shapes, strict=True)) - windows.keys():
         windows[key] = read_window(key[0], is_single=is_single_output(_sizes(key[1])))
-    found = np.array([windows[key] for key in zip(scalars, shapes, strict=True)], dtype=np.int64).reshape(-1, 2)
+    sizes = np.array([windows[key] for key in zip(scalars, shapes, strict=True)], dtype=np.int64).reshape(-1, 2)
     texts = {name: columns[name].astype(np.str_) for name in ("operation", "variant")}
-    return {**columns, **texts, "call_index": number_calls(calls), "kernel": found[:, 0], "stride": found[:, 1]}
+    return {**columns, **texts, "call_index": number_calls(calls), "kernel": sizes[:, 0], "stride": sizes[:, 1]}
 
 
 def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:

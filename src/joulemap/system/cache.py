@@ -26,9 +26,9 @@ def cache_folder() -> Path:
 def read_cached(path: Path) -> dict[str, Any]:
     """Return the JSON object in a cache file; empty if the file is missing or holds anything else."""
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict):
-            return found
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            return content
     return {}
 
 

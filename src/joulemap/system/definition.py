@@ -28,7 +28,7 @@ def write_definitions(names: Iterable[Name], package: str, dropped: str = "") ->
     Decorators that call the function `dropped`, such as one that registers names, do not count. KeyError for a name
     that its module lacks.
     """
-    found: dict[Name, str] = {}
+    definitions: dict[Name, str] = {}
     seen: set[Name] = set()
     waiting = list(names)
     while waiting:
@@ -39,7 +39,7 @@ def write_definitions(names: Iterable[Name], package: str, dropped: str = "") ->
         defined, imported = _read(module, dropped)
         inner = f"{module}.{name}"
         if name in defined:
-            found[module, name] = defined[name][0]
+            definitions[module, name] = defined[name][0]
             waiting += [(module, one) for one in defined[name][1] if one in defined or one in imported]
         elif _find_file(inner).is_file():
             waiting += [(inner, one) for one in _read(inner, dropped)[0]]
@@ -47,7 +47,7 @@ def write_definitions(names: Iterable[Name], package: str, dropped: str = "") ->
             raise KeyError(f"{module} does not define {name}")
         elif imported[name][0] == package or imported[name][0].startswith(f"{package}."):
             waiting.append(imported[name])
-    return "\n".join(f"{module}.{name} {code}" for (module, name), code in sorted(found.items()))
+    return "\n".join(f"{module}.{name} {code}" for (module, name), code in sorted(definitions.items()))
 
 
 def find_mentions(tree: ast.Module, package: str) -> list[Name]:
@@ -82,8 +82,8 @@ def _read(module: str, dropped: str) -> tuple[dict[str, tuple[str, tuple[str, ..
 
 
 def _find_file(module: str) -> Path:
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:

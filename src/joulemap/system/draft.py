@@ -20,7 +20,7 @@ from typing import Final
 
 from joulemap.system.handle import close_and_remove, lock_file, open_descriptor, try_lock_file
 
-PLACE: Final = ".joulemap-drafts"
+DRAFTS: Final = ".joulemap-drafts"
 MARKER: Final = "drafts-of-joulemap"
 _LOCK: Final = re.compile(r"([0-9a-f]{32})\.lock")
 
@@ -38,42 +38,42 @@ def drafting(folder: Path) -> Iterator[Path]:
     Raises OSError if it cannot be created.
     """
     sweep(folder)
-    draft = _make(folder / PLACE)
+    draft = _make(folder / DRAFTS)
     try:
         yield draft
     finally:
         _remove(draft)
 
 
-def publish(draft: Path, place: Path) -> bool:
+def publish(draft: Path, path: Path) -> bool:
     """Give a finished file its name; return False if the name is taken. File systems without links rename instead."""
     try:
-        os.link(draft, place)
+        os.link(draft, path)
     except FileExistsError:
         return False
     except OSError:
-        if os.path.lexists(place):
+        if os.path.lexists(path):
             return False
-        draft.rename(place)
+        draft.rename(path)
     return True
 
 
 def sweep(folder: Path) -> None:
     """Remove drafts whose process has ended."""
-    place = folder / PLACE
-    if not place.is_dir() or place.is_symlink():
+    drafts = folder / DRAFTS
+    if not drafts.is_dir() or drafts.is_symlink():
         return
     with contextlib.suppress(OSError):
-        entries = os.listdir(place)
+        entries = os.listdir(drafts)
         if not entries:  # its process ended between removing the marker and the folder
-            place.rmdir()
+            drafts.rmdir()
         if MARKER not in entries:
             return
         for entry in entries:
-            found = _LOCK.fullmatch(entry)
-            if found is not None and place / found[1] not in _own:
-                _remove_left(place / found[1], place / entry)
-        _leave(place)
+            match = _LOCK.fullmatch(entry)
+            if match is not None and drafts / match[1] not in _own:
+                _remove_left(drafts / match[1], drafts / entry)
+        _leave(drafts)
 
 
 def discard() -> None:
@@ -83,30 +83,30 @@ def discard() -> None:
             _remove(draft)
 
 
-def _make(place: Path) -> Path:
+def _make(folder: Path) -> Path:
     """Create a draft, and the drafts folder with its marker; retry if another process removes that folder as empty.
 
     Raises OSError if the parent folder is gone or cannot hold files, as in `/proc`.
     """
     for _ in range(TRIES):
-        draft = place / os.urandom(16).hex()
+        draft = folder / os.urandom(16).hex()
         try:
-            place.mkdir(exist_ok=True)
-            (place / MARKER).touch()
+            folder.mkdir(exist_ok=True)
+            (folder / MARKER).touch()
             lock = open_descriptor(draft.with_suffix(".lock"), os.O_CREAT | os.O_RDWR)
         except FileNotFoundError:
-            if not place.parent.is_dir() or not place.parent.stat().st_nlink:
+            if not folder.parent.is_dir() or not folder.parent.stat().st_nlink:
                 raise
             continue
         lock_file(lock)
         with contextlib.suppress(FileNotFoundError):
-            (place / MARKER).touch()
+            (folder / MARKER).touch()
             if os.path.samestat(os.fstat(lock), draft.with_suffix(".lock").stat()):
                 draft.mkdir()
                 _own[draft] = lock
                 return draft
         os.close(lock)
-    raise FileNotFoundError(errno.ENOENT, "no file can be made there", str(place))
+    raise FileNotFoundError(errno.ENOENT, "no file can be made there", str(folder))
 
 
 def _remove(draft: Path) -> None:
@@ -136,9 +136,9 @@ def _empty(draft: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
 
 
-def _leave(place: Path) -> None:
+def _leave(folder: Path) -> None:
     """Remove the drafts folder if only the marker is left in it."""
     with contextlib.suppress(OSError):
-        if os.listdir(place) == [MARKER]:
-            (place / MARKER).unlink()
-            place.rmdir()
+        if os.listdir(folder) == [MARKER]:
+            (folder / MARKER).unlink()
+            folder.rmdir()

@@ -102,13 +102,13 @@ def decode(content: bytes) -> str:
 
 def is_open_stream(path: Path) -> bool:
     """Return True if a name is an open stream of this process: /dev/stdout, /dev/fd/63 or a link to one."""
-    place = Path(os.path.abspath(path))
+    location = Path(os.path.abspath(path))
     for _ in range(8):
-        if re.fullmatch(r"/dev/fd|/proc/\d+(/task/\d+)?/fd", os.path.realpath(place.parent)):
+        if re.fullmatch(r"/dev/fd|/proc/\d+(/task/\d+)?/fd", os.path.realpath(location.parent)):
             return True
-        if not place.is_symlink():
+        if not location.is_symlink():
             return False
-        place = Path(os.path.abspath(place.parent / place.readlink()))
+        location = Path(os.path.abspath(location.parent / location.readlink()))
     return False
 
 
@@ -138,17 +138,17 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Fal
     try:
         if is_open_stream(output):
             return
-        place = Path(os.path.realpath(output))
-        _check_inputs(output, place, inputs)
+        path = Path(os.path.realpath(output))
+        _check_inputs(output, path, inputs)
         try:
-            mode = place.stat().st_mode
+            mode = path.stat().st_mode
         except FileNotFoundError:
-            if not place.parent.is_dir():
-                raise UsageError(f"cannot write {output}: there is no folder {place.parent}") from None
+            if not path.parent.is_dir():
+                raise UsageError(f"cannot write {output}: there is no folder {path.parent}") from None
             return
         if stat.S_ISDIR(mode):
             raise UsageError(f"cannot write {output}: it is a folder")
-        if stat.S_ISREG(mode) and not force and not _is_ours(place):
+        if stat.S_ISREG(mode) and not force and not _is_ours(path):
             raise UsageError(
                 f"{output} exists, and joulemap did not write it as it is now: choose another file, or replace it with "
                 "--force"
@@ -157,32 +157,32 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Fal
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error
 
 
-def _check_inputs(output: Path, place: Path, inputs: Iterable[Path]) -> None:
-    owners = [place, *(place.with_name(place.name.removesuffix(end)) for end in COMPANIONS if place.suffix == end)]
+def _check_inputs(output: Path, path: Path, inputs: Iterable[Path]) -> None:
+    owners = [path, *(path.with_name(path.name.removesuffix(end)) for end in COMPANIONS if path.suffix == end)]
     if any(map(is_database, owners)):
         raise UsageError(f"{output} is a database, or belongs to one: choose another file for the output")
-    if any(_is_part(place, one) for one in inputs):
+    if any(_is_part(path, one) for one in inputs):
         raise UsageError(f"{output} is read or written by this command itself: choose another file for the output")
 
 
-def _is_part(place: Path, one: Path) -> bool:
+def _is_part(path: Path, one: Path) -> bool:
     """Return True if `one` is the same file as `place`, or a folder that has `place` as a data file."""
     real = Path(os.path.realpath(one))
-    if place == real:
+    if path == real:
         return True
-    if not place.exists() or not os.path.exists(real):
+    if not path.exists() or not os.path.exists(real):
         return False
     if real.is_dir():
-        return place.is_relative_to(real) and place.suffix in SOURCES
-    return os.path.samefile(place, real)
+        return path.is_relative_to(real) and path.suffix in SOURCES
+    return os.path.samefile(path, real)
 
 
-def _is_ours(place: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     """Return True if a file may be replaced without loss; raises OSError."""
-    size = place.stat().st_size
+    size = path.stat().st_size
     if size == 0:
         return True
-    with place.open("rb") as stream:
+    with path.open("rb") as stream:
         head = stream.read(256)
         if _CALIBRATION.match(head):
             return True
@@ -192,7 +192,7 @@ def _is_ours(place: Path) -> bool:
             if end == _PARQUET and length + 12 <= size:
                 stream.seek(-8 - length, os.SEEK_END)
                 return _PARQUET_KEY in stream.read(length)
-    return _digest(place) in _remembered()
+    return _digest(path) in _remembered()
 
 
 def make_folder(folder: Path) -> None:
@@ -232,8 +232,8 @@ MODE: Final = 0o666
 """Permissions of a new file before the user's mask; never executable."""
 
 
-def _write(place: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
-    with open(os.open(place, os.O_WRONLY | flag | BINARY, MODE), "wb") as stream:
+def _write(path: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
+    with open(os.open(path, os.O_WRONLY | flag | BINARY, MODE), "wb") as stream:
         for piece in pieces:
             stream.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", errors="replace"))
 
@@ -257,16 +257,16 @@ def write_file(
         raise UsageError(f"cannot write {output}: it is not a file")
     inputs = tuple(inputs)
     check_output(output, inputs, force=force)
-    place = Path(os.path.realpath(output)) if output.is_symlink() else output
+    path = Path(os.path.realpath(output)) if output.is_symlink() else output
     try:
-        with drafting(place.parent) as folder:
+        with drafting(path.parent) as folder:
             draft = folder / "output"
             write(draft)
-            if place.exists():
-                draft.chmod(stat.S_IMODE(place.stat().st_mode))
+            if path.exists():
+                draft.chmod(stat.S_IMODE(path.stat().st_mode))
             _remember(_digest(draft))
             check_output(output, inputs, force=force)
-            draft.replace(place)
+            draft.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error
 

@@ -131,10 +131,10 @@ def identify_file(path: Path) -> tuple[int, int] | None:
     file.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def sync_folder(folder: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 def keep_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object, as `object_pairs_hook`; ValueError for a duplicate key."""
     items = list(pairs)
-    found = dict(items)
-    if len(found) < len(items):
+    by_key = dict(items)
+    if len(by_key) < len(items):
         names = [name for name, _ in items]
         raise ValueError(f"the key {max(names, key=names.count)[:40]!r} occurs twice")
-    return found
+    return by_key
 
 
 def describe_unknown(key: str, known: Sequence[str]) -> str:

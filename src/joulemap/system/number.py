@@ -68,17 +68,17 @@ def parse_si(text: str, unit: str) -> float:
     if unit.startswith("USD") and written.startswith("$"):
         amount, slash, per = written[1:].partition("/")
         written = f"{amount}USD{slash}{per}"
-    found = _QUANTITY.fullmatch(written)
-    if found is None:
+    match = _QUANTITY.fullmatch(written)
+    if match is None:
         example = "1.5k/s" if unit == "1/s" else f"1.5{unit}" if unit.startswith("USD") else f"1.5k{unit}"
         raise ValueError(f"{text!r} is not a number with a unit such as {example}")
-    own = found["unit"] or ""
+    own = match["unit"] or ""
     end = "/s" if unit == "1/s" else unit
     prefix = own.removesuffix(end) if own.endswith(end) else own
     if prefix not in _POWERS and prefix not in _BINARY:
         raise ValueError(f"{text!r} is in {own}, expected {unit}")
-    power = int(found["power"] or 0) + _POWERS.get(prefix, 0)
-    value = float(f"{found['number']}e{power}") * _BINARY.get(prefix, 1.0)  # decimal, so that 31pJ is 31e-12 exactly
+    power = int(match["power"] or 0) + _POWERS.get(prefix, 0)
+    value = float(f"{match['number']}e{power}") * _BINARY.get(prefix, 1.0)  # decimal, so that 31pJ is 31e-12 exactly
     if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a finite number")
     return value
@@ -86,7 +86,7 @@ def parse_si(text: str, unit: str) -> float:
 
 def find_bare(text: str) -> str:
     """Return the number of a text that has no unit, such as `30` or `1.5k`; empty for any other text."""
-    found = _QUANTITY.fullmatch(text.strip())
-    if found is None or ((own := found["unit"] or "") not in _POWERS and own not in _BINARY):
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or ((own := match["unit"] or "") not in _POWERS and own not in _BINARY):
         return ""
     return text.strip().removesuffix(own).strip()

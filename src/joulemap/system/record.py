@@ -195,6 +195,6 @@ def _represent(shown: list[str]) -> Callable[[object], str]:
 
 def vary(record: Record, **values: object) -> Record:
     """Return a record with some fields replaced without validation; arrays may replace numbers."""
-    found = object.__new__(type(record))
-    vars(found).update(vars(record), **values)
-    return found
+    changed = object.__new__(type(record))
+    vars(changed).update(vars(record), **values)
+    return changed

@@ -83,23 +83,23 @@ def digest_code(*places: str, without: Collection[str] = ()) -> str:
     Files in `without` are left out. Comments, docstrings, layout and the wording of errors do not count; in other
     files, comment lines do not.
     """
-    name = " ".join((*places, *(f"-{place}" for place in sorted(without))))
+    name = " ".join((*places, *(f"-{path}" for path in sorted(without))))
     return remember(name, lambda: read_code(*places, without=without))
 
 
 def read_code(*places: str, without: Collection[str] = ()) -> str:
     """Compute the digest that `digest_code` caches."""
     digest = hashlib.sha256()
-    for place in places:
-        for name, file in list_code(place).items():
+    for path in places:
+        for name, file in list_code(path).items():
             if name not in without:
                 digest.update(f"{name}\n{_normalize(file)}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def list_code(place: str) -> dict[str, Path]:
+def list_code(name: str) -> dict[str, Path]:
     """Return name -> path of a file of the package, or of the Python files in a folder of it."""
-    path = _PACKAGE / place
+    path = _PACKAGE / name
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return {file.relative_to(_PACKAGE).as_posix(): file for file in files}
 
@@ -120,8 +120,8 @@ def remember(name: str, make: Callable[[], Value]) -> Value:
     if name not in values:
         values |= {**_values_at(kept, seen), name: make()}  # with those that other processes cached meanwhile
         write_cached(kept, {"seen": seen, "values": values})
-    found: Value = values[name]
-    return found
+    value: Value = values[name]
+    return value
 
 
 @cache
@@ -133,9 +133,9 @@ def _read_remembered(kept: Path) -> tuple[str, dict[str, Any]]:
 
 def _values_at(kept: Path, seen: str) -> dict[str, Any]:
     """Return the values in a cache file; empty if they are of another state of the files."""
-    found = read_cached(kept)
-    values = found.get("values")
-    return values if found.get("seen") == seen and isinstance(values, dict) else {}
+    cached = read_cached(kept)
+    values = cached.get("values")
+    return values if cached.get("seen") == seen and isinstance(values, dict) else {}
 
 
 def _look(top: str) -> Iterator[tuple[object, ...]]:
@@ -146,5 +146,5 @@ def _look(top: str) -> Iterator[tuple[object, ...]]:
                 if entry.name != "__pycache__":
                     yield from _look(entry.path)
             else:
-                found = entry.stat()
-                yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+                status = entry.stat()
+                yield entry.path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -35,9 +35,9 @@ class Overlapped(ctypes.Structure):
 def _load() -> tuple[Any, Any]:
     """Return the library of the Windows kernel, and the function that returns the handle of a descriptor."""
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
-    word, handle, place = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
-    kernel.LockFileEx.argtypes = [handle, word, word, word, word, place]
-    kernel.UnlockFileEx.argtypes = [handle, word, word, word, place]
+    word, handle, overlapped = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
+    kernel.LockFileEx.argtypes = [handle, word, word, word, word, overlapped]
+    kernel.UnlockFileEx.argtypes = [handle, word, word, word, overlapped]
     return kernel, import_module("msvcrt").get_osfhandle
 
 
@@ -49,7 +49,7 @@ def lock(descriptor: int, start: int, length: int, *, is_shared: bool = False, i
     kernel, find_handle = _load()
     flags = (0 if is_shared else EXCLUSIVE) | (0 if is_waiting else FAIL_IMMEDIATELY)
     low, high = _divide(length or END - start)
-    if kernel.LockFileEx(find_handle(descriptor), flags, 0, low, high, ctypes.byref(_place(start))):
+    if kernel.LockFileEx(find_handle(descriptor), flags, 0, low, high, ctypes.byref(_make_overlapped(start))):
         return True
     fault = _last_error()
     if fault in REFUSALS:
@@ -61,12 +61,12 @@ def unlock(descriptor: int, start: int, length: int) -> None:
     """Release bytes that were locked as one range."""
     kernel, find_handle = _load()
     low, high = _divide(length or END - start)
-    if not kernel.UnlockFileEx(find_handle(descriptor), 0, low, high, ctypes.byref(_place(start))):
+    if not kernel.UnlockFileEx(find_handle(descriptor), 0, low, high, ctypes.byref(_make_overlapped(start))):
         fault = _last_error()
         raise OSError(fault, f"UnlockFileEx failed with error {fault}")
 
 
-def _place(start: int) -> Overlapped:
+def _make_overlapped(start: int) -> Overlapped:
     low, high = _divide(start)
     return Overlapped(offset=low, offset_high=high)
 

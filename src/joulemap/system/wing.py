@@ -93,18 +93,18 @@ class Wing(NamedTuple):
 @cache
 def list_wings() -> tuple[Wing, ...]:
     """Return all installed wings whose requirements are met: built-in ones first, then by name."""
-    found = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
-    while missing := [name for name, wing in found.items() if not found.keys() >= {*wing.uses}]:
+    wings = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
+    while missing := [name for name, wing in wings.items() if not wings.keys() >= {*wing.uses}]:
         for name in missing:
-            del found[name]
-    return tuple(found.values())
+            del wings[name]
+    return tuple(wings.values())
 
 
 def find_parts(port: str) -> Iterator[Any]:
     """Yield the objects that wings registered at a port, importing each."""
     for wing in list_wings():
-        if place := wing.parts.get(port):
-            yield load(place)
+        if address := wing.parts.get(port):
+            yield load(address)
 
 
 def describe_foreign(port: str) -> str:
@@ -113,9 +113,9 @@ def describe_foreign(port: str) -> str:
     return "".join(repr(load(wing.parts[port])) for wing in wings)
 
 
-def load(place: str) -> Any:
+def load(address: str) -> Any:
     """Return the object at `package.module:OBJECT`."""
-    module, _, name = place.partition(":")
+    module, _, name = address.partition(":")
     return getattr(import_module(module), name)
 
 
@@ -130,9 +130,9 @@ def _list_built_in() -> Iterator[Wing]:
 
 
 def _list_installed() -> Iterator[Wing]:
-    for name, place in _list_entry_points():
+    for name, address in _list_entry_points():
         try:
-            yield load(place)()
+            yield load(address)()
         except Exception as error:
             import logging
 
@@ -153,7 +153,7 @@ def _list_entry_points() -> list[tuple[str, str]]:
         lines = _read_entry_points()
         _keep(kept, [key, *lines])
     pairs = (line.partition(" ") for line in lines)
-    return [(name, place) for name, _, place in pairs]
+    return [(name, address) for name, _, address in pairs]
 
 
 def _find_key() -> str:

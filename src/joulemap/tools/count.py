@@ -91,7 +91,7 @@ def read_counts(architecture: str) -> tuple[Counts, dict[str, str]]:
             formula = _write(spelled.visit(copy.deepcopy(value)))
             if formula not in counts.setdefault(key, []):
                 counts[key].append(formula)
-    formulas = {key: " or ".join(found) for key, found in counts.items()}
+    formulas = {key: " or ".join(alternatives) for key, alternatives in counts.items()}
     return formulas, _needed(formulas, made)
 
 
@@ -128,7 +128,7 @@ def _make(function: ast.FunctionDef, spelled: _Symbols) -> dict[str, str]:
 def find_formula(architecture: str, component: str, action: str) -> str:
     """Return the formula of an action; KeyError if the class does not count it."""
     counts, _ = read_counts(architecture)
-    found = counts.get((component, action)) or next(
+    counted = counts.get((component, action)) or next(
         (
             formula
             for (one, other), formula in counts.items()
@@ -136,9 +136,9 @@ def find_formula(architecture: str, component: str, action: str) -> str:
         ),
         None,
     )
-    if found is None:
+    if counted is None:
         raise KeyError(f"{architecture} never counts {component}.{action}")
-    return found
+    return counted
 
 
 def write_counts() -> None:
@@ -179,9 +179,9 @@ def _entries(function: ast.FunctionDef) -> Iterator[tuple[tuple[str, str], ast.e
                 if isinstance(key, ast.Tuple) and len(key.elts) == 2:
                     yield (_pattern(key.elts[0]), _pattern(key.elts[1])), value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            place = node.targets[0].slice
-            if isinstance(place, ast.Tuple) and len(place.elts) == 2:
-                yield (_pattern(place.elts[0]), _pattern(place.elts[1])), node.value
+            target = node.targets[0].slice
+            if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                yield (_pattern(target.elts[0]), _pattern(target.elts[1])), node.value
 
 
 def _pattern(part: ast.expr) -> str:
@@ -241,8 +241,8 @@ class _Symbols(ast.NodeTransformer):
         return self._read(node.value)
 
     def _read(self, node: ast.expr) -> ast.expr:
-        found: ast.expr = self.visit(node)
-        return found
+        expression: ast.expr = self.visit(node)
+        return expression
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         name = ast.unparse(node.func).split(".")[-1]

@@ -2,7 +2,7 @@
 
 Where the SQL of a query that ships calls another by its name, as if it were a table function,
 
-    SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
+    SELECT name, energy_j FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS p
 
 the call is replaced by the SQL of that file when the queries are rendered, with the given parameters or their defaults.
 Columns that the caller never names are dropped, with the joins that only they need. Arguments may be parameters of the
@@ -68,9 +68,9 @@ def read_arguments(text: str) -> dict[str, str]:
     """Return parameter -> SQL of its argument. Raise SqlError for an argument that calls do not accept."""
     if not _ARGUMENTS.fullmatch(text):
         raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
-    found = re.findall(_ARGUMENT, text)
-    given = dict(found)
-    if len(given) < len(found):
+    arguments = re.findall(_ARGUMENT, text)
+    given = dict(arguments)
+    if len(given) < len(arguments):
         raise SqlError(f"a parameter is given twice: {text!r}")
     return given
 
@@ -86,9 +86,9 @@ class _Text:
 
     def look(self, sql: str, values: Mapping[str, str]) -> None:
         """Record the calls in SQL, and the calls in the called queries, with the texts that contain them."""
-        for found in CALL.finditer(sql):
-            if self.is_known(found[1].partition("@")[0]):
-                call = self._read(found, values)
+        for match in CALL.finditer(sql):
+            if self.is_known(match[1].partition("@")[0]):
+                call = self._read(match, values)
                 self.readers.setdefault(call, []).append(sql)
                 if len(self.readers[call]) == 1:
                     self.look(self.find(call[0]).sql, dict(call[1]))
@@ -96,12 +96,12 @@ class _Text:
     def spell(self, sql: str, values: Mapping[str, str]) -> str:
         """Return SQL with calls replaced, and with these values in place of its parameters."""
 
-        def replace(found: re.Match[str]) -> str:
-            if found[1] is None:
-                return values.get(found[3], found[0])
-            if not self.is_known(found[1].partition("@")[0]):
-                return found[0]
-            call = self._read(found, values)
+        def replace(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return values.get(match[3], match[0])
+            if not self.is_known(match[1].partition("@")[0]):
+                return match[0]
+            call = self._read(match, values)
             lines = self._spell_called(call, self.readers.get(call, [sql])).splitlines()
             return "\n".join((f"{MARK}{call[0]}", *(f"    {line}".rstrip() for line in lines), ")"))
 
@@ -114,11 +114,11 @@ class _Text:
             sql = _pick(sql, {word for reader in readers for word in _WORD.findall(reader)})
         return self.spell(sql, dict(call[1]))
 
-    def _read(self, found: re.Match[str], values: Mapping[str, str]) -> _Call:
+    def _read(self, match: re.Match[str], values: Mapping[str, str]) -> _Call:
         """Return the call that a match of `CALL` describes, with a value for every parameter. Raise SqlError if one is
         wrong.
         """
-        query, given = self.find(found[1]), read_arguments(found[2])
+        query, given = self.find(match[1]), read_arguments(match[2])
         surplus = given.keys() - {parameter.name for parameter in query.parameters}
         missing = {parameter.name for parameter in query.parameters if parameter.is_required} - given.keys()
         if surplus or missing:
@@ -127,7 +127,7 @@ class _Text:
         spelled = {
             parameter.name: given.get(parameter.name) or spell_default(parameter) for parameter in query.parameters
         }
-        return found[1], tuple(
+        return match[1], tuple(
             (name, _PARAMETER.sub(lambda one: values.get(one[1], one[0]), text)) for name, text in spelled.items()
         )
 
@@ -145,12 +145,12 @@ def _pick(sql: str, names: set[str]) -> str:
     A SELECT that groups, or whose row count depends on its joins, keeps all columns and joins. A LEFT JOIN on its own
     line must match at most one row.
     """
-    found = _CELLS.search(sql)
-    if not found or _ANY.search(found[1]) or _FIXED.search(sql[found.end() :]):
+    match = _CELLS.search(sql)
+    if not match or _ANY.search(match[1]) or _FIXED.search(sql[match.end() :]):
         return sql
-    cells = _split(found[1])
+    cells = _split(match[1])
     kept = [cell for cell in cells if _WORD.findall(cell)[-1] in names]
-    head, rest = sql[: found.start(1)] + ",".join(kept or cells), sql[found.end(1) :]
+    head, rest = sql[: match.start(1)] + ",".join(kept or cells), sql[match.end(1) :]
 
     def keep(join: re.Match[str]) -> str:
         used = _USED.findall(",".join(kept) + rest.replace(join[0], ""))
@@ -162,7 +162,7 @@ def _pick(sql: str, names: set[str]) -> str:
 def _split(text: str) -> list[str]:
     """Return the parts of a SELECT list between commas that are outside brackets."""
     cells, depth = [""], 0
-    for sign in re.sub(r"'[^']*'", lambda found: re.sub(r"[(),\[\]{}]", "\0", found[0]), text):
+    for sign in re.sub(r"'[^']*'", lambda match: re.sub(r"[(),\[\]{}]", "\0", match[0]), text):
         depth += (sign in "([{") - (sign in ")]}")
         if sign == "," and not depth:
             cells.append("")
@@ -189,11 +189,11 @@ def inherit(
     had: dict[str, Column] = {}
     parameters = {parameter.name: parameter for parameter in query.parameters}
     handed: dict[str, Parameter] = {}
-    for found in CALL.finditer(query.sql):
-        if is_known(found[1].partition("@")[0]):
-            had = declare(found[0], find) | had
-            given = read_arguments(found[2])
-            handed |= {one.name: one for one in find(found[1]).parameters if given.get(one.name) == f"${one.name}"}
+    for match in CALL.finditer(query.sql):
+        if is_known(match[1].partition("@")[0]):
+            had = declare(match[0], find) | had
+            given = read_arguments(match[2])
+            handed |= {one.name: one for one in find(match[1]).parameters if given.get(one.name) == f"${one.name}"}
     for name in _PARAMETER.findall(query.sql):
         if name in words[0] and name not in parameters:
             handed.setdefault(name, words[0][name])
@@ -207,8 +207,8 @@ def inherit(
 
 def list_cells(sql: str) -> tuple[str, ...]:
     """Return the column names of the last SELECT; empty if it reads from no table."""
-    found = _CELLS.search(sql)
-    return tuple(_WORD.findall(cell)[-1] for cell in _split(found[1])) if found else ()
+    match = _CELLS.search(sql)
+    return tuple(_WORD.findall(cell)[-1] for cell in _split(match[1])) if match else ()
 
 
 def declare(call: str, find: Find) -> dict[str, Column]:

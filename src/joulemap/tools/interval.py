@@ -97,13 +97,13 @@ def read_residuals(
     """
     left = "is_foreign", "compiler"
     names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name not in left]
-    found = []
+    residuals = []
     for row in workspace.query("validate.residual").records():
         power_w = foreign.get(row["measurement_id"]) if row["quantity"] == "power" else None
         error = None if power_w is None else math.log(row["measured"] / power_w)
         is_scored = row["is_calibrated"] is is_calibrated and not (row["quantity"] != "latency" and LOAD in row["seen"])
         if is_scored or (error is not None and not is_calibrated):
-            found.append(
+            residuals.append(
                 Residual(
                     error=row["log_error"] if is_scored or error is None else error,
                     foreign_error=error,
@@ -111,13 +111,13 @@ def read_residuals(
                     **{name: row[name] for name in names},
                 )
             )
-    return tuple(found)
+    return tuple(residuals)
 
 
 def read_of_wings(source: Source) -> tuple[Residual, ...]:
     """Return the errors that wings contribute to the fit of the built-in scales."""
-    found = (load(one.residuals)(source) for one in list_error_groups() if one.residuals)
-    return tuple(residual for residuals in found for residual in residuals)
+    groups = (load(one.residuals)(source) for one in list_error_groups() if one.residuals)
+    return tuple(residual for residuals in groups for residual in residuals)
 
 
 def evaluate_all(path: Path, *, served: bool = False) -> Workspace:

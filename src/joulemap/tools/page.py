@@ -51,10 +51,10 @@ def list_categories() -> Iterator[str]:
     """Yield the table of each class's categories, with the common categories of their actions."""
     rows = []
     for architecture in list_architectures():
-        found: dict[str, dict[str, None]] = {}
+        by_category: dict[str, dict[str, None]] = {}
         for action in load_class(architecture, "make pages").actions:
-            found.setdefault(action.category, {})[action.common_category] = None
-        cells = (f"`{category}` ({', '.join(common)})" for category, common in found.items())
+            by_category.setdefault(action.category, {})[action.common_category] = None
+        cells = (f"`{category}` ({', '.join(common)})" for category, common in by_category.items())
         rows.append((f"`{architecture}`", ", ".join(cells)))
     yield from _table(("class", "categories (and common ones)"), rows)
 
@@ -126,10 +126,10 @@ _MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module
 
 
 def _by_formula() -> dict[Formula, list[str]]:
-    found: dict[Formula, list[str]] = {}
+    by_formula: dict[Formula, list[str]] = {}
     for name, formula in FORMULAS.items():
-        found.setdefault(formula, []).append(name)
-    return found
+        by_formula.setdefault(formula, []).append(name)
+    return by_formula
 
 
 def _quote(names: Iterable[str]) -> str:

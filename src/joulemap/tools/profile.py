@@ -111,7 +111,7 @@ def match_profile(
     by_key: dict[Key, list[ProfiledKernel]] = defaultdict(list)
     for kernel in listed:
         by_key[find_key(kernel)].append(kernel)
-    rows = {key: _Row(tuple(found)) for key, found in by_key.items()}
+    rows = {key: _Row(tuple(rows_of_key)) for key, rows_of_key in by_key.items()}
     expected = {one.operator_index: expect_kernels(one, listed[0].precision) for one in traced}
     claim = _Claim(rows, {index: kernels for index, kernels in expected.items() if kernels}, 1)
     claim = attrs.evolve(claim, pass_count=_count_passes(claim))

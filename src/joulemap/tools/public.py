@@ -146,21 +146,21 @@ def find_public() -> dict[str, str]:
     waiting = [homes[name] for name in asked if name in homes]
     waiting += [(module, name) for module, names in BESIDE.items() for name in names]
     waiting += [(module, name) for module, _, name in (one.partition(":") for one in _list_exports())]
-    found = dict(functions)
+    public = dict(functions)
     while waiting:
         module, name = waiting.pop()
         node = _find_definitions(module).get(name)
-        if node is None or name in found or name in HIDDEN or name.startswith("_"):
+        if node is None or name in public or name in HIDDEN or name.startswith("_"):
             continue
-        found[name] = module
+        public[name] = module
         homes = _find_homes(module)
         waiting += [homes[kind] for kind in _find_types(node) if kind in homes]
-    return found
+    return public
 
 
 def _list_exports() -> dict[str, str]:
     """Return object that a built-in wing exports by name -> the wing."""
-    return {place: wing.name for wing in list_wings() if wing.name in BUILT_IN for place in wing.public}
+    return {module: wing.name for wing in list_wings() if wing.name in BUILT_IN for module in wing.public}
 
 
 def place_names() -> dict[str, dict[str, str]]:
@@ -209,8 +209,8 @@ def spell_stubs() -> dict[Path, str]:
 
 def main() -> None:
     """Write the stubs."""
-    for place, text in spell_stubs().items():
-        place.write_text(text, encoding="utf-8")
+    for path, text in spell_stubs().items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,11 +52,11 @@ Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
 @cache
 def _files() -> dict[str, dict[int, Path]]:
     """Return query name -> version -> file."""
-    found: dict[str, dict[int, Path]] = {}
+    versions: dict[str, dict[int, Path]] = {}
     for path in sorted(folder("queries").glob("*/*.v*.sql")):
         stem, _, version = path.stem.rpartition(".v")
-        found.setdefault(f"{path.parent.name}.{stem}", {})[int(version)] = path
-    return found
+        versions.setdefault(f"{path.parent.name}.{stem}", {})[int(version)] = path
+    return versions
 
 
 def find_source(name: str) -> Query:

@@ -79,9 +79,9 @@ def _describe_type(annotation: object) -> dict[str, Any]:
     if all(name in PLAIN for name in names):
         kinds = list(dict.fromkeys(PLAIN[name] for name in names)) + ["null"] * is_null
         return {"type": kinds[0] if len(kinds) == 1 else kinds}
-    if len(names) == 1 and (found := re.match(r"(?:tuple|list|Sequence)\[(\w+)(?:, \.\.\.)?\]$", names[0])):
+    if len(names) == 1 and (match := re.match(r"(?:tuple|list|Sequence)\[(\w+)(?:, \.\.\.)?\]$", names[0])):
         kind = ["array", "null"] if is_null else "array"
-        return {"type": kind, **({"items": {"type": PLAIN[found[1]]}} if found[1] in PLAIN else {})}
+        return {"type": kind, **({"items": {"type": PLAIN[match[1]]}} if match[1] in PLAIN else {})}
     return {}
 
 
@@ -111,11 +111,11 @@ def _describe_part(annotation: object) -> dict[str, Any]:
         return {"$ref": "#/$defs/Quantity"}
     if name == "float":
         return NUMBER
-    if found := re.fullmatch(r"tuple\[(\w+)( \| None)?(?:, .*)?\]", name):
-        items = {"anyOf": [_describe_part(found[1]), {"type": "null"}]} if found[2] else _describe_part(found[1])
+    if match := re.fullmatch(r"tuple\[(\w+)( \| None)?(?:, .*)?\]", name):
+        items = {"anyOf": [_describe_part(match[1]), {"type": "null"}]} if match[2] else _describe_part(match[1])
         return {"type": "array", "items": items}
-    if found := re.fullmatch(r"Mapping\[str, (\w+)\]", name):
-        return {"type": "object", "additionalProperties": _describe_part(found[1])}
+    if match := re.fullmatch(r"Mapping\[str, (\w+)\]", name):
+        return {"type": "object", "additionalProperties": _describe_part(match[1])}
     return _describe_type(annotation)
 
 
@@ -182,8 +182,8 @@ def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[st
     for name in getattr(answer, "about", ()):
         properties[name] = _describe_type(_find_annotation(answer, name))
     for field in attrs.fields(answer):
-        found = TABLE.match(str(field.type))
-        record = known.get(found[1]) if found else None
+        match = TABLE.match(str(field.type))
+        record = known.get(match[1]) if match else None
         if record is not None and _is_record(record):
             records[record.__name__] = record
             kept = "total" if field.name == "totals" else field.name
@@ -214,8 +214,8 @@ def list_callbacks() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield the words of each command, with its function."""
     for name in list_commands():
         group: Any = typer.main.get_command(build((name,)))
-        found = group.commands[name]
-        for one in getattr(found, "commands", {"": found}).values():
+        command = group.commands[name]
+        for one in getattr(command, "commands", {"": command}).values():
             callback = inspect.unwrap(one.callback)
             yield name_command(callback), callback
 
@@ -225,14 +225,14 @@ def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
     module = inspect.getmodule(callback)
     functions = {name: one for name, one in vars(module).items() if inspect.isfunction(one)}
     seen: set[str] = set()
-    found: dict[str, Any] = {}
+    homes: dict[str, Any] = {}
 
     def add(name: str) -> None:
         question = vars(Workspace).get(name)
         if isinstance(question, Question):
             home = import_module(question.home)
             annotation = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
-            found[annotation] = vars(home)
+            homes[annotation] = vars(home)
 
     def visit(function: Callable[..., Any]) -> None:
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
@@ -247,7 +247,7 @@ def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
                     visit(inspect.unwrap(functions[node.id]))
 
     visit(callback)
-    return list(found.items())
+    return list(homes.items())
 
 
 def make_schema() -> dict[str, Any]:

@@ -44,8 +44,8 @@ MORE: Final = {
 @cache
 def read(module: str) -> ast.Module:
     """Return the syntax tree of a module of this package."""
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8"))
 
 
 def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
@@ -60,16 +60,16 @@ def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
 
 def list_definitions(tree: ast.Module) -> dict[str, ast.stmt]:
     """Return name -> definition of a module's classes, functions and aliases, without type variables."""
-    found: dict[str, ast.stmt] = {}
+    definitions: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found[node.name] = node
+            definitions[node.name] = node
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
+            definitions[node.target.id] = node
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             is_variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
-            found |= {} if is_variable else {node.targets[0].id: node}
-    return found
+            definitions |= {} if is_variable else {node.targets[0].id: node}
+    return definitions
 
 
 def find_names(node: ast.AST | None) -> Iterator[str]:

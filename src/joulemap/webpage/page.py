@@ -193,7 +193,7 @@ def _draw(figure: Figure, name: str) -> str:
     head, _, rest = draw_svg(figure).partition(">")
     rest = rest.partition("</desc>")[2]
     kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))
-    return f"{head}>{_IDS.sub(lambda found: f'{found[0]}{name}-', kept)}"
+    return f"{head}>{_IDS.sub(lambda match: f'{match[0]}{name}-', kept)}"
 
 
 def _draw_text(figure: Figure, _name: str) -> str:
@@ -202,9 +202,9 @@ def _draw_text(figure: Figure, _name: str) -> str:
     return f'<pre aria-label="{escape(figure.title)}">{escape(drawn)}</pre>' if drawn else ""
 
 
-def _round(found: re.Match[str]) -> str:
+def _round(match: re.Match[str]) -> str:
     """Return a matched coordinate rounded to a tenth of a pixel."""
-    return f"{float(found[0]):.1f}".removesuffix(".0")
+    return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _badges(block: Badges) -> str:

@@ -175,13 +175,13 @@ class Report:
     @property
     def tables(self) -> tuple[Table[Any], ...]:
         """Tables behind figures, trees and sources, each once."""
-        found: dict[int, Table[Any]] = {}
+        tables: dict[int, Table[Any]] = {}
         for one in self.blocks:
             if isinstance(one, Exhibit):
-                found |= {id(choice.figure.table): choice.figure.table for choice in one.choices}
+                tables |= {id(choice.figure.table): choice.figure.table for choice in one.choices}
             elif isinstance(one, Trees | Source):
-                found[id(one.table)] = one.table
-        return tuple(found.values())
+                tables[id(one.table)] = one.table
+        return tuple(tables.values())
 
     def columns(self, table: Table[Any]) -> tuple[str, ...]:
         """Return the columns of a table that the report shows: all if a tree or source shows the table, else those in

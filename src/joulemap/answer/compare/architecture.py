@@ -70,7 +70,7 @@ CLASS_TITLE: Final = Template("{label}: {name}, {precision}")
 NOTE: Final = Template("[{topic}: ]{text} ({source})")
 BEST: Final = Template("lowest energy of {total}; rank {dynamic} without static power")
 RANK: Final = Template(
-    "rank {place} of {total} by energy, {ratio:plain}x that of {best}; rank {dynamic} without static power"
+    "rank {rank} of {total} by energy, {ratio:plain}x that of {best}; rank {dynamic} without static power"
 )
 STATIC: Final = Template(
     "{static_fraction:%} is static power, {static_power_w:W} for {time:s}, during which "
@@ -165,7 +165,7 @@ class ArchitecturesAnswer(RunAnswer):
         """Return the ids of all runs on hardware of the same class as a row."""
         return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
-    def place(self, row: ArchitectureSummary) -> list[str]:
+    def describe_rank(self, row: ArchitectureSummary) -> list[str]:
         """Return sentences on a class: its rank, its static energy if this is the largest part, and its overhead per
         MAC.
         """
@@ -173,7 +173,7 @@ class ArchitecturesAnswer(RunAnswer):
         if len(self.answered) > 1:
             dynamic = sorted(self.answered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
             best, total = self.ordered[0], len(self.answered)
-            given = {"total": total, "dynamic": dynamic.index(row) + 1, "place": self.ordered.index(row) + 1}
+            given = {"total": total, "dynamic": dynamic.index(row) + 1, "rank": self.ordered.index(row) + 1}
             ratio = (row.energy_fj or 0) / (best.energy_fj or 1)
             lines.append(BEST(**given) if row is best else RANK(**given, ratio=ratio, best=self.name(best)))
         if find_largest(row) == "static":
@@ -195,7 +195,7 @@ class ArchitecturesAnswer(RunAnswer):
         return {
             **super().data(),
             "precision_asked": self.asked,
-            "places": {row.hardware: self.place(row) for row in self.answered},
+            "descriptions": {row.hardware: self.describe_rank(row) for row in self.answered},
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
 
@@ -244,7 +244,7 @@ class ArchitecturesAnswer(RunAnswer):
         picture = Picture(kind="interval", after=ENERGY, rows=make_intervals(ends), unit="J", yields=True)
         choice, column = self.facts.of(Choice)[0], drawn.headings.index(ENERGY)
         best, tied = (
-            frozenset((place, column) for place, row in enumerate(self.answered) if row.run_id in ids)
+            frozenset((index, column) for index, row in enumerate(self.answered) if row.run_id in ids)
             for ids in (choice.runs[:1] if len(choice.runs) > 1 else (), choice.tied)
         )
         return attrs.evolve(drawn, pictures=(picture,), best=best, tied=tied)
@@ -255,7 +255,7 @@ class ArchitecturesAnswer(RunAnswer):
         shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
         if not self.has_macs:
             return [shares]
-        moved = {f"{place}_bytes_per_mac": _show_million(place) for place in ("unit_memory", "chip_memory", "off_chip")}
+        moved = {f"{level}_bytes_per_mac": _show_million(level) for level in ("unit_memory", "chip_memory", "off_chip")}
         return [
             shares,
             Section(PRICE_TABLE, self._lay(rows, PRICE_COLUMNS, label=self.label)),
@@ -268,7 +268,7 @@ class ArchitecturesAnswer(RunAnswer):
     def _introduce(self, row: ArchitectureSummary, by: ClassDivision) -> tuple[Lines, ...]:
         """Return the text above the largest actions of a class: its principle and its rank."""
         known = [NOTE(one, topic="") for one in find_notes((row.architecture,)) if one.topic == "principle"]
-        return (Lines([*known, *self.place(row)]),) if by == "class" else ()
+        return (Lines([*known, *self.describe_rank(row)]),) if by == "class" else ()
 
     def _lay_categories(self, row: ArchitectureSummary) -> Section:
         """Return a section on the categories of one class, each with its largest action, and the known notes."""
@@ -348,11 +348,11 @@ def name_action(row: ArchitectureAction) -> str:
     return f"{row.component}.{row.action}"
 
 
-def _show_million(place: str) -> Any:
+def _show_million(level: str) -> Any:
     """Return a function that formats the bytes per million MACs of one memory."""
 
     def show(row: ArchitectureSummary) -> str:
-        count = getattr(row, f"{place}_bytes_per_mac")
+        count = getattr(row, f"{level}_bytes_per_mac")
         return "" if count is None else show_quantity(count * 1e6, "B")
 
     return show
@@ -378,9 +378,9 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     like `compare`.
     """
     with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as scope:
-        found = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
-        facts = find_facts(scope, found["rows"].rows)
-        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **found)
+        tables = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
+        facts = find_facts(scope, tables["rows"].rows)
+        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **tables)
 
 
 @contextlib.contextmanager

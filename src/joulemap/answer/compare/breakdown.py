@@ -145,6 +145,6 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
-        found = fetch_tables(scope.connection, BreakdownAnswer, run_ids=list(scope.run_ids))
-        facts = find_whole(scope, found["rows"], found["tree"])
-        return BreakdownAnswer(scope=scope, **found, facts=facts)
+        tables = fetch_tables(scope.connection, BreakdownAnswer, run_ids=list(scope.run_ids))
+        facts = find_whole(scope, tables["rows"], tables["tree"])
+        return BreakdownAnswer(scope=scope, **tables, facts=facts)

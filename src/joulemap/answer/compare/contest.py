@@ -154,7 +154,7 @@ def lay_out(rows: Iterable[Contender], mark: Mark, by: ModelDivision, limit: int
     for row in listed:
         sums[row.run_id] = sums.get(row.run_id, 0.0) + row.value
     weights = [sum(row.value / (sums[row.run_id] or 1.0) for row in contest) for contest in contests]
-    largest = sorted(sorted(range(len(contests)), key=lambda place: -weights[place])[:limit])
+    largest = sorted(sorted(range(len(contests)), key=lambda contest_index: -weights[contest_index])[:limit])
 
     def head(row: Contender) -> tuple[str, str]:
         return row.name, row.fusion_pattern if by == "subgraph" else row.kind
@@ -175,7 +175,7 @@ def lay_out(rows: Iterable[Contender], mark: Mark, by: ModelDivision, limit: int
 
 def _draw(contests: Sequence[Sequence[Contender]], shown: Iterable[int], mark: Mark, pair: Sequence[int]) -> Picture:
     """Return bars of how much more than the first run of a pair the second one takes for each part."""
-    values = [{row.run_id: row.value for row in contests[place]} for place in shown]
+    values = [{row.run_id: row.value for row in contests[contest_index]} for contest_index in shown]
     names = {row.run_id: mark(row.hardware) for row in contests[0]}
     first, second = pair
     return Picture(
@@ -209,10 +209,10 @@ def lay_across(
     tied: set[tuple[int, int]] = set()
     cells: list[tuple[str, ...]] = []
     has_beside = any(contest[0].value is not None and not contest[0].is_available for contest in contests)
-    for place, contest in enumerate(contests[index] for index in shown or range(len(contests))):
+    for line, contest in enumerate(contests[index] for index in shown or range(len(contests))):
         first, rows = contest[0], {row.hardware: row for row in contest}
         best = [row for row in contest if row.value is not None and row.value == first.value]
-        cells_of = [(place, len(heads) + hardware.index(row.hardware)) for row in best]
+        cells_of = [(line, len(heads) + hardware.index(row.hardware)) for row in best]
         (marked if len(best) == 1 else tied).update(cells_of)
         named = ALIKE(first) if first.tied_count > 1 else mark(first.hardware) if best else ""
         values = (

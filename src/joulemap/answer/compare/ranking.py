@@ -162,8 +162,8 @@ class RankingAnswer(RunAnswer):
         ends = [(one.value, one.half_width) for one in (values[row.run_id] for row in shown)]
         picture = Picture(kind="interval", after=RANGE, of=heading, rows=make_intervals(ends), unit=self._metric.unit)
         (choice, *_), column = self.facts.of(Choice), drawn.headings.index(heading)
-        tied = frozenset((place, column) for place, row in enumerate(shown) if row.run_id in choice.tied)
-        best = frozenset((place, column) for place, row in enumerate(shown) if row.run_id == choice.runs[0])
+        tied = frozenset((index, column) for index, row in enumerate(shown) if row.run_id in choice.tied)
+        best = frozenset((index, column) for index, row in enumerate(shown) if row.run_id == choice.runs[0])
         is_choice = len(choice.runs) > 1 and len(choice.tied) < len(choice.runs) - 1
         return attrs.evolve(
             drawn,
@@ -199,12 +199,12 @@ class RankingAnswer(RunAnswer):
         """Return the composition of the model and, if requested, the numbers and the utilization of each chip."""
         is_large = len(self.facts.of(Entry)) >= FEWEST_FOR_MEDIAN
         told = [row for row in self.strengths if row.verdict != EVEN and (is_large or row.median_ratio is None)]
-        found = [
+        sections = [
             Section(OPERATORS_TITLE, self._lay(self.mix, MIX)),
             Section(STRENGTHS_TITLE, self._lay(self.strengths.with_rows(told), STRENGTHS)),
         ]
         if self.numbers is not None:
-            found.append(
+            sections.append(
                 Section(
                     NUMBERS_TITLE,
                     self._lay(
@@ -213,8 +213,8 @@ class RankingAnswer(RunAnswer):
                 )
             )
         if self.spread is not None:
-            found.append(Section(SPREADS_TITLE, self._lay(self.spread, SPREADS)))
-        return found
+            sections.append(Section(SPREADS_TITLE, self._lay(self.spread, SPREADS)))
+        return sections
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return commands on the best chip, and on the next one if there is one."""

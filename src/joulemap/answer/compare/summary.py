@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer, drop_options, find_place
+from joulemap.answer.base import Figures, RunAnswer, drop_options, keep_database
 from joulemap.answer.run import title_runs
 from joulemap.ask.compare import find_facts
 from joulemap.ask.fact import Facts
@@ -47,7 +47,7 @@ BEST_OF_GOAL: Final = (
     "next best runner_up | "
     "best available available_hardware | value of best available available_value"
 )
-DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")
+DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {database}")
 STEPS_OF_ONE: Final = (Template("analyze {model} {hardware} {repeated}"), DISTRIBUTION)
 STEPS_OF_VARIANT: Final = (
     Template("analyze {model} {hardware} {precision} --batch {row.batch} --runtime {row.runtime} {others}"),
@@ -56,7 +56,7 @@ STEPS_OF_VARIANT: Final = (
 STEPS_OF_PAIR: Final = (
     Template("{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]"),
     DISTRIBUTION,
-    Template("query run {query} -p run_ids={run_ids} -p metric={metric} {place}"),
+    Template("query run {query} -p run_ids={run_ids} -p metric={metric} {database}"),
 )
 
 JUDGED: Final = (
@@ -249,7 +249,7 @@ class CompareAnswer(RunAnswer):
                 precision=spell_precision(best.precision),
                 others=drop_options(repeated, ("--precision", "--weight-precision", "--batch", "--runtime")),
                 repeated=repeated,
-                place=find_place(repeated),
+                database=keep_database(repeated),
             )
             for one in steps
         ]
@@ -288,9 +288,9 @@ def compare(
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         others = among if among != ids else []
         insights = find(connection, Insight, run_ids=among)
-        found = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
-        recommendations = found.with_rows(row for row in found if not row.is_among)
-        available = found.with_rows(row for row in found if row.is_among or not others)
+        recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
+        recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
+        available = recommended.with_rows(row for row in recommended if row.is_among or not others)
         explained = insights()
         facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
     answer = CompareAnswer(

@@ -189,5 +189,5 @@ def _find_evidence(variation: Variation) -> Mapping[str, Evidence | None]:
     return {**{name: one.evidence for name, one in hardware.quantities()}, **prices}
 
 
-def _count(found: Evidence | None) -> dict[str, Any]:
-    return {"sources": None, "boards": None, "models": None} if found is None else attrs.asdict(found)
+def _count(known: Evidence | None) -> dict[str, Any]:
+    return {"sources": None, "boards": None, "models": None} if known is None else attrs.asdict(known)

@@ -177,7 +177,7 @@ class FlipAnswer(ConstantAnswer):
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         rows = sorted(self.rows, key=_order)
         flips = [row for row in rows if row.likelihood]
-        likely = [row for place, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or place < FEWEST]
+        likely = [row for rank, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or rank < FEWEST]
         static = [row for row in rows if row.constant == STATIC and has_static]
         others = (row for row in rows if row.variance_fraction >= LEAST_SHARE and row not in (*likely, *static))
         still = sorted(others, key=lambda row: -row.variance_fraction)[:SHOWN_STILL]
@@ -370,11 +370,11 @@ def _try_batches(
     if any(one.is_traced for one in plan.models):
         return []
     with holding_variations(source, plan, metric, usage) as (_, variations, _):
-        found = {(one.name, one.batch): one.metric(metric) for one in variations}
+        by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []
     for batch in batches:
-        value_a, value_b = (found.get((name, batch)) for name in names)
+        value_a, value_b = (by_batch.get((name, batch)) for name in names)
         winner = None if value_a is None or value_b is None else "AB"[not is_better(metric, value_a, value_b)]
         rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
     return rows

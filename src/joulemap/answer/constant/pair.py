@@ -27,7 +27,7 @@ from joulemap.physics.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
 
-Place = tuple[str, str]
+SidedConstant = tuple[str, str]
 """Side of a constant (`A`, `B` or `both`) and name of the constant."""
 
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
@@ -86,8 +86,8 @@ class Pair:
         """Return every constant that changes the ratio; static power of both chips is always included."""
         for one in (self.a, self.b):
             one.prepare_all(*FAR)
-        found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
-        moving = [self._row(side, name, ends) for (side, name), ends in found.items()]
+        solved = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
+        moving = [self._row(side, name, ends) for (side, name), ends in solved.items()]
         total = math.fsum(row.ratio_spread**2 for row in moving)
         rows = [
             attrs.evolve(
@@ -114,7 +114,7 @@ class Pair:
             probability_better(factor, self.half_width / math.sqrt(total)), probability_better(behind, self.half_width)
         )
 
-    def _constants(self) -> Iterable[Place]:
+    def _constants(self) -> Iterable[SidedConstant]:
         for name in dict.fromkeys((*self.a.constants, *self.b.constants)):
             owners = [side for side, one in (("A", self.a), ("B", self.b)) if name in one.constants]
             if len(owners) == 2 and self._is_shared(name):
@@ -137,19 +137,19 @@ class Pair:
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
-    def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
+    def _log_ratios(self, asked: Sequence[tuple[SidedConstant, float]]) -> list[float | None]:
         """Return ln(A / B) for each given constant and factor; None for an impossible value."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
-        return [self.log_ratio(*place, factor) for place, factor in asked]
+        return [self.log_ratio(*side_and_name, factor) for side_and_name, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
         """Return ln(A / B) at the constant's value, one spread below and one spread above; impossible values are
         omitted.
         """
         spread = (self.b if side == "B" else self.a).spread(name)
-        found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
-        return [value for value in found if value is not None]
+        ratios = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
+        return [value for value in ratios if value is not None]
 
     def _moves(self, side: str, name: str) -> bool:
         """Return whether a constant changes ln(A / B). Also true if a tested value of the constant is impossible."""
@@ -157,10 +157,10 @@ class Pair:
         far = [self.log_ratio(side, name, factor) for factor in FAR]
         return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
 
-    def _row(self, side: str, name: str, found: tuple[float, float] | None) -> Flip:
+    def _row(self, side: str, name: str, flipped: tuple[float, float] | None) -> Flip:
         owner = self.b if side == "B" else self.a
         constant, spread = owner.constants[name], owner.spread(name)
-        flip_value = None if found is None else owner.value_at(name, found[1])
+        flip_value = None if flipped is None else owner.value_at(name, flipped[1])
         factor = None if flip_value is None else flip_value / constant.value
         count = None if factor is None or spread.origin == "exact" else spread.count(factor)
         ends = self._ends(side, name)
@@ -189,12 +189,12 @@ class Pair:
         return one.slope(self.metric, name)[0]
 
     def _method(self, side: str, name: str, factor: float) -> str:
-        found = [
+        factors = [
             one.totals(name, factor)
             for one, mark in ((self.a, "A"), (self.b, "B"))
             if side in (mark, "both") and name in one.constants
         ]
-        return "exact" if all(one is not None and one[1] for one in found) else "evaluated"
+        return "exact" if all(one is not None and one[1] for one in factors) else "evaluated"
 
 
 def _origin(source: str) -> str:

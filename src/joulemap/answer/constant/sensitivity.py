@@ -254,8 +254,8 @@ def _show_range(row: Sensitivity) -> str:
 
 def _show_metric(row: Sensitivity, unit: str) -> str:
     """Return the range of the metric over the range of a constant."""
-    found = row.metrics
-    return show_span(show_quantity(found[0], unit), show_quantity(found[-1], unit)) if found else ""
+    values = row.metrics
+    return show_span(show_quantity(values[0], unit), show_quantity(values[-1], unit)) if values else ""
 
 
 def sensitivity(
@@ -300,11 +300,11 @@ def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
     variation.prepare_all()
     rows = [_row(variation, name, metric) for name in variation.constants]
 
-    def place(row: Sensitivity) -> tuple[bool, float, float, str]:
+    def sort_key(row: Sensitivity) -> tuple[bool, float, float, str]:
         effect = abs(row.elasticity or 0.0)
         return effect < STILL, -(row.span_fraction or 0.0), -effect, row.constant
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=sort_key)
 
 
 def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivity:
@@ -317,8 +317,8 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
         has_ends
         and name not in variation.use
         and all(
-            found is not None and found[0] == variation.base
-            for found in (None if one is None else variation.totals(name, one) for one in ends)
+            totals is not None and totals[0] == variation.base
+            for totals in (None if one is None else variation.totals(name, one) for one in ends)
         )
     )
     slopes: dict[str, tuple[float | None, bool]] = {

@@ -250,22 +250,22 @@ def explain_pair(scope: Scope, run_a: int, run_b: int, metric: PartMetricName, s
     more: dict[str, type[Any]] = {"metric_terms": TERMS[metric]} if metric in TERMS else {}
     more |= {"traffic": Traffic} if metric == "memory" else {}
     given: dict[str, Any] = {"run_a": run_a, "run_b": run_b, "subgraph": subgraph, "metric": metric}
-    found: dict[str, Any] = {
+    tables: dict[str, Any] = {
         "traffic": None,
         "metric_terms": None,
         **fetch_tables(scope.connection, PairAnswer, more=more, **given),
     }
-    if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
+    if subgraph and subgraph not in (known := [row.name for row in tables["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
     facts = find_facts(
         scope,
-        found["totals"][0],
-        found["categories"],
-        found["roles"].rows,
-        found["subgraphs"].rows,
-        found["metric_terms"] if metric == "memory" else (),
-        found["traffic"] or (),
+        tables["totals"][0],
+        tables["categories"],
+        tables["roles"].rows,
+        tables["subgraphs"].rows,
+        tables["metric_terms"] if metric == "memory" else (),
+        tables["traffic"] or (),
         metric=metric,
         subgraph=subgraph,
     )
-    return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, facts=facts, **found)
+    return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, facts=facts, **tables)

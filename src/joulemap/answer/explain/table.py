@@ -56,7 +56,7 @@ TERM_COLUMNS: Final = (
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
 METRIC_TERM_COLUMNS: Final = (
-    "term | *place | *+difference | *share share_fraction | subgraphs part_count | "
+    "term | *contributor | *+difference | *share share_fraction | subgraphs part_count | "
     "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 SMALLER: Final = Template("{count} smaller terms")
@@ -341,8 +341,8 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     sums = [(SUM, differences)]
     if rest := differences[limit:]:
         sums.insert(0, (SMALLER(count=len(rest)), rest))
-    place = drawn.headings.index("difference")
-    return _add_rows(drawn, *((name, *[""] * (place - 1), show_signed(sum(values), unit)) for name, values in sums))
+    column = drawn.headings.index("difference")
+    return _add_rows(drawn, *((name, *[""] * (column - 1), show_signed(sum(values), unit)) for name, values in sums))
 
 
 def _show_exact_of(name: str, unit: str) -> Any:

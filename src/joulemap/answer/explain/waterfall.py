@@ -1,6 +1,6 @@
 """Draw the difference of two runs as a waterfall from A through its causes to B.
 
-Steps are summed as integers in the exact unit of the metric, so that the last step ends at B.
+Bars are summed as integers in the exact unit of the metric, so that the last bar ends at B.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14
-"""Maximum causes with a step each; the other causes share one step."""
+"""Maximum causes with a bar each; the other causes share one bar."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
 """Metric -> exact units per SI unit: fJ per J, fs per s, half fJ fs per J s, bytes per byte.
@@ -27,7 +27,7 @@ The EDP uses half units, because its terms are integers only if they are doubled
 
 
 @frozen
-class Step:
+class WaterfallBar:
     """Bar of a waterfall: a whole run, or the contribution of one cause that starts where the previous bar ends."""
 
     step_index: int = described("0 for A, the last for B")
@@ -42,17 +42,17 @@ class Step:
     end_exact: int = described("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
-def list_steps(answer: PairAnswer) -> Table[Step]:
-    """Return the steps from A to B, largest cause first."""
+def list_bars(answer: PairAnswer) -> Table[WaterfallBar]:
+    """Return the bars from A to B, largest cause first."""
     name_a, name_b = answer.names
     ends = list(zip((f"A {name_a}", f"B {name_b}"), _ends(answer), strict=True))
-    return form_steps(ends, _list_terms(answer), METRIC[answer.metric].unit, PER_UNIT[answer.metric])
+    return form_bars(ends, _list_terms(answer), METRIC[answer.metric].unit, PER_UNIT[answer.metric])
 
 
-def form_steps(
+def form_bars(
     ends: Sequence[tuple[str, int]], terms: Sequence[tuple[str, int]], unit: str, scale: float
-) -> Table[Step]:
-    """Return the steps of a waterfall between two named amounts (`ends`); small terms share one step.
+) -> Table[WaterfallBar]:
+    """Return the bars of a waterfall between two named amounts (`ends`); small terms share one bar.
 
     Amounts are in an exact unit; `scale` is the number of exact units per `unit`.
     """
@@ -61,12 +61,12 @@ def form_steps(
     if rest:
         shown.append((f"{len(rest)} smaller causes", "rest", sum(exact for _, exact in rest)))
     (name_a, start), (name_b, end) = ends
-    here, steps = start, []
+    here, bars = start, []
     for index, (name, kind, exact) in enumerate([(name_a, "run", start), *shown, (name_b, "run", end)]):
         is_run = kind == "run"
         first, last = (0, exact) if is_run else (here, here + exact)
-        steps.append(
-            Step(
+        bars.append(
+            WaterfallBar(
                 step_index=index,
                 step=name,
                 kind=kind,
@@ -80,17 +80,17 @@ def form_steps(
             )
         )
         here = last
-    return make_table("waterfall", Step, steps)
+    return make_table("waterfall", WaterfallBar, bars)
 
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
     """Return the waterfall figure of two compared runs."""
-    return draw_steps(list_steps(answer), answer.metric, subject, facts)
+    return draw_bars(list_bars(answer), answer.metric, subject, facts)
 
 
-def draw_steps(steps: Table[Step], metric: PartMetricName, subject: str, facts: str) -> Figure:
-    """Return the waterfall figure of given steps in a metric."""
-    return make_figure("waterfall", steps, subject, facts, describe_metric(METRIC[metric]))
+def draw_bars(bars: Table[WaterfallBar], metric: PartMetricName, subject: str, facts: str) -> Figure:
+    """Return the waterfall figure of given bars in a metric."""
+    return make_figure("waterfall", bars, subject, facts, describe_metric(METRIC[metric]))
 
 
 def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
@@ -99,12 +99,12 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     Causes are roles for energy, categories for latency and energy x delay, and terms for memory.
     """
     if answer.metric == "energy":
-        found = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
+        terms = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
     elif answer.metric == "memory":
-        found = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
+        terms = [(f"{one.contributor}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
-        found = [(name_spent(row), row.difference_exact) for row in answer.categories]
-    return sorted(found, key=lambda one: -abs(one[1]))
+        terms = [(name_spent(row), row.difference_exact) for row in answer.categories]
+    return sorted(terms, key=lambda one: -abs(one[1]))
 
 
 def _ends(answer: PairAnswer) -> tuple[int, int]:

@@ -346,10 +346,10 @@ class AnalyzeAnswer(PartsAnswer):
     def _lay_events(self, headings: str, line: str) -> Grid:
         """Return a tree of components and their events; an event that is part of another is indented below it."""
         lines: list[tuple[str, ...]] = []
-        for component, found in itertools.groupby(self.events, lambda event: event.component):
+        for component, events in itertools.groupby(self.events, lambda event: event.component):
             lines.append((component,))
             depths = {"": 0}
-            for row in found:
+            for row in events:
                 depths[row.event] = depths.get(row.part_of or "", 0) + 1
                 count = show_quantity(row.event_count, "") if row.event_count >= 1.0 else show_plain(row.event_count)
                 lines.append(fill_cells(line, row, indent="  " * depths[row.event], count=count))
@@ -368,7 +368,7 @@ def analyze(
     with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
         connection, run_id = scope.connection, scope.run_ids[0]
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
-        found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])
-        (total,) = found["totals"]
-        facts = find_analysis(scope, total, found["actions"], found["bottlenecks"], found["subgraphs"].rows)
-        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events(), facts=facts)
+        tables = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])
+        (total,) = tables["totals"]
+        facts = find_analysis(scope, total, tables["actions"], tables["bottlenecks"], tables["subgraphs"].rows)
+        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **tables, events=events(), facts=facts)

@@ -103,11 +103,11 @@ class PartAnswer(PartsAnswer):
         """Return the document with the `limit` parts that use most energy; machine formats contain all parts."""
         rows: Rows = self.rows.rows
         runs = {run_id: [row for row in rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
-        runs = {run_id: found for run_id, found in runs.items() if found}
+        runs = {run_id: parts for run_id, parts in runs.items() if parts}
         subject = {"by": self.by, "level": self.level, "subgraph": self.subgraph}
         shown = []
         for model in dict.fromkeys(row.model for row in rows):
-            mine = [found for found in runs.values() if found[0].model == model]
+            mine = [parts for parts in runs.values() if parts[0].model == model]
             title = INSIDE_TABLE if self.subgraph else PARTS_TABLE
             named = title(**subject, model=model if len(self.scope.models) > 1 else "")
             drawn = (self._lay_inside if self.subgraph else self._lay_parts)(mine, limit)

@@ -231,15 +231,15 @@ def edp(
     """
     with holding_parts(source, "edp", model, hardware, settings, against=against) as scope:
         beside = list(scope.evaluated_ids) if len(scope.run_ids) > 1 else []
-        found = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
-        (total,) = found["totals"]
+        tables = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
+        (total,) = tables["totals"]
         facts = find_facts(
             scope,
             total,
-            cuts=found["cuts"],
-            subgraphs=found["subgraphs"].rows,
-            patterns=found["patterns"].rows,
-            bounds=found["bounds"].rows,
-            comparison=found["comparison"].rows,
+            cuts=tables["cuts"],
+            subgraphs=tables["subgraphs"].rows,
+            patterns=tables["patterns"].rows,
+            bounds=tables["bounds"].rows,
+            comparison=tables["comparison"].rows,
         )
-        return EdpAnswer(scope=scope, **found, facts=facts)
+        return EdpAnswer(scope=scope, **tables, facts=facts)

@@ -45,9 +45,9 @@ class PartsAnswer(RunAnswer):
 
     def _lay_largest(self, rows: Table[Any], columns: str, total: Any, limit: int, **cells: Any) -> Grid:
         """Return a grid of the run and of the parts with the most energy, in the order of the table."""
-        largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
+        largest = sorted(range(len(rows)), key=lambda index: -rows[index].energy_fj)[:limit]
         own = {name: RUN_ROW.get(name, getattr(total, name, None)) for name in rows.names}
-        shown = (rows[0].replace(**own), *(rows[place] for place in sorted(largest)))
+        shown = (rows[0].replace(**own), *(rows[index] for index in sorted(largest)))
         return self._lay(rows.with_rows(shown), columns, **cells)
 
     def _prove(self, noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:

@@ -77,9 +77,9 @@ SHOWN_NAMES: Final = 90
 """Maximum characters of the names of numbers listed with a source."""
 
 
-def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
+def list_chapters(finding: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
     """Return the chapters on one model. The name of each starts with `prefix`, which distinguishes models."""
-    drawn = Drawn(found, prefix)
+    drawn = Drawn(finding, prefix)
     made = (
         *drawn.added(is_first=True),
         drawn.compare(),
@@ -109,36 +109,36 @@ def _grade(row: PredictionStanding, name: str) -> Badge:
 class Drawn:
     """Builder of a report's chapters from the findings on one model."""
 
-    found: ModelFinding
+    finding: ModelFinding
     prefix: str
 
     def compare(self) -> Chapter:
         """Return the chapter that compares all hardware; the head of the page has its decision and its picture."""
-        document = self.found.compare.document(limit=len(self.found.compare.rows))
+        document = self.finding.compare.document(limit=len(self.finding.compare.rows))
         tables = (block for section in document.sections for block in read_blocks(section))
-        blocks = (*tables, *_fold(document.details, Source(table=self.found.compare.rows)))
+        blocks = (*tables, *_fold(document.details, Source(table=self.finding.compare.rows)))
         return self._chapter("compare", COMPARE_TITLE, blocks)
 
     def energy(self) -> Chapter:
         """Return the chapter on energy, with trees to expand level by level."""
         name = f"{self.prefix}tree"
-        exhibits = self._exhibit("breakdown", [("", self.found.runs)], opens=name)
+        exhibits = self._exhibit("breakdown", [("", self.finding.runs)], opens=name)
         made = [
             _make_tree(self._mark(leaves[0].hardware), leaves[0].hardware, leaves)
-            for _, group in groupby(self.found.tree, lambda row: row.run_id)
+            for _, group in groupby(self.finding.tree, lambda row: row.run_id)
             for leaves in [tuple(group)]
         ]
-        energies = {row.hardware: row.energy_j or 0.0 for row in self.found.answered}
+        energies = {row.hardware: row.energy_j or 0.0 for row in self.finding.answered}
         most = max(energies.values(), default=0.0)
         trees = tuple(attrs.evolve(tree, fraction=energies[tree.key] / most if most else 0.0) for tree in made)
         drill = Trees(
-            name=name, caption="Energy by hardware, category, action and subgraph", trees=trees, table=self.found.tree
+            name=name, caption="Energy by hardware, category, action and subgraph", trees=trees, table=self.finding.tree
         )
         return self._chapter("energy", ENERGY_TITLE, (*exhibits, drill))
 
     def pareto(self) -> Chapter | None:
         """Return the chapter on the trade-off between latency and energy; None without an answer."""
-        answer = self.found.pareto
+        answer = self.finding.pareto
         if answer is None:
             return None
         document = answer.document()
@@ -147,25 +147,25 @@ class Drawn:
 
     def roofline(self) -> Chapter:
         """Return the chapter on utilization and the rooflines of each chip."""
-        scope, use = self.found.compare.scope, self.found.utilization
-        names = [self._mark(row.hardware) for row in self.found.answered]
+        scope, use = self.finding.compare.scope, self.finding.utilization
+        names = [self._mark(row.hardware) for row in self.finding.answered]
         choices = tuple(
             Choice(
                 label=name,
                 figure=draw_roof(table, bind(attrs.evolve(title_runs(scope), about=name), find_conditions(scope))),
             )
-            for name, table in zip(names, self.found.roofs, strict=True)
+            for name, table in zip(names, self.finding.roofs, strict=True)
         )
         chooses = "hardware" if len(choices) > 1 else ""
         each = Exhibit(name=f"{self.prefix}roofline", choices=choices, chooses=chooses)
         together = self._exhibit("rooflines", [("", use)]) if chooses else ()
-        document = use.document(limit=len(self.found.compare.rows))
+        document = use.document(limit=len(self.finding.compare.rows))
         blocks = self._answer("utilization", use, document, [(document.details[:1], use.rows)])
         return self._chapter("roofline", "Utilization and rooflines", (*blocks, *together, each))
 
     def parts(self) -> Chapter | None:
         """Return the chapter on the best hardware for each subgraph."""
-        answer = self.found.parts
+        answer = self.finding.parts
         if answer is None:
             return None
         folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
@@ -175,7 +175,7 @@ class Drawn:
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per chip."""
-        asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
+        asked = [(self._mark(one.total.hardware), one) for one in self.finding.edp]
         folds = tuple(
             Fold(title=EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
             for name, one in asked
@@ -184,7 +184,7 @@ class Drawn:
 
     def sweep(self) -> Chapter | None:
         """Return the chapter on the effect of the batch size."""
-        answer = self.found.sweep
+        answer = self.finding.sweep
         if answer is None:
             return None
         document = answer.document(limit=len(answer.series))
@@ -196,7 +196,7 @@ class Drawn:
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best chip and each other chip."""
-        pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.found.explain]
+        pairs = [(dict(zip("ab", map(self._mark, one.names), strict=True)), one) for one in self.finding.explain]
         asked = [(PAIR(**names), one) for names, one in pairs]
         blocks = [(Lines(list_causes(one.facts)), lay_categories(one)) for _, one in pairs]
         folds = (Fold(title=FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
@@ -205,7 +205,7 @@ class Drawn:
 
     def flip(self) -> Chapter | None:
         """Return the chapter on constants that would reverse the order."""
-        answer = self.found.flip
+        answer = self.finding.flip
         if answer is None:
             return None
         document = answer.document()
@@ -215,7 +215,7 @@ class Drawn:
 
     def cost(self) -> Chapter | None:
         """Return the chapter on the cost of a million inferences, and its assumptions."""
-        answer = self.found.cost
+        answer = self.finding.cost
         if answer is None:
             return None
         document = answer.document()
@@ -228,13 +228,13 @@ class Drawn:
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
         """Yield the chapters of optional extensions: those placed first if `is_first`, otherwise the others."""
         for one in list_parts():
-            if one.is_first == is_first and one.name in self.found.added:
-                yield one.draw(self, self.found.added[one.name])
+            if one.is_first == is_first and one.name in self.finding.added:
+                yield one.draw(self, self.finding.added[one.name])
 
     def accuracy(self) -> Chapter:
         """Return the chapter on the accuracy of predictions for each chip."""
-        rows = self.found.accuracy
-        drawn = lay(rows, SCORE_COLUMNS, projected=self.found.compare.projected)
+        rows = self.finding.accuracy
+        drawn = lay(rows, SCORE_COLUMNS, projected=self.finding.compare.projected)
         blocks = (
             Text(ACCURACY_MEANING),
             Badges(badges=tuple(_grade(row, self._mark(row.hardware)) for row in rows)),
@@ -245,9 +245,9 @@ class Drawn:
 
     def sources(self) -> Chapter:
         """Return the chapter with every note and source; the line on trust in the head has the heaviest caveats."""
-        compared = self.found.compare
+        compared = self.finding.compare
         groups: dict[tuple[str, str], list[NumberSource]] = {}
-        for row in self.found.sources:
+        for row in self.finding.sources:
             groups.setdefault((row.basis, row.source), []).append(row)
         ordered = sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1]))
         lines = [
@@ -259,7 +259,7 @@ class Drawn:
         blocks = (
             Lines(add_marks(notes, compared.document().sections)),
             Fold(title=title, blocks=(Grid(headings=SOURCE_COLUMNS, rows=tuple(lines)),)),
-            Source(table=self.found.sources),
+            Source(table=self.finding.sources),
         )
         return self._chapter("sources", "Assumptions and sources", blocks)
 
@@ -271,7 +271,7 @@ class Drawn:
         return ", ".join([*named[:SHOWN_USERS], *([f"{rest} more"] if rest > 0 else [])])
 
     def _mark(self, name: str) -> str:
-        return mark_projected(name, self.found.compare.projected)
+        return mark_projected(name, self.finding.compare.projected)
 
     def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
         return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))

@@ -122,8 +122,8 @@ def find_out(
         run_ids = {row.hardware: row.run_id for row in runs.rows}
         roofs = tuple(fetch(connection, SubgraphRoof, run_id=run_ids[one.name]) for one in named)
     spellings = [one.spelling for one in named]
-    had = sorted(range(len(named)), key=lambda place: not named[place].is_available)
-    best, *others = (spellings[place] for place in had)
+    had = sorted(range(len(named)), key=lambda index: not named[index].is_available)
+    best, *others = (spellings[index] for index in had)
     pairs = [tuple(pair)] if pair else [(other, best) for other in others]
     plain = attrs.evolve(chosen, hardware=())
     is_swept = not settings.inputs and not settings.modules
@@ -134,11 +134,11 @@ def find_out(
 
         Pairs without an answer are omitted, unless the caller named the pair: then exceptions propagate.
         """
-        found = (
+        answers = (
             ask(source, model, *one, plain) if pair else attempt(partial(ask, source, model, *one, plain))
             for one in pairs
         )
-        return [one for one in found if one is not None]
+        return [one for one in answers if one is not None]
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
@@ -160,7 +160,7 @@ def find_out(
         flip=answer("flip", lambda: next(iter(ask_each(flip, pairs[:1])), None)),
         cost=answer("cost", lambda: attempt(lambda: find_answer(cost, model)(source, model, candidates))),
         utilization=answer("utilization", lambda: utilization(source, model, chosen, has_advice=False)),
-        added={name: found for name, found in added.items() if found is not None},
+        added={name: part for name, part in added.items() if part is not None},
     )
 
 

@@ -183,16 +183,16 @@ def _read_sections(title: str, blocks: Iterable[Part]) -> Iterator[Section]:
             yield from _read_sections(FOLD(title=title, fold=block.title), block.blocks)
 
 
-def _collect(found: ModelFinding) -> dict[str, Any]:
+def _collect(finding: ModelFinding) -> dict[str, Any]:
     single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization")
     return {
-        **{name: answer.data() if (answer := getattr(found, name)) else None for name in single},
-        **{one.name: found.added[one.name].data() if one.name in found.added else None for one in list_parts()},
-        "edp": [one.data() for one in found.edp],
-        "explain": [one.data() for one in found.explain],
-        "tree": found.tree.records(),
-        "accuracy": found.accuracy.records(),
-        "sources": found.sources.records(),
+        **{name: answer.data() if (answer := getattr(finding, name)) else None for name in single},
+        **{one.name: finding.added[one.name].data() if one.name in finding.added else None for one in list_parts()},
+        "edp": [one.data() for one in finding.edp],
+        "explain": [one.data() for one in finding.explain],
+        "tree": finding.tree.records(),
+        "accuracy": finding.accuracy.records(),
+        "sources": finding.sources.records(),
     }
 
 
@@ -232,15 +232,15 @@ def _compose(
     prefixes = [f"m{index + 1}-" if several else "" for index in range(len(findings))]
     document = beside.document() if beside is not None else findings[0].compare.document()
     chapters = [_compare_models(beside, document)] if beside is not None else []
-    for found, prefix in zip(findings, prefixes, strict=True):
-        listed = list_chapters(found, prefix)
-        titled = (attrs.evolve(one, title=OF_MODEL(found, line=one.title)) for one in listed)
+    for finding, prefix in zip(findings, prefixes, strict=True):
+        listed = list_chapters(finding, prefix)
+        titled = (attrs.evolve(one, title=OF_MODEL(finding, line=one.title)) for one in listed)
         chapters += titled if several else listed
     added = [
-        (OF_MODEL(found, line=one.label) if several else one.label, (found.added[one.name].document().answer,))
-        for found in findings
+        (OF_MODEL(finding, line=one.label) if several else one.label, (finding.added[one.name].document().answer,))
+        for finding in findings
         for one in list_parts()
-        if one.label and one.name in found.added
+        if one.label and one.name in finding.added
     ]
     is_held = any(map(is_module_name, names))
     made = Report(
@@ -248,7 +248,7 @@ def _compose(
         decision=document.answer,
         subject=document.title,
         lead=join_exhibits(
-            "comparison", [(found.model, found.compare) for found in findings], "model", has_finding=False
+            "comparison", [(finding.model, finding.compare) for finding in findings], "model", has_finding=False
         ),
         reasons=_list_reasons(document, added),
         chapters=tuple(chapters),

@@ -269,7 +269,7 @@ class SweepAnswer(RunAnswer):
     def _varying(self) -> tuple[str, ...]:
         """Settings that differ between rows (model, precision or runtime), so that tables must show them."""
         values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": self.scope.runtimes}
-        return tuple(name for name, found in values.items() if len(found) > 1)
+        return tuple(name for name, several in values.items() if len(several) > 1)
 
     def _draw(self, by: SweepDivision, rows: Table[Any], limit: int | None = None) -> Grid:
         """Return the grid of one division: by hardware, batch, winner or crossing."""
@@ -281,7 +281,7 @@ class SweepAnswer(RunAnswer):
 
     def _draw_best(self, rows: Table[SweepSeries], columns: str, limit: int | None) -> Grid:
         """Return the grid of the best batches, lowest energy first, with the best of each model marked."""
-        models = {name: place for place, name in enumerate(dict.fromkeys(row.model for row in rows))}
+        models = {name: row_index for row_index, name in enumerate(dict.fromkeys(row.model for row in rows))}
         ranked = sorted(rows, key=lambda row: (models[row.model], row.energy_per_inference_j or 0.0))
         runs = {find_series(row): dict(self._find_best(row)) for row in ranked}
         choices = list_decided(self.facts)
@@ -315,8 +315,8 @@ class SweepAnswer(RunAnswer):
             for metric, column in zip(MARKED, places, strict=True)
         }
         is_alone = len(ranked) < 2
-        best = frozenset(place for place, one in cells.items() if one in leaders and not is_alone)
-        tied = frozenset(place for place, one in cells.items() if one in rivals)
+        best = frozenset(position for position, one in cells.items() if one in leaders and not is_alone)
+        tied = frozenset(position for position, one in cells.items() if one in rivals)
         trend = Picture(
             kind="trend",
             after=RATIO_HEADING,
@@ -445,12 +445,18 @@ def sweep(
         points = start(connection, SweepPoint, run_ids=ids)
         scope.read()
         scope.check_evaluated()
-        found: dict[str, Any] = fetch_tables(
+        tables: dict[str, Any] = fetch_tables(
             connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s
         )
         read = points()
-        facts = find_facts(scope, found["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
+        facts = find_facts(scope, tables["series"], read, max_latency_s=max_latency_s, takes_all=settings.takes_all)
         caps_w = {name_configured(entry.id, mode): entry.cap_w(mode) for entry, mode in runs.plan.selection.pairs}
         return SweepAnswer(
-            caps_w=caps_w, scope=scope, tally=runs.tally, max_latency_s=max_latency_s, points=read, facts=facts, **found
+            caps_w=caps_w,
+            scope=scope,
+            tally=runs.tally,
+            max_latency_s=max_latency_s,
+            points=read,
+            facts=facts,
+            **tables,
         )

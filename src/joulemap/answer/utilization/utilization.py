@@ -197,7 +197,7 @@ class UtilizationAnswer(RunAnswer):
 
     def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each chip."""
-        found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
+        choices = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         return self._lay(
             self.rows.with_rows(self.used),
             USE_COLUMNS.format(
@@ -208,8 +208,8 @@ class UtilizationAnswer(RunAnswer):
             keep=USE_KEEP,
             ranked="utilization",
             bound=describe_bound,
-            choice=lambda row: self._mark_choice(found[row.run_id]) if row.run_id in found else "",
-            gain=lambda row: Number(f"{show_plain(found[row.run_id].gain_ratio)}x") if row.run_id in found else "",
+            choice=lambda row: self._mark_choice(choices[row.run_id]) if row.run_id in choices else "",
+            gain=lambda row: Number(f"{show_plain(choices[row.run_id].gain_ratio)}x") if row.run_id in choices else "",
         )
 
     def figures(self) -> Figures:
@@ -223,14 +223,14 @@ class UtilizationAnswer(RunAnswer):
 
     def _bound(self) -> Table[tuple[Any, ...]]:
         """Return the rows with an additional column: what takes most of the time."""
-        found = (next((REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
-        return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in found))
+        reasons = (next((REASONS[name] for name, _ in _list_bounds(row)), None) for row in self.rows)
+        return self.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in reasons))
 
     @property
     def _tried(self) -> Table[Remedy] | None:
         """Remedies that were tried, those of the table among them."""
         rows = self.remedies
-        return None if rows is None else rows.with_rows(row for row in rows if row.place is not None)
+        return None if rows is None else rows.with_rows(row for row in rows if row.remedy_rank is not None)
 
     @property
     def _varied_zones(self) -> Table[BatchZone] | None:
@@ -287,7 +287,7 @@ def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
     """Return the remedies that help a run: the setting that reduces its energy x delay most, or if no setting helps,
     the first remedy that may change the accuracy or the hardware; then a lower precision that reduces it more.
     """
-    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.place is not None]
+    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.remedy_rank is not None]
     settings = [one for one in named if one.remedy in KEEPING]
     first = max(settings, key=lambda one: one.gain_ratio) if settings else next(iter(named), None)
     if first is None:

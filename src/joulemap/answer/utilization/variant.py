@@ -90,21 +90,21 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     entry = plan.models[0].shipped
     if entry is not None and entry.ships_any:
         return _evaluate(source, _evolve(plan, batch=sorted({*BATCHES, own}))), ""
-    found: list[int] = []
+    run_ids: list[int] = []
     untraced = ""
     for batch in sorted({*TRACED_BATCHES, own}):
         inputs = tuple(rebatch(text, own, batch) for text in plan.settings.inputs)
         try:
-            found += _evaluate(source, _evolve(plan, batch=batch, inputs=inputs))
+            run_ids += _evaluate(source, _evolve(plan, batch=batch, inputs=inputs))
         except ModelError as error:
             untraced = untraced or str(error)
-    return tuple(found), untraced
+    return tuple(run_ids), untraced
 
 
 def rebatch(text: str, own: int, batch: int) -> str:
     """Replace the first size of an input specification by `batch` if it equals the model's own batch size."""
-    found = _LEADING.match(text)
-    return f"{found[1]}{batch}{text[found.end() :]}" if found and int(found[2]) == own else text
+    match = _LEADING.match(text)
+    return f"{match[1]}{batch}{text[match.end() :]}" if match and int(match[2]) == own else text
 
 
 def _vary_precision(plan: Plan) -> Plan:

@@ -194,11 +194,11 @@ class TwoHardwareOptions:
         """Return the two names; UsageError if there are more or fewer."""
         from joulemap.answer.subject import list_hardware
 
-        found = list_hardware(join_hardware(self.named, self.option))
-        if len(found) != 2:
-            names = f" ({', '.join(found)})" if found else ""
-            raise UsageError(f"name two chips after the model, A and B; found {len(found)}{names}")
-        return found[0], found[1]
+        chips = list_hardware(join_hardware(self.named, self.option))
+        if len(chips) != 2:
+            names = f" ({', '.join(chips)})" if chips else ""
+            raise UsageError(f"name two chips after the model, A and B; found {len(chips)}{names}")
+        return chips[0], chips[1]
 
 
 @frozen(kw_only=True)

@@ -130,9 +130,9 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
     try:
         pairs = split_pairs(written)
     except UsageError:
-        found = ", ".join(written or ())
+        given = ", ".join(written or ())
         raise UsageError(
-            f"{option}: cannot read {found}: write HARDWARE=PRICE, each once: l4=0.40{unit},t4=0.35{unit}"
+            f"{option}: cannot read {given}: write HARDWARE=PRICE, each once: l4=0.40{unit},t4=0.35{unit}"
         ) from None
     return {name: read_quantity(f"{option} {name}=", text, unit) for name, text in pairs.items()}
 

@@ -18,7 +18,7 @@ from joulemap.cli.complete import (
     complete_weights,
     complete_words,
 )
-from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, Place
+from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, HelpPosition
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
@@ -81,7 +81,7 @@ RUNTIME_HELP: Final = f"Execution mode: {join_choices(one.label for one in RUNTI
 TrustRows = Annotated[
     bool,
     typer.Option("--trust", help="Run the code of model files that measurements name."),
-    Place(GENERAL, is_advanced=True),
+    HelpPosition(GENERAL, is_advanced=True),
 ]
 
 
@@ -119,12 +119,12 @@ Models = Annotated[
 ]
 LIMIT_HELP: Final = "Maximum rows shown per table."
 
-Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OUTPUT)]
+Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), HelpPosition(OUTPUT)]
 
 Check = Annotated[
     bool,
     typer.Option("--check", help="Print a benchmark command for each run, or the reason why there is none."),
-    Place(OUTPUT, is_advanced=True),
+    HelpPosition(OUTPUT, is_advanced=True),
 ]
 
 
@@ -309,21 +309,21 @@ class DeployedRunOptions(CandidateRunOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords; a requested boundary has no fallback."""
-        found = super().keywords()
-        return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
+        keywords = super().keywords()
+        return keywords if self.boundary else {**keywords, "boundary": SYSTEM, "fallback_boundary": BOARD}
 
 
 def _read_arguments(texts: Sequence[str]) -> dict[str, str]:
     """Return the values of a factory's arguments; UsageError for one given twice."""
     from joulemap.construct.source import parse_argument
 
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for text in texts:
         name, value = parse_argument(text)
-        if name in found:
+        if name in arguments:
             raise UsageError(f"--model-arg {text}: {name} is set twice")
-        found[name] = value
-    return found
+        arguments[name] = value
+    return arguments
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -48,20 +48,20 @@ FROM ( -- cube.cause
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
         r.position,
         r.model,
         r.hardware,
-        n.place_index,
+        n.part_index,
         coalesce(o.name, g.name) AS name,
         coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
         g.pattern AS fusion_pattern,
@@ -76,7 +76,7 @@ FROM ( -- cube.cause
         e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         fraction(n.energy_fj, r.run_fj) AS run_fraction,
         sum(n.energy_fj) OVER in_category AS category_fj,
         fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
@@ -91,17 +91,17 @@ FROM ( -- cube.cause
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 ) AS v
 ORDER BY v.category_fj DESC, v.category, v.energy_fj DESC, v.component, v.action, v.part, v.per;
 
 -- analyze.bottleneck@1
 WITH part AS (
     SELECT
-        place_index,
+        part_index,
         bottleneck,
         latency_fs,
         energy_fj,
@@ -110,7 +110,7 @@ WITH part AS (
             {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s + pass_s},
             {'position': 3, 'bottleneck': 'launch', 'busy_s': launch_s}
         ]) AS resource
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -143,10 +143,10 @@ WITH part AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -158,14 +158,14 @@ WITH part AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -174,7 +174,7 @@ WITH part AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -182,11 +182,11 @@ WITH part AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -207,7 +207,7 @@ WITH part AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -239,7 +239,7 @@ WITH part AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -307,12 +307,12 @@ WITH part AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.position,
-        f.place_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
+        f.part_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
         f.pattern AS fusion_pattern,
         f.operator_count,
         f.kernel_count, f.mac_count, f.energy_fj,
@@ -348,7 +348,7 @@ WITH part AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -360,7 +360,7 @@ bound AS (
         count(*) FILTER (WHERE p.bottleneck = p.resource.bottleneck) AS subgraph_count,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.latency_fs ELSE 0 END) AS latency_fs,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.energy_fj ELSE 0 END) AS energy_fj,
-        sum(p.resource.busy_s ORDER BY p.place_index) AS busy_s
+        sum(p.resource.busy_s ORDER BY p.part_index) AS busy_s
     FROM part AS p
     GROUP BY p.resource.position, p.resource.bottleneck
 )
@@ -382,7 +382,7 @@ SELECT
 FROM ( -- cube.category
     WITH act AS MATERIALIZED (
         SELECT
-            run_id, position, model, hardware, place_index, name, operation, fusion_pattern,
+            run_id, position, model, hardware, part_index, name, operation, fusion_pattern,
             CASE WHEN FALSE THEN common_category ELSE category END AS category,
             common_category, full_action, part, energy_fj, run_fj, whole_energy_fj
         FROM ( -- cube.cause
@@ -428,20 +428,20 @@ FROM ( -- cube.category
             SELECT
                 run_id,
                 CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
             r.position,
             r.model,
             r.hardware,
-            n.place_index,
+            n.part_index,
             coalesce(o.name, g.name) AS name,
             coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
             g.pattern AS fusion_pattern,
@@ -456,7 +456,7 @@ FROM ( -- cube.category
             e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
             n.energy_fj,
             joules(n.energy_fj) AS energy_j,
-            fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+            fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
             fraction(n.energy_fj, r.run_fj) AS run_fraction,
             sum(n.energy_fj) OVER in_category AS category_fj,
             fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
@@ -471,24 +471,24 @@ FROM ( -- cube.category
         LEFT JOIN internal.workload_subgraph AS g
             ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     )
     ),
     common AS (
         SELECT
             run_id,
-            place_index,
+            part_index,
             category,
             string_agg(common_category, ', ' ORDER BY energy_fj DESC, common_category) AS common_categories
         FROM (
-            SELECT run_id, place_index, category, common_category, sum(energy_fj) AS energy_fj
+            SELECT run_id, part_index, category, common_category, sum(energy_fj) AS energy_fj
             FROM act
             GROUP BY ALL
         )
-        GROUP BY run_id, place_index, category
+        GROUP BY run_id, part_index, category
     ),
     summed AS (
         SELECT
@@ -496,7 +496,7 @@ FROM ( -- cube.category
             any_value(position) AS position,
             any_value(model) AS model,
             any_value(hardware) AS hardware,
-            place_index,
+            part_index,
             any_value(name) AS name,
             any_value(operation) AS operation,
             any_value(fusion_pattern) AS fusion_pattern,
@@ -508,7 +508,7 @@ FROM ( -- cube.category
             any_value(whole_energy_fj) AS whole_energy_fj,
             min({'size': -energy_fj, 'action': full_action}) AS largest
         FROM act
-        GROUP BY run_id, place_index, category
+        GROUP BY run_id, part_index, category
     )
     SELECT
         s.run_id,
@@ -518,11 +518,11 @@ FROM ( -- cube.category
         s.kind_count,
         s.energy_fj,
         joules(s.energy_fj) AS energy_j,
-        fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.place_index)) AS share_fraction,
+        fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
         s.largest.action AS largest_action,
         fraction(-s.largest.size, s.energy_fj) AS largest_action_fraction
     FROM summed AS s
-    JOIN common AS c ON c.run_id = s.run_id AND c.place_index = s.place_index AND c.category = s.category
+    JOIN common AS c ON c.run_id = s.run_id AND c.part_index = s.part_index AND c.category = s.category
 ) AS v
 ORDER BY v.energy_fj DESC, v.category;
 
@@ -601,7 +601,7 @@ SELECT
     v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.is_fused,
     v.separate_energy_j, v.separate_latency_s, v.saved_energy_j, v.saved_latency_s, v.dram_bytes, v.pass_bytes,
     v.bias_addition_count, v.bias_element_count
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -634,10 +634,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -649,14 +649,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -665,7 +665,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -673,11 +673,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -698,7 +698,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -730,7 +730,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -798,7 +798,7 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id, f.subgraph_index, f.operator_index, f.name, f.operation, f.kind,
@@ -822,7 +822,7 @@ FROM ( -- cube.place
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v
@@ -835,7 +835,7 @@ SELECT
     v.fusion_pattern, v.energy_j, v.latency_s, v.latency_fraction, v.bottleneck, v.dram_bytes,
     v.dram_intensity_ops_per_byte, v.attained_ops_per_s, v.peak_ops_per_s, v.memory_bandwidth_bytes_per_s,
     v.ridge_ops_per_byte, v.roofline_ops_per_s, v.roofline_fraction
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -868,10 +868,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -883,14 +883,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -899,7 +899,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -907,11 +907,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -932,7 +932,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -964,7 +964,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1032,12 +1032,12 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.position,
-        f.place_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
+        f.part_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
         f.pattern AS fusion_pattern,
         f.operator_count,
         f.kernel_count, f.mac_count, f.energy_fj,
@@ -1073,7 +1073,7 @@ FROM ( -- cube.place
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v
@@ -1088,7 +1088,7 @@ SELECT
     v.memory_s, v.launch_s, v.pass_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
     v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.compute_utilization_fraction,
     v.bandwidth_utilization_fraction, v.pass_bytes
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1121,10 +1121,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1136,14 +1136,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1152,7 +1152,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1160,11 +1160,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -1185,7 +1185,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1217,7 +1217,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1285,12 +1285,12 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.position,
-        f.place_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
+        f.part_index, f.subgraph_index, f.name, f.subgraph, f.operation, f.kind,
         f.pattern AS fusion_pattern,
         f.operator_count,
         f.kernel_count, f.mac_count, f.energy_fj,
@@ -1326,7 +1326,7 @@ FROM ( -- cube.place
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v

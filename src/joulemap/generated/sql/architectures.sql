@@ -49,13 +49,13 @@ FROM ( -- cube.cause
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -71,14 +71,14 @@ FROM ( -- cube.cause
         e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         r.run_fj,
         r.mac_count,
         n.action_count / r.mac_count AS count_per_mac,
         joules(n.energy_fj) / r.mac_count AS energy_per_mac_j,
-        row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+        row_number() OVER (in_part ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
         row_number() OVER (
-            PARTITION BY n.run_id, n.place_index, a.common_category
+            PARTITION BY n.run_id, n.part_index, a.common_category
             ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per
         ) AS category_rank,
         is_overhead(a.common_category) AS is_overhead,
@@ -91,10 +91,10 @@ FROM ( -- cube.cause
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 ) AS v
 ORDER BY v.position, v.run_id, v.rank;
 
@@ -149,13 +149,13 @@ act AS MATERIALIZED (
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -171,14 +171,14 @@ act AS MATERIALIZED (
         e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         r.run_fj,
         r.mac_count,
         n.action_count / r.mac_count AS count_per_mac,
         joules(n.energy_fj) / r.mac_count AS energy_per_mac_j,
-        row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+        row_number() OVER (in_part ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
         row_number() OVER (
-            PARTITION BY n.run_id, n.place_index, a.common_category
+            PARTITION BY n.run_id, n.part_index, a.common_category
             ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per
         ) AS category_rank,
         is_overhead(a.common_category) AS is_overhead,
@@ -191,10 +191,10 @@ act AS MATERIALIZED (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
 ),
 spent AS (

@@ -4,7 +4,7 @@
 -- breakdown.action@1
 SELECT
     v.run_id, v.model, v.hardware,
-    v.place_index AS part_index,
+    v.part_index AS part_index,
     v.name,
     v.operation AS kind,
     v.fusion_pattern, v.category, v.common_category, v.component, v.action, v.part, v.per, v.action_count,
@@ -53,20 +53,20 @@ FROM ( -- cube.cause
         SELECT
             run_id,
             CASE $level WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN $level <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
         r.position,
         r.model,
         r.hardware,
-        n.place_index,
+        n.part_index,
         coalesce(o.name, g.name) AS name,
         coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
         g.pattern AS fusion_pattern,
@@ -80,10 +80,10 @@ FROM ( -- cube.cause
         e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         fraction(n.energy_fj, r.run_fj) AS run_fraction,
         sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj,
-        row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+        row_number() OVER (in_part ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
         e.basis,
         e.source
     FROM act AS n
@@ -93,18 +93,18 @@ FROM ( -- cube.cause
     LEFT JOIN internal.workload_subgraph AS g
         ON $level <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 ) AS v
 WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
-ORDER BY v.position, v.run_id, v.place_index, v.rank;
+ORDER BY v.position, v.run_id, v.part_index, v.rank;
 
 -- breakdown.category@1
 SELECT
     v.run_id, v.model, v.hardware,
-    v.place_index AS part_index,
+    v.part_index AS part_index,
     v.name,
     v.operation AS kind,
     v.fusion_pattern, v.category, v.common_categories, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,
@@ -112,7 +112,7 @@ SELECT
 FROM ( -- cube.category
     WITH act AS MATERIALIZED (
         SELECT
-            run_id, position, model, hardware, place_index, name, operation, fusion_pattern,
+            run_id, position, model, hardware, part_index, name, operation, fusion_pattern,
             CASE WHEN $is_common THEN common_category ELSE category END AS category,
             common_category, full_action, part, energy_fj, run_fj, whole_energy_fj
         FROM ( -- cube.cause
@@ -158,20 +158,20 @@ FROM ( -- cube.category
             SELECT
                 run_id,
                 CASE $level WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN $level <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
             r.position,
             r.model,
             r.hardware,
-            n.place_index,
+            n.part_index,
             coalesce(o.name, g.name) AS name,
             coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
             g.pattern AS fusion_pattern,
@@ -182,7 +182,7 @@ FROM ( -- cube.category
             a.part,
             n.energy_fj,
             joules(n.energy_fj) AS energy_j,
-            fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+            fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
             fraction(n.energy_fj, r.run_fj) AS run_fraction,
             r.run_fj,
             sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj
@@ -193,24 +193,24 @@ FROM ( -- cube.category
         LEFT JOIN internal.workload_subgraph AS g
             ON $level <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     )
     ),
     common AS (
         SELECT
             run_id,
-            place_index,
+            part_index,
             category,
             string_agg(common_category, ', ' ORDER BY energy_fj DESC, common_category) AS common_categories
         FROM (
-            SELECT run_id, place_index, category, common_category, sum(energy_fj) AS energy_fj
+            SELECT run_id, part_index, category, common_category, sum(energy_fj) AS energy_fj
             FROM act
             GROUP BY ALL
         )
-        GROUP BY run_id, place_index, category
+        GROUP BY run_id, part_index, category
     ),
     summed AS (
         SELECT
@@ -218,7 +218,7 @@ FROM ( -- cube.category
             any_value(position) AS position,
             any_value(model) AS model,
             any_value(hardware) AS hardware,
-            place_index,
+            part_index,
             any_value(name) AS name,
             any_value(operation) AS operation,
             any_value(fusion_pattern) AS fusion_pattern,
@@ -230,14 +230,14 @@ FROM ( -- cube.category
             any_value(whole_energy_fj) AS whole_energy_fj,
             min({'size': -energy_fj, 'action': full_action}) AS largest
         FROM act
-        GROUP BY run_id, place_index, category
+        GROUP BY run_id, part_index, category
     )
     SELECT
         s.run_id,
         s.position,
         s.model,
         s.hardware,
-        s.place_index,
+        s.part_index,
         s.name,
         s.operation,
         s.fusion_pattern,
@@ -246,13 +246,13 @@ FROM ( -- cube.category
         s.kind_count,
         s.energy_fj,
         joules(s.energy_fj) AS energy_j,
-        fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.place_index)) AS share_fraction,
+        fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
         fraction(s.energy_fj, s.run_fj) AS run_fraction,
         s.whole_energy_fj,
         s.largest.action AS largest_action,
         fraction(-s.largest.size, s.energy_fj) AS largest_action_fraction
     FROM summed AS s
-    JOIN common AS c ON c.run_id = s.run_id AND c.place_index = s.place_index AND c.category = s.category
+    JOIN common AS c ON c.run_id = s.run_id AND c.part_index = s.part_index AND c.category = s.category
 ) AS v
 WHERE CASE WHEN $level IN ('subgraph', 'operator') THEN TRUE ELSE error('level is ' || $level || ', expected subgraph or operator') END
-ORDER BY v.position, v.run_id, v.place_index, v.energy_fj DESC, v.category;
+ORDER BY v.position, v.run_id, v.part_index, v.energy_fj DESC, v.category;

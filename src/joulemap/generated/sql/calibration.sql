@@ -38,7 +38,7 @@ ORDER BY
 
 -- calibration.list@1
 SELECT
-    c.calibration, c.hardware, c.place, c.hardware_generation,
+    c.calibration, c.hardware, c.origin, c.hardware_generation,
     coalesce(h.inheritors, []) AS inheritors,
     c.measurement_count,
     CAST(len(c.families) AS INTEGER) AS family_count,

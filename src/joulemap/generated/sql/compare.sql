@@ -6,7 +6,7 @@ SELECT
     v.hardware, v.subgraph_index, v.subgraph, v.fusion_pattern, v.latency_s, v.latency_fraction, v.bottleneck,
     v.compute_s, v.memory_s, v.launch_s, v.pass_s, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
     v.wave_count, v.compute_utilization_fraction, v.energy_j, v.run_id
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -39,10 +39,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -54,14 +54,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -70,7 +70,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -78,11 +78,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -103,7 +103,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -135,7 +135,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -203,7 +203,7 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -223,7 +223,7 @@ FROM ( -- cube.place
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v
@@ -645,7 +645,7 @@ ORDER BY g.model, m.workload_id, m.mac_count DESC, m.operator_count DESC, m.kind
 -- compare.part@1
 WITH valued AS (
     SELECT
-        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
         bottleneck, units_used_count, unit_name, is_available, run_id, workload_id,
         CASE $metric
             WHEN 'energy' THEN energy_j
@@ -654,7 +654,7 @@ WITH valued AS (
             WHEN 'memory' THEN dram_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
         END AS value
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -687,10 +687,10 @@ WITH valued AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -702,14 +702,14 @@ WITH valued AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -718,7 +718,7 @@ WITH valued AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -726,11 +726,11 @@ WITH valued AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -751,7 +751,7 @@ WITH valued AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -783,7 +783,7 @@ WITH valued AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -851,7 +851,7 @@ WITH valued AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -859,7 +859,7 @@ WITH valued AS (
         r.model,
         r.hardware,
         r.is_available,
-        f.place_index, f.name, f.operation, f.kind,
+        f.part_index, f.name, f.operation, f.kind,
         f.pattern AS fusion_pattern,
         joules(f.energy_fj) AS energy_j,
         seconds(f.latency_fs) AS latency_s,
@@ -872,27 +872,27 @@ WITH valued AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
 ),
 ranked AS (
     SELECT
-        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
         bottleneck, units_used_count, unit_name, is_available, run_id, workload_id, value,
         row_number() OVER by_value AS rank,
         first_value(hardware) OVER by_value AS winner,
         first_value(value) OVER by_value AS least
     FROM valued
     WINDOW by_value AS (
-        PARTITION BY workload_id, place_index ORDER BY value, hardware, run_id
+        PARTITION BY workload_id, part_index ORDER BY value, hardware, run_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
 SELECT
     model,
-    place_index AS part_index,
+    part_index AS part_index,
     name,
     operation AS kind,
     fusion_pattern, hardware,
@@ -903,12 +903,12 @@ SELECT
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
     winner,
     rank = 1 AS is_winner,
-    count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
+    count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, part_index) AS tied_count,
     energy_j, latency_s, edp_share_js,
     dram_bytes AS memory_bytes,
     bottleneck, units_used_count, unit_name, is_available, run_id, workload_id
 FROM ranked
-ORDER BY model, workload_id, place_index, rank;
+ORDER BY model, workload_id, part_index, rank;
 
 -- compare.probability@1
 WITH one AS MATERIALIZED (
@@ -1149,7 +1149,7 @@ contender AS (
     SELECT
         question,
         goal AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
@@ -1159,13 +1159,13 @@ contender AS (
     WHERE goal <> 'memory'
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
-        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
+        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.row_id IS NOT NULL), []) AS probabilities,
         coalesce(
-            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.place IS NOT NULL), []
+            list(1e0 - s.probability_ahead ORDER BY r.rank) FILTER (r.rank > 1 AND s.row_id IS NOT NULL), []
         ) AS ahead_probabilities,
         coalesce(
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
@@ -1174,7 +1174,7 @@ told AS (
             list(r.run_id ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
         ) AS rival_ids
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.question AND s.place = r.rank
+    LEFT JOIN standing AS s ON s.question = r.question AND s.row_id = r.rank
     GROUP BY r.question
 )
 SELECT
@@ -1189,16 +1189,16 @@ SELECT
     t.probabilities,
     r.is_projection, r.is_available, r.available_hardware, r.available_value
 FROM ranked AS r
-JOIN told AS t ON t.question = r.question
+JOIN advantage AS t ON t.question = r.question
 WHERE r.rank = 1
 ORDER BY r.is_among, r.position;
 
 -- compare.spread@1
 WITH part AS MATERIALIZED (
     SELECT
-        run_id, place_index, name, operation, latency_fs, mac_count,
+        run_id, part_index, name, operation, latency_fs, mac_count,
         CASE WHEN mac_count > 0 THEN compute_utilization_fraction END AS utilization
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1231,10 +1231,10 @@ WITH part AS MATERIALIZED (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1246,14 +1246,14 @@ WITH part AS MATERIALIZED (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1262,7 +1262,7 @@ WITH part AS MATERIALIZED (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1270,11 +1270,11 @@ WITH part AS MATERIALIZED (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'none' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -1295,7 +1295,7 @@ WITH part AS MATERIALIZED (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1327,7 +1327,7 @@ WITH part AS MATERIALIZED (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1395,20 +1395,20 @@ WITH part AS MATERIALIZED (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.position,
         r.hardware,
-        f.place_index, f.name, f.operation, f.kind, f.mac_count, f.latency_fs,
+        f.part_index, f.name, f.operation, f.kind, f.mac_count, f.latency_fs,
         f.computed_mac_count,
         utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
         r.peak_ops_per_s
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -1416,8 +1416,8 @@ WITH part AS MATERIALIZED (
 ends AS (
     SELECT
         run_id,
-        min({'value': utilization, 'index': place_index, 'kind': operation, 'name': name}) AS lowest,
-        min({'value': -utilization, 'index': place_index, 'kind': operation, 'name': name}) AS highest
+        min({'value': utilization, 'index': part_index, 'kind': operation, 'name': name}) AS lowest,
+        min({'value': -utilization, 'index': part_index, 'kind': operation, 'name': name}) AS highest
     FROM part
     WHERE utilization IS NOT NULL
     GROUP BY run_id
@@ -1557,14 +1557,14 @@ ranked AS (
     SELECT
         model, workload_id, hardware, is_available, run_id, value, is_higher_better, half_width, first_position, is_among,
         row_number() OVER (PARTITION BY workload_id ORDER BY cost, hardware, run_id) AS rank,
-        row_number() OVER (PARTITION BY workload_id, is_among ORDER BY cost, hardware, run_id) AS place
+        row_number() OVER (PARTITION BY workload_id, is_among ORDER BY cost, hardware, run_id) AS row_id
     FROM costed
 ),
 contender AS (
     SELECT
         CAST(workload_id AS VARCHAR) AS question,
         $metric AS metric,
-        place,
+        row_id,
         run_id,
         as_cost(is_higher_better, ln(value)) AS cost,
         0e0 AS price_half_width,
@@ -1581,10 +1581,10 @@ SELECT
     find_metric($metric).unit AS unit,
     r.half_width, r.rank, s.probability_best,
     s.probability_ahead AS probability_better,
-    coalesce(s.is_likely_best, r.is_among AND r.place = 1) AS likely_best,
+    coalesce(s.is_likely_best, r.is_among AND r.row_id = 1) AS likely_best,
     r.is_available, r.run_id, r.workload_id
 FROM ranked AS r
-LEFT JOIN standing AS s ON s.question = CAST(r.workload_id AS VARCHAR) AND s.place = r.place AND r.is_among
+LEFT JOIN standing AS s ON s.question = CAST(r.workload_id AS VARCHAR) AND s.row_id = r.row_id AND r.is_among
 ORDER BY r.first_position, r.workload_id, r.rank, r.run_id;
 
 -- compare.strength@1
@@ -1922,13 +1922,13 @@ FROM ( -- cube.cause
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -1942,11 +1942,11 @@ FROM ( -- cube.cause
         a.part,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         sum(n.energy_fj) OVER in_category AS category_fj,
         joules(sum(n.energy_fj) OVER in_category) AS category_j,
         fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
-        fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_place) AS category_share_fraction
+        fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_part) AS category_share_fraction
     FROM act AS n
     JOIN asked AS r ON r.run_id = n.run_id
     JOIN internal.action AS a ON a.action_id = n.action_id
@@ -1954,10 +1954,10 @@ FROM ( -- cube.cause
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 ) AS v
 ORDER BY v.position, v.run_id, v.category_fj DESC, v.category, v.energy_fj DESC, v.component, v.action, v.part;
 
@@ -1974,7 +1974,7 @@ WITH counted AS (
     FROM ( -- compare.part
     WITH valued AS (
         SELECT
-            model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+            model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
             bottleneck, units_used_count, unit_name, is_available, run_id, workload_id,
             CASE $metric
                 WHEN 'energy' THEN energy_j
@@ -1983,7 +1983,7 @@ WITH counted AS (
                 WHEN 'memory' THEN dram_bytes
                 ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
             END AS value
-        FROM ( -- cube.place
+        FROM ( -- cube.part
         WITH asked AS MATERIALIZED (
             SELECT
                 r.run_id,
@@ -2016,10 +2016,10 @@ WITH counted AS (
                 s.run_id,
                 s.subgraph_index,
                 u.unit_name,
-                CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+                CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
             FROM internal.run_subgraph AS s
             JOIN (
-                SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+                SELECT l.run_id, l.subgraph_index, max(u.position) AS position
                 FROM (
                     SELECT run_id, subgraph_index, action_id
                     FROM internal.ledger_line
@@ -2031,14 +2031,14 @@ WITH counted AS (
                 GROUP BY l.run_id, l.subgraph_index
             ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
             JOIN internal.run AS r ON r.run_id = s.run_id
-            LEFT JOIN other_units AS u ON u.place = o.place
+            LEFT JOIN other_units AS u ON u.position = o.position
             LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
             WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
         ),
         spent AS (
             SELECT
                 l.run_id,
-                l.place_index,
+                l.part_index,
                 sum(l.energy_fj) AS energy_fj,
                 sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
                 sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -2047,7 +2047,7 @@ WITH counted AS (
             FROM (
                 SELECT
                     run_id,
-                    CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                    CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                     action_id,
                     sum(energy_fj) AS energy_fj
                 FROM internal.ledger_line
@@ -2055,11 +2055,11 @@ WITH counted AS (
                 GROUP BY ALL
             ) AS l
             JOIN internal.action AS a ON a.action_id = l.action_id
-            GROUP BY l.run_id, l.place_index
+            GROUP BY l.run_id, l.part_index
             UNION ALL BY NAME
             SELECT
                 run_id,
-                CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN $level = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
             WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -2080,7 +2080,7 @@ WITH counted AS (
         placed AS (
             SELECT
                 s.run_id,
-                s.subgraph_index AS place_index,
+                s.subgraph_index AS part_index,
                 s.subgraph_index,
                 g.name,
                 split_part(g.pattern, '+', 1) AS operation,
@@ -2112,7 +2112,7 @@ WITH counted AS (
             UNION ALL BY NAME
             SELECT
                 o.run_id,
-                o.operator_index AS place_index,
+                o.operator_index AS part_index,
                 o.operator_index,
                 o.subgraph_index,
                 q.name,
@@ -2180,7 +2180,7 @@ WITH counted AS (
                 ) AS pass_fraction
             FROM placed AS p
             JOIN asked AS r ON r.run_id = p.run_id
-            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
         )
         SELECT
             f.run_id,
@@ -2188,7 +2188,7 @@ WITH counted AS (
             r.model,
             r.hardware,
             r.is_available,
-            f.place_index, f.name, f.operation, f.kind,
+            f.part_index, f.name, f.operation, f.kind,
             f.pattern AS fusion_pattern,
             joules(f.energy_fj) AS energy_j,
             seconds(f.latency_fs) AS latency_s,
@@ -2201,21 +2201,21 @@ WITH counted AS (
         JOIN asked AS r ON r.run_id = f.run_id
         LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
         WINDOW by_share AS (
-            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
     ),
     ranked AS (
         SELECT
-            model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+            model, part_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
             bottleneck, units_used_count, unit_name, is_available, run_id, workload_id, value,
             row_number() OVER by_value AS rank,
             first_value(hardware) OVER by_value AS winner,
             first_value(value) OVER by_value AS least
         FROM valued
         WINDOW by_value AS (
-            PARTITION BY workload_id, place_index ORDER BY value, hardware, run_id
+            PARTITION BY workload_id, part_index ORDER BY value, hardware, run_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
@@ -2224,7 +2224,7 @@ WITH counted AS (
         operation AS kind, hardware,
         $metric AS metric,
         rank,
-        count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count, workload_id
+        count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, part_index) AS tied_count, workload_id
     FROM ranked
 )
     GROUP BY workload_id, model, hardware, kind
@@ -2259,7 +2259,7 @@ WITH candidate AS (
             WHEN 'edp' THEN edp_share_js
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -2292,10 +2292,10 @@ WITH candidate AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -2307,14 +2307,14 @@ WITH candidate AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -2323,7 +2323,7 @@ WITH candidate AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -2331,11 +2331,11 @@ WITH candidate AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -2356,7 +2356,7 @@ WITH candidate AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -2388,7 +2388,7 @@ WITH candidate AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -2456,7 +2456,7 @@ WITH candidate AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -2470,7 +2470,7 @@ WITH candidate AS (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )

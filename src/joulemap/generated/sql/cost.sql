@@ -71,7 +71,7 @@ WITH paid AS MATERIALIZED (
                 c.runtime,
                 w.way,
                 c.run_id
-        ) AS place
+        ) AS ordinal
     FROM ( -- cube.cost
     WITH price AS MATERIALIZED (
         FROM ( -- cube.price
@@ -87,7 +87,7 @@ WITH paid AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -106,22 +106,22 @@ WITH paid AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -147,7 +147,7 @@ WITH paid AS MATERIALIZED (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -199,8 +199,8 @@ WITH paid AS MATERIALIZED (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -394,7 +394,7 @@ WITH paid AS MATERIALIZED (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -474,7 +474,7 @@ a AS (
     FROM paid
     WHERE ($hardware_a = '' OR id = $hardware_a OR hardware = $hardware_a)
         AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'bought' ELSE way END
-    ORDER BY $hardware_a = '' AND NOT is_available, place
+    ORDER BY $hardware_a = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 b AS (
@@ -491,7 +491,7 @@ b AS (
     FROM paid
     WHERE ($hardware_b = '' OR id = $hardware_b OR hardware = $hardware_b)
         AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'rented' ELSE way END
-    ORDER BY $hardware_b = '' AND NOT is_available, place
+    ORDER BY $hardware_b = '' AND NOT is_available, ordinal
     LIMIT 1
 ),
 pair AS (
@@ -568,7 +568,7 @@ FROM ( -- cube.cost
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -587,22 +587,22 @@ FROM ( -- cube.cost
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -628,7 +628,7 @@ FROM ( -- cube.cost
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -680,8 +680,8 @@ FROM ( -- cube.cost
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -870,7 +870,7 @@ FROM ( -- cube.cost
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -948,7 +948,7 @@ WITH price AS MATERIALIZED (
             first(f.source) AS own_source,
             first(f.note) AS own_note,
             w.way,
-            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
         FROM internal.hardware_version AS v
         CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
         -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -967,22 +967,22 @@ WITH price AS MATERIALIZED (
             v.hardware_id,
             v.way,
             v.is_available,
-            CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-            CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+            CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+            CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
             coalesce(s.kind, '') AS kind,
             coalesce(s.kind_index, 0) AS kind_index,
             coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
             CASE
-                WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
+                WHEN v.given_index > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_index], '')
                 ELSE coalesce(s.source, v.own_source)
             END AS price_source,
-            CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+            CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
         FROM version AS v
         LEFT JOIN internal.seller_price AS s
-            ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-        WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+            ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+        WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
     ),
     -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
     -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1008,7 +1008,7 @@ WITH price AS MATERIALIZED (
         o.basis,
         o.kind,
         o.seller,
-        o.told,
+        o.price_text,
         o.is_alike,
         o.compared_kind,
         o.price_source,
@@ -1040,7 +1040,7 @@ paid AS (
         by_way(w.way, 'USD/h', 'USD') AS price_unit,
         by_way(w.way, c.rented_basis, c.bought_basis) AS price_basis,
         f.half_width AS seller_half_width,
-        f.told AS price_told,
+        f.price_text,
         f.kind AS seller_kind,
         f.compared_kind,
         coalesce(f.is_alike, TRUE) AS is_alike,
@@ -1079,7 +1079,7 @@ paid AS (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1098,22 +1098,22 @@ paid AS (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1139,7 +1139,7 @@ paid AS (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -1191,8 +1191,8 @@ paid AS (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -1384,16 +1384,16 @@ paid AS (
         by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
         coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-        coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+        coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
         s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-        s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+        s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
         CASE
             WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                THEN tell_rent(s.usd_per_hour, s.rented_told)
+                THEN describe_rent(s.usd_per_hour, s.rent_text)
             WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                THEN tell_purchase(s.purchase_usd, s.bought_told)
+                THEN describe_purchase(s.purchase_usd, s.purchase_text)
             ELSE ''
-        END AS unlike_told,
+        END AS unlike_price_text,
         s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
         s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
         coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -1409,7 +1409,7 @@ paid AS (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -1483,7 +1483,7 @@ ranked AS (
             ORDER BY
                 position, NOT is_asked, NOT is_alike, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
                 runtime, way, run_id
-        ) AS place,
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
@@ -1500,7 +1500,7 @@ ranked AS (
 placed AS (
     SELECT
         r.*,
-        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.ordinal) AS rank,
         r.id || ':' || r.way AS price_key
     FROM ranked AS r
 ),
@@ -1508,7 +1508,7 @@ contender AS (
     SELECT
         'cost' AS question,
         'cost' AS metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(usd_per_million) AS cost,
         price_half_width,
@@ -1531,7 +1531,7 @@ SELECT
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
     hardware_usd_per_million, energy_usd_per_million, host_usd_per_million, price, price_unit, price_basis,
     r.seller_half_width AS price_half_width,
-    price_told, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
+    price_text, seller_kind, compared_kind, is_alike, price_source, price_note, throughput_per_s, throughput_limit,
     latency_s, energy_per_inference_j, kwh_per_million, gco2_per_million, inferences_per_year, inferences_per_life,
     idle_power_w, idle_quantity, pue_ratio, host_share_ratio, is_available,
     CASE
@@ -1542,6 +1542,6 @@ SELECT
     END AS reason,
     r.run_id
 FROM placed AS r
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.is_ranked THEN r.rank END
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.place;
+ORDER BY r.ordinal;

@@ -42,7 +42,7 @@ ORDER BY run_id, bound;
 -- cube.category@1
 WITH act AS MATERIALIZED (
     SELECT
-        run_id, position, model, hardware, place_index, name, operation, fusion_pattern,
+        run_id, position, model, hardware, part_index, name, operation, fusion_pattern,
         CASE WHEN $is_common THEN common_category ELSE category END AS category,
         common_category, full_action, part, energy_fj, run_fj, whole_energy_fj
     FROM ( -- cube.cause
@@ -88,20 +88,20 @@ WITH act AS MATERIALIZED (
         SELECT
             run_id,
             CASE $division WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN $division <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
         r.position,
         r.model,
         r.hardware,
-        n.place_index,
+        n.part_index,
         coalesce(o.name, g.name) AS name,
         coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
         g.pattern AS fusion_pattern,
@@ -112,7 +112,7 @@ WITH act AS MATERIALIZED (
         a.part,
         n.energy_fj,
         joules(n.energy_fj) AS energy_j,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         fraction(n.energy_fj, r.run_fj) AS run_fraction,
         r.run_fj,
         sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj
@@ -123,24 +123,24 @@ WITH act AS MATERIALIZED (
     LEFT JOIN internal.workload_subgraph AS g
         ON $division <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
 ),
 common AS (
     SELECT
         run_id,
-        place_index,
+        part_index,
         category,
         string_agg(common_category, ', ' ORDER BY energy_fj DESC, common_category) AS common_categories
     FROM (
-        SELECT run_id, place_index, category, common_category, sum(energy_fj) AS energy_fj
+        SELECT run_id, part_index, category, common_category, sum(energy_fj) AS energy_fj
         FROM act
         GROUP BY ALL
     )
-    GROUP BY run_id, place_index, category
+    GROUP BY run_id, part_index, category
 ),
 summed AS (
     SELECT
@@ -148,7 +148,7 @@ summed AS (
         any_value(position) AS position,
         any_value(model) AS model,
         any_value(hardware) AS hardware,
-        place_index,
+        part_index,
         any_value(name) AS name,
         any_value(operation) AS operation,
         any_value(fusion_pattern) AS fusion_pattern,
@@ -160,14 +160,14 @@ summed AS (
         any_value(whole_energy_fj) AS whole_energy_fj,
         min({'size': -energy_fj, 'action': full_action}) AS largest
     FROM act
-    GROUP BY run_id, place_index, category
+    GROUP BY run_id, part_index, category
 )
 SELECT
     s.run_id,
     s.position,
     s.model,
     s.hardware,
-    s.place_index,
+    s.part_index,
     s.name,
     s.operation,
     s.fusion_pattern,
@@ -177,14 +177,14 @@ SELECT
     s.kind_count,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
-    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.place_index)) AS share_fraction,
+    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
     fraction(s.energy_fj, s.run_fj) AS run_fraction,
     s.whole_energy_fj,
     s.largest.action AS largest_action,
     fraction(-s.largest.size, s.energy_fj) AS largest_action_fraction
 FROM summed AS s
-JOIN common AS c ON c.run_id = s.run_id AND c.place_index = s.place_index AND c.category = s.category
-ORDER BY s.position, s.run_id, s.place_index, s.energy_fj DESC, s.category;
+JOIN common AS c ON c.run_id = s.run_id AND c.part_index = s.part_index AND c.category = s.category
+ORDER BY s.position, s.run_id, s.part_index, s.energy_fj DESC, s.category;
 
 -- cube.cause@1
 WITH asked AS MATERIALIZED (
@@ -229,13 +229,13 @@ act AS (
     SELECT
         run_id,
         CASE $division WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-            AS place_index,
+            AS part_index,
         CASE WHEN $division <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
         action_id,
         sum(action_count ORDER BY operator_index) AS action_count,
         sum(energy_fj) AS energy_fj
     FROM line
-    GROUP BY run_id, place_index, action_id
+    GROUP BY run_id, part_index, action_id
 )
 SELECT
     n.run_id,
@@ -243,12 +243,12 @@ SELECT
     r.model,
     r.hardware,
     r.architecture,
-    n.place_index,
+    n.part_index,
     n.subgraph_index,
     coalesce(o.name, g.name) AS name,
     coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
     g.pattern AS fusion_pattern,
-    CASE WHEN $division = 'operator' THEN n.place_index END AS operator_index,
+    CASE WHEN $division = 'operator' THEN n.part_index END AS operator_index,
     a.category,
     a.common_category,
     a.component,
@@ -261,20 +261,20 @@ SELECT
     e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
     n.energy_fj,
     joules(n.energy_fj) AS energy_j,
-    fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+    fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
     fraction(n.energy_fj, r.run_fj) AS run_fraction,
     sum(n.energy_fj) OVER in_category AS category_fj,
     joules(sum(n.energy_fj) OVER in_category) AS category_j,
     fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
-    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_place) AS category_share_fraction,
+    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_part) AS category_share_fraction,
     r.run_fj,
     sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj,
     r.mac_count,
     n.action_count / r.mac_count AS count_per_mac,
     joules(n.energy_fj) / r.mac_count AS energy_per_mac_j,
-    row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+    row_number() OVER (in_part ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
     row_number() OVER (
-        PARTITION BY n.run_id, n.place_index, a.common_category
+        PARTITION BY n.run_id, n.part_index, a.common_category
         ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per
     ) AS category_rank,
     is_overhead(a.common_category) AS is_overhead,
@@ -287,11 +287,11 @@ JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AN
 LEFT JOIN internal.workload_subgraph AS g
     ON $division <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
 LEFT JOIN internal.workload_operator AS o
-    ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+    ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
 WINDOW
-    in_place AS (PARTITION BY n.run_id, n.place_index),
-    in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
-ORDER BY r.position, n.run_id, n.place_index, n.energy_fj DESC, a.component, a.action, a.part, a.per;
+    in_part AS (PARTITION BY n.run_id, n.part_index),
+    in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
+ORDER BY r.position, n.run_id, n.part_index, n.energy_fj DESC, a.component, a.action, a.part, a.per;
 
 -- cube.cost@1
 WITH price AS MATERIALIZED (
@@ -308,7 +308,7 @@ WITH price AS MATERIALIZED (
             first(f.source) AS own_source,
             first(f.note) AS own_note,
             w.way,
-            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+            coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
         FROM internal.hardware_version AS v
         CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
         -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -327,22 +327,22 @@ WITH price AS MATERIALIZED (
             v.hardware_id,
             v.way,
             v.is_available,
-            CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-            CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+            CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+            CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
             coalesce(s.kind, '') AS kind,
             coalesce(s.kind_index, 0) AS kind_index,
             coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-            CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+            CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
             CASE
-                WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                 ELSE coalesce(s.source, v.own_source)
             END AS price_source,
-            CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+            CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
         FROM version AS v
         LEFT JOIN internal.seller_price AS s
-            ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-        WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+            ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+        WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
     ),
     -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
     -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -368,7 +368,7 @@ WITH price AS MATERIALIZED (
         o.basis,
         o.kind,
         o.seller,
-        o.told,
+        o.price_text,
         o.is_alike,
         o.compared_kind,
         o.price_source,
@@ -420,8 +420,8 @@ powered AS MATERIALIZED (
         coalesce(buy.seller, v.vendor) AS bought_seller,
         coalesce(rent.half_width, 0e0) AS rented_price_half_width,
         coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-        coalesce(rent.told, '') AS rented_told,
-        coalesce(buy.told, '') AS bought_told,
+        coalesce(rent.price_text, '') AS rent_text,
+        coalesce(buy.price_text, '') AS purchase_text,
         coalesce(rent.is_alike, TRUE) AS rented_alike,
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
@@ -613,16 +613,16 @@ SELECT
     by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
     coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-    coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+    coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-    s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+    s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
     CASE
         WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-            THEN tell_rent(s.usd_per_hour, s.rented_told)
+            THEN describe_rent(s.usd_per_hour, s.rent_text)
         WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-            THEN tell_purchase(s.purchase_usd, s.bought_told)
+            THEN describe_purchase(s.purchase_usd, s.purchase_text)
         ELSE ''
-    END AS unlike_told,
+    END AS unlike_price_text,
     s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
     coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -638,7 +638,7 @@ FROM (
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-        p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+        p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
         p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
         b.busy_fraction,
         b.own_power_w,
@@ -707,7 +707,7 @@ FROM run_configurations AS r
 WHERE r.run_id IN (SELECT unnest($run_ids))
 ORDER BY r.run_id;
 
--- cube.place@1
+-- cube.part@1
 WITH asked AS MATERIALIZED (
     SELECT
         r.run_id,
@@ -740,10 +740,10 @@ other AS (
         s.run_id,
         s.subgraph_index,
         u.unit_name,
-        CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+        CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
     FROM internal.run_subgraph AS s
     JOIN (
-        SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+        SELECT l.run_id, l.subgraph_index, max(u.position) AS position
         FROM (
             SELECT run_id, subgraph_index, action_id
             FROM internal.ledger_line
@@ -755,14 +755,14 @@ other AS (
         GROUP BY l.run_id, l.subgraph_index
     ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     JOIN internal.run AS r ON r.run_id = s.run_id
-    LEFT JOIN other_units AS u ON u.place = o.place
+    LEFT JOIN other_units AS u ON u.position = o.position
     LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
     WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
 ),
 spent AS (
     SELECT
         l.run_id,
-        l.place_index,
+        l.part_index,
         sum(l.energy_fj) AS energy_fj,
         sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -771,7 +771,7 @@ spent AS (
     FROM (
         SELECT
             run_id,
-            CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             action_id,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
@@ -779,11 +779,11 @@ spent AS (
         GROUP BY ALL
     ) AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
-    GROUP BY l.run_id, l.place_index
+    GROUP BY l.run_id, l.part_index
     UNION ALL BY NAME
     SELECT
         run_id,
-        CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+        CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
         sum(energy_fj) AS energy_fj
     FROM internal.ledger_line
     WHERE $energy = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -804,7 +804,7 @@ work AS (
 placed AS (
     SELECT
         s.run_id,
-        s.subgraph_index AS place_index,
+        s.subgraph_index AS part_index,
         s.subgraph_index,
         g.name,
         split_part(g.pattern, '+', 1) AS operation,
@@ -836,7 +836,7 @@ placed AS (
     UNION ALL BY NAME
     SELECT
         o.run_id,
-        o.operator_index AS place_index,
+        o.operator_index AS part_index,
         o.operator_index,
         o.subgraph_index,
         q.name,
@@ -904,7 +904,7 @@ figure AS (
         ) AS pass_fraction
     FROM placed AS p
     JOIN asked AS r ON r.run_id = p.run_id
-    LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+    LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
 )
 SELECT
     f.run_id,
@@ -913,7 +913,7 @@ SELECT
     r.model,
     r.hardware,
     r.is_available,
-    f.place_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
+    f.part_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
     f.output_shape,
     f.pattern AS fusion_pattern,
     r.is_merged,
@@ -982,10 +982,10 @@ FROM figure AS f
 JOIN asked AS r ON r.run_id = f.run_id
 LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
 WINDOW by_share AS (
-    PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+    PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
 )
-ORDER BY position, f.run_id, f.place_index;
+ORDER BY position, f.run_id, f.part_index;
 
 -- cube.price@1
 WITH version AS (
@@ -1000,7 +1000,7 @@ WITH version AS (
         first(f.source) AS own_source,
         first(f.note) AS own_note,
         w.way,
-        coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+        coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
     FROM internal.hardware_version AS v
     CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
     -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1019,22 +1019,22 @@ offered AS (
         v.hardware_id,
         v.way,
         v.is_available,
-        CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-        CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+        CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+        CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+        CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
         coalesce(s.kind, '') AS kind,
         coalesce(s.kind_index, 0) AS kind_index,
         coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-        CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+        CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
         CASE
-            WHEN v.given_place > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_place], '')
+            WHEN v.given_index > 0 THEN coalesce(CAST($price_source AS VARCHAR[])[v.given_index], '')
             ELSE coalesce(s.source, v.own_source)
         END AS price_source,
-        CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+        CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
     FROM version AS v
     LEFT JOIN internal.seller_price AS s
-        ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-    WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+        ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+    WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
 ),
 -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
 -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1060,7 +1060,7 @@ SELECT
     o.basis,
     o.kind,
     o.seller,
-    o.told,
+    o.price_text,
     o.is_alike,
     o.compared_kind,
     o.price_source,

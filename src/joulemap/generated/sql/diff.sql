@@ -3,7 +3,7 @@
 
 -- diff.figure@1
 WITH version AS (
-    SELECT unnest(range(len($run_ids_a))) AS place, unnest($run_ids_a) AS run_a, unnest($run_ids_b) AS run_b
+    SELECT unnest(range(len($run_ids_a))) AS pair_index, unnest($run_ids_a) AS run_a, unnest($run_ids_b) AS run_b
 ),
 part AS MATERIALIZED (
     SELECT
@@ -31,7 +31,7 @@ alike AS (
 -- kernels of equal name and pattern but different work share their error as far as their MACs and bytes agree
 kept AS (
     SELECT
-        p.place,
+        p.pair_index,
         least(a.part_count, b.part_count) * least(a.energy_j, b.energy_j) AS energy_j,
         least(a.part_count, b.part_count) * least(a.latency_s, b.latency_s) AS latency_s
     FROM version AS p
@@ -39,7 +39,7 @@ kept AS (
     JOIN alike AS b ON b.run_id = p.run_b AND b.work = a.work
     UNION ALL
     SELECT
-        p.place,
+        p.pair_index,
         least(a.energy_j, b.energy_j) * u.overlap,
         least(a.latency_s, b.latency_s) * u.overlap
     FROM version AS p
@@ -55,9 +55,9 @@ kept AS (
     ANTI JOIN alike AS y ON y.run_id = p.run_a AND y.work = b.work
 ),
 same AS (
-    SELECT place, sum(energy_j ORDER BY energy_j) AS energy_j, sum(latency_s ORDER BY latency_s) AS latency_s
+    SELECT pair_index, sum(energy_j ORDER BY energy_j) AS energy_j, sum(latency_s ORDER BY latency_s) AS latency_s
     FROM kept
-    GROUP BY place
+    GROUP BY pair_index
 ),
 pair AS (
     SELECT DISTINCT run_a AS run_id, run_b AS other_run_id, unnest(['latency', 'energy']) AS metric FROM version
@@ -65,7 +65,7 @@ pair AS (
 difference AS (FROM numpy.differences_of(pair)),
 figure AS (
     SELECT
-        p.place,
+        p.pair_index,
         p.run_a,
         p.run_b,
         b.configured_hardware AS hardware,
@@ -87,7 +87,7 @@ figure AS (
     FROM version AS p
     JOIN run_figures AS a ON a.run_id = p.run_a
     JOIN run_figures AS b ON b.run_id = p.run_b
-    LEFT JOIN same AS s ON s.place = p.place
+    LEFT JOIN same AS s ON s.pair_index = p.pair_index
     LEFT JOIN difference AS l ON l.run_id = p.run_a AND l.other_run_id = p.run_b AND l.metric = 'latency'
     LEFT JOIN difference AS e ON e.run_id = p.run_a AND e.other_run_id = p.run_b AND e.metric = 'energy'
 ),
@@ -96,7 +96,7 @@ figure AS (
 -- three errors differ as those of two models on this hardware do.
 weighed AS (
     SELECT
-        place,
+        pair_index,
         run_a,
         run_b,
         hardware,
@@ -123,4 +123,4 @@ SELECT
     same / nullif(value_a, 0e0) AS same_fraction,
     reason, basis, run_a, run_b
 FROM weighed
-ORDER BY place, list_position(['latency', 'energy', 'memory'], metric);
+ORDER BY pair_index, list_position(['latency', 'energy', 'memory'], metric);

@@ -4,10 +4,10 @@
 -- edp.bound@1
 WITH placed AS MATERIALIZED (
     SELECT
-        place_index, latency_s, compute_s, memory_s, launch_s, pass_s, energy_fj, static_fj, control_fj, mac_count,
+        part_index, latency_s, compute_s, memory_s, launch_s, pass_s, energy_fj, static_fj, control_fj, mac_count,
         executed_mac_count, wave_fill_fraction, computed_mac_count, peak_ops_per_s, dram_bytes,
         memory_bandwidth_bytes_per_s
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -40,10 +40,10 @@ WITH placed AS MATERIALIZED (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -55,14 +55,14 @@ WITH placed AS MATERIALIZED (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -71,7 +71,7 @@ WITH placed AS MATERIALIZED (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -79,11 +79,11 @@ WITH placed AS MATERIALIZED (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -104,7 +104,7 @@ WITH placed AS MATERIALIZED (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -136,7 +136,7 @@ WITH placed AS MATERIALIZED (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -204,13 +204,13 @@ WITH placed AS MATERIALIZED (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.model,
         r.hardware,
-        f.place_index, f.subgraph_index, f.name, f.subgraph,
+        f.part_index, f.subgraph_index, f.name, f.subgraph,
         f.pattern AS fusion_pattern,
         f.operator_count, f.mac_count, f.energy_fj,
         f.control_fj, f.static_fj, f.run_fj,
@@ -249,7 +249,7 @@ WITH placed AS MATERIALIZED (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -263,7 +263,7 @@ energy AS (
 ),
 part AS (
     SELECT
-        place_index,
+        part_index,
         latency_s,
         least(launch_s, latency_s) AS launch_s,
         greatest(latency_s - launch_s, 0e0) AS busy_s,
@@ -279,7 +279,7 @@ part AS (
 ),
 remedied AS (
     SELECT
-        p.place_index,
+        p.part_index,
         p.latency_s,
         unnest([
             {'remedy': 'roofline', 'latency_s': least(p.latency_s, p.roofline_s)},
@@ -294,8 +294,8 @@ remedied AS (
 timed AS (
     SELECT
         d.change.remedy AS remedy,
-        sum(d.latency_s ORDER BY d.place_index) AS whole_s,
-        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.place_index) AS latency_s,
+        sum(d.latency_s ORDER BY d.part_index) AS whole_s,
+        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.part_index) AS latency_s,
         count(*) FILTER (WHERE d.change.latency_s < d.latency_s * (1e0 - 1e-9)) AS subgraph_count,
         count(*) AS total_count
     FROM remedied AS d
@@ -334,7 +334,7 @@ WITH part AS (
     SELECT
         subgraph_index, name, fusion_pattern, hardware, position, rank, energy_j, latency_s, edp_js, edp_share_js,
         edp_share_fraction, bottleneck, run_id
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -367,10 +367,10 @@ WITH part AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -382,14 +382,14 @@ WITH part AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -398,7 +398,7 @@ WITH part AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -406,11 +406,11 @@ WITH part AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -431,7 +431,7 @@ WITH part AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -463,7 +463,7 @@ WITH part AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -531,7 +531,7 @@ WITH part AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -549,7 +549,7 @@ WITH part AS (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -584,7 +584,7 @@ SELECT
 FROM (VALUES (0.5e0), (0.8e0), (0.9e0), (0.95e0), (0.99e0)) AS c (cut_fraction)
 JOIN (
     SELECT 'subgraph' AS level, s.name, s.rank, s.cumulative_fraction, count(*) OVER () AS total_count
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -617,10 +617,10 @@ JOIN (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -632,14 +632,14 @@ JOIN (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -648,7 +648,7 @@ JOIN (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -656,11 +656,11 @@ JOIN (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -681,7 +681,7 @@ JOIN (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -713,7 +713,7 @@ JOIN (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -781,13 +781,13 @@ JOIN (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.model,
         r.hardware,
-        f.place_index, f.subgraph_index, f.name, f.subgraph,
+        f.part_index, f.subgraph_index, f.name, f.subgraph,
         f.pattern AS fusion_pattern,
         f.operator_count, f.mac_count, f.energy_fj,
         f.control_fj, f.static_fj, f.run_fj,
@@ -826,7 +826,7 @@ JOIN (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS s
@@ -838,7 +838,7 @@ JOIN (
             operator_index, subgraph_index, name, operation, kind, fusion_pattern, is_fused, bias_addition_count, energy_fj,
             latency_fs, run_fj, run_fs, latency_fraction, compute_share_fraction, memory_share_fraction,
             control_share_fraction, static_share_fraction, bottleneck
-        FROM ( -- cube.place
+        FROM ( -- cube.part
         WITH asked AS MATERIALIZED (
             SELECT
                 r.run_id,
@@ -871,10 +871,10 @@ JOIN (
                 s.run_id,
                 s.subgraph_index,
                 u.unit_name,
-                CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+                CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
             FROM internal.run_subgraph AS s
             JOIN (
-                SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+                SELECT l.run_id, l.subgraph_index, max(u.position) AS position
                 FROM (
                     SELECT run_id, subgraph_index, action_id
                     FROM internal.ledger_line
@@ -886,14 +886,14 @@ JOIN (
                 GROUP BY l.run_id, l.subgraph_index
             ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
             JOIN internal.run AS r ON r.run_id = s.run_id
-            LEFT JOIN other_units AS u ON u.place = o.place
+            LEFT JOIN other_units AS u ON u.position = o.position
             LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
             WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
         ),
         spent AS (
             SELECT
                 l.run_id,
-                l.place_index,
+                l.part_index,
                 sum(l.energy_fj) AS energy_fj,
                 sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
                 sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -902,7 +902,7 @@ JOIN (
             FROM (
                 SELECT
                     run_id,
-                    CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                    CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                     action_id,
                     sum(energy_fj) AS energy_fj
                 FROM internal.ledger_line
@@ -910,11 +910,11 @@ JOIN (
                 GROUP BY ALL
             ) AS l
             JOIN internal.action AS a ON a.action_id = l.action_id
-            GROUP BY l.run_id, l.place_index
+            GROUP BY l.run_id, l.part_index
             UNION ALL BY NAME
             SELECT
                 run_id,
-                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
             WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -935,7 +935,7 @@ JOIN (
         placed AS (
             SELECT
                 s.run_id,
-                s.subgraph_index AS place_index,
+                s.subgraph_index AS part_index,
                 s.subgraph_index,
                 g.name,
                 split_part(g.pattern, '+', 1) AS operation,
@@ -967,7 +967,7 @@ JOIN (
             UNION ALL BY NAME
             SELECT
                 o.run_id,
-                o.operator_index AS place_index,
+                o.operator_index AS part_index,
                 o.operator_index,
                 o.subgraph_index,
                 q.name,
@@ -1035,7 +1035,7 @@ JOIN (
                 ) AS pass_fraction
             FROM placed AS p
             JOIN asked AS r ON r.run_id = p.run_id
-            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
         )
         SELECT
             f.run_id, f.subgraph_index, f.operator_index, f.name, f.operation, f.kind,
@@ -1070,7 +1070,7 @@ JOIN (
         FROM figure AS f
         JOIN asked AS r ON r.run_id = f.run_id
         WINDOW by_share AS (
-            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
@@ -1159,7 +1159,7 @@ SELECT
     v.edp_share_fraction AS share_fraction,
     v.cumulative_fraction, v.compute_share_fraction, v.memory_share_fraction, v.control_share_fraction,
     v.static_share_fraction, v.halving_fraction, v.bottleneck
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1192,10 +1192,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1207,14 +1207,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1223,7 +1223,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1231,11 +1231,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -1256,7 +1256,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1288,7 +1288,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1356,13 +1356,13 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.model,
         r.hardware,
-        f.place_index, f.subgraph_index, f.name, f.subgraph,
+        f.part_index, f.subgraph_index, f.name, f.subgraph,
         f.pattern AS fusion_pattern,
         f.operator_count, f.mac_count, f.energy_fj,
         f.control_fj, f.static_fj, f.run_fj,
@@ -1401,7 +1401,7 @@ FROM ( -- cube.place
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v
@@ -1413,7 +1413,7 @@ WITH placed AS MATERIALIZED (
         operator_index, subgraph_index, name, operation, kind, fusion_pattern, is_fused, bias_addition_count, energy_fj,
         latency_fs, run_fj, run_fs, latency_fraction, compute_share_fraction, memory_share_fraction,
         control_share_fraction, static_share_fraction, bottleneck
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1446,10 +1446,10 @@ WITH placed AS MATERIALIZED (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1461,14 +1461,14 @@ WITH placed AS MATERIALIZED (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1477,7 +1477,7 @@ WITH placed AS MATERIALIZED (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1485,11 +1485,11 @@ WITH placed AS MATERIALIZED (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -1510,7 +1510,7 @@ WITH placed AS MATERIALIZED (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1542,7 +1542,7 @@ WITH placed AS MATERIALIZED (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1610,7 +1610,7 @@ WITH placed AS MATERIALIZED (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id, f.subgraph_index, f.operator_index, f.name, f.operation, f.kind,
@@ -1645,7 +1645,7 @@ WITH placed AS MATERIALIZED (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -1747,7 +1747,7 @@ ORDER BY rank;
 WITH part AS MATERIALIZED (
     SELECT
         fusion_pattern, operator_count, mac_count, energy_fj, run_fj, latency_fs, run_fs, edp_share_js, bottleneck
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1780,10 +1780,10 @@ WITH part AS MATERIALIZED (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1795,14 +1795,14 @@ WITH part AS MATERIALIZED (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1811,7 +1811,7 @@ WITH part AS MATERIALIZED (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1819,11 +1819,11 @@ WITH part AS MATERIALIZED (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -1844,7 +1844,7 @@ WITH part AS MATERIALIZED (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1876,7 +1876,7 @@ WITH part AS MATERIALIZED (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1944,13 +1944,13 @@ WITH part AS MATERIALIZED (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.model,
         r.hardware,
-        f.place_index, f.subgraph_index, f.name, f.subgraph,
+        f.part_index, f.subgraph_index, f.name, f.subgraph,
         f.pattern AS fusion_pattern,
         f.operator_count, f.mac_count, f.energy_fj,
         f.control_fj, f.static_fj, f.run_fj,
@@ -1989,7 +1989,7 @@ WITH part AS MATERIALIZED (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -2045,17 +2045,17 @@ WITH whole AS (
         sum(energy_fj) AS energy_fj,
         sum(latency_fs) AS latency_fs,
         fraction(sum(static_fj), sum(energy_fj)) AS static_energy_fraction,
-        sum(edp_js ORDER BY place_index) AS own_edp_js,
-        sum(compute_share_fraction ORDER BY place_index) AS compute_share_fraction,
-        sum(memory_share_fraction ORDER BY place_index) AS memory_share_fraction,
-        sum(control_share_fraction ORDER BY place_index) AS control_share_fraction,
-        sum(static_share_fraction ORDER BY place_index) AS static_share_fraction,
+        sum(edp_js ORDER BY part_index) AS own_edp_js,
+        sum(compute_share_fraction ORDER BY part_index) AS compute_share_fraction,
+        sum(memory_share_fraction ORDER BY part_index) AS memory_share_fraction,
+        sum(control_share_fraction ORDER BY part_index) AS control_share_fraction,
+        sum(static_share_fraction ORDER BY part_index) AS static_share_fraction,
         count(*) AS subgraph_count,
         CAST(sum(operator_count) AS BIGINT) AS operator_count,
         count(*) FILTER (WHERE operator_count = 1) AS alone_count,
-        coalesce(sum(edp_share_fraction ORDER BY place_index) FILTER (WHERE operator_count = 1), 0e0)
+        coalesce(sum(edp_share_fraction ORDER BY part_index) FILTER (WHERE operator_count = 1), 0e0)
             AS alone_share_fraction
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -2088,10 +2088,10 @@ WITH whole AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -2103,14 +2103,14 @@ WITH whole AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -2119,7 +2119,7 @@ WITH whole AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -2127,11 +2127,11 @@ WITH whole AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -2152,7 +2152,7 @@ WITH whole AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -2184,7 +2184,7 @@ WITH whole AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -2252,13 +2252,13 @@ WITH whole AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
         r.model,
         r.hardware,
-        f.place_index, f.subgraph_index, f.name, f.subgraph,
+        f.part_index, f.subgraph_index, f.name, f.subgraph,
         f.pattern AS fusion_pattern,
         f.operator_count, f.mac_count, f.energy_fj,
         f.control_fj, f.static_fj, f.run_fj,
@@ -2297,7 +2297,7 @@ WITH whole AS (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )

@@ -57,13 +57,13 @@ WITH side AS (
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -83,10 +83,10 @@ WITH side AS (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
     GROUP BY ALL
 ),
@@ -192,13 +192,13 @@ WITH part AS (
             SELECT
                 run_id,
                 CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
@@ -213,7 +213,7 @@ WITH part AS (
             n.action_count,
             e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS price_fj,
             n.energy_fj,
-            fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+            fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
             e.basis
         FROM act AS n
         JOIN asked AS r ON r.run_id = n.run_id
@@ -222,10 +222,10 @@ WITH part AS (
         LEFT JOIN internal.workload_subgraph AS g
             ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     ) AS c
         LEFT JOIN internal.action_role AS r
             ON r.architecture = c.architecture AND r.component = c.component AND r.action = c.action
@@ -328,7 +328,7 @@ WITH part AS (
             CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
             moved_bytes,
             pass_bytes
-        FROM ( -- cube.place
+        FROM ( -- cube.part
         WITH asked AS MATERIALIZED (
             SELECT
                 r.run_id,
@@ -361,10 +361,10 @@ WITH part AS (
                 s.run_id,
                 s.subgraph_index,
                 u.unit_name,
-                CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+                CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
             FROM internal.run_subgraph AS s
             JOIN (
-                SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+                SELECT l.run_id, l.subgraph_index, max(u.position) AS position
                 FROM (
                     SELECT run_id, subgraph_index, action_id
                     FROM internal.ledger_line
@@ -376,14 +376,14 @@ WITH part AS (
                 GROUP BY l.run_id, l.subgraph_index
             ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
             JOIN internal.run AS r ON r.run_id = s.run_id
-            LEFT JOIN other_units AS u ON u.place = o.place
+            LEFT JOIN other_units AS u ON u.position = o.position
             LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
             WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
         ),
         spent AS (
             SELECT
                 l.run_id,
-                l.place_index,
+                l.part_index,
                 sum(l.energy_fj) AS energy_fj,
                 sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
                 sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -392,7 +392,7 @@ WITH part AS (
             FROM (
                 SELECT
                     run_id,
-                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                     action_id,
                     sum(energy_fj) AS energy_fj
                 FROM internal.ledger_line
@@ -400,11 +400,11 @@ WITH part AS (
                 GROUP BY ALL
             ) AS l
             JOIN internal.action AS a ON a.action_id = l.action_id
-            GROUP BY l.run_id, l.place_index
+            GROUP BY l.run_id, l.part_index
             UNION ALL BY NAME
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
             WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -425,7 +425,7 @@ WITH part AS (
         placed AS (
             SELECT
                 s.run_id,
-                s.subgraph_index AS place_index,
+                s.subgraph_index AS part_index,
                 s.subgraph_index,
                 g.name,
                 split_part(g.pattern, '+', 1) AS operation,
@@ -457,7 +457,7 @@ WITH part AS (
             UNION ALL BY NAME
             SELECT
                 o.run_id,
-                o.operator_index AS place_index,
+                o.operator_index AS part_index,
                 o.operator_index,
                 o.subgraph_index,
                 q.name,
@@ -525,7 +525,7 @@ WITH part AS (
                 ) AS pass_fraction
             FROM placed AS p
             JOIN asked AS r ON r.run_id = p.run_id
-            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
         )
         SELECT
             f.run_id,
@@ -544,7 +544,7 @@ WITH part AS (
         JOIN asked AS r ON r.run_id = f.run_id
         LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
         WINDOW by_share AS (
-            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
@@ -599,7 +599,7 @@ WITH part AS (
 ),
 whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -632,10 +632,10 @@ whole AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -647,14 +647,14 @@ whole AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -663,7 +663,7 @@ whole AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -671,11 +671,11 @@ whole AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -696,7 +696,7 @@ whole AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -728,7 +728,7 @@ whole AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -796,7 +796,7 @@ whole AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -815,7 +815,7 @@ whole AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -876,7 +876,7 @@ WITH time AS (
         CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
         moved_bytes,
         pass_bytes
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -909,10 +909,10 @@ WITH time AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -924,14 +924,14 @@ WITH time AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -940,7 +940,7 @@ WITH time AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -948,11 +948,11 @@ WITH time AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -973,7 +973,7 @@ WITH time AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1005,7 +1005,7 @@ WITH time AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1073,7 +1073,7 @@ WITH time AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -1092,7 +1092,7 @@ WITH time AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -1146,7 +1146,7 @@ ORDER BY name, resource;
 -- explain.edp@1
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -1179,10 +1179,10 @@ WITH whole AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -1194,14 +1194,14 @@ WITH whole AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1210,7 +1210,7 @@ WITH whole AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -1218,11 +1218,11 @@ WITH whole AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -1243,7 +1243,7 @@ WITH whole AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -1275,7 +1275,7 @@ WITH whole AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -1343,7 +1343,7 @@ WITH whole AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -1362,7 +1362,7 @@ WITH whole AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -1371,7 +1371,7 @@ WITH whole AS (
 halves AS (
     SELECT
         'energy: ' || t.term AS term,
-        t.component || '.' || t.action AS place,
+        t.component || '.' || t.action AS contributor,
         t.per,
         CAST(1 AS BIGINT) AS part_count,
         t.count_a,
@@ -1441,13 +1441,13 @@ halves AS (
                 SELECT
                     run_id,
                     CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                        AS place_index,
+                        AS part_index,
                     CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                     action_id,
                     sum(action_count ORDER BY operator_index) AS action_count,
                     sum(energy_fj) AS energy_fj
                 FROM line
-                GROUP BY run_id, place_index, action_id
+                GROUP BY run_id, part_index, action_id
             )
             SELECT
                 n.run_id,
@@ -1462,7 +1462,7 @@ halves AS (
                 n.action_count,
                 e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS price_fj,
                 n.energy_fj,
-                fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+                fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
                 e.basis
             FROM act AS n
             JOIN asked AS r ON r.run_id = n.run_id
@@ -1471,10 +1471,10 @@ halves AS (
             LEFT JOIN internal.workload_subgraph AS g
                 ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
             LEFT JOIN internal.workload_operator AS o
-                ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+                ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
             WINDOW
-                in_place AS (PARTITION BY n.run_id, n.place_index),
-                in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+                in_part AS (PARTITION BY n.run_id, n.part_index),
+                in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
         )
             GROUP BY ALL
         ),
@@ -1536,7 +1536,7 @@ halves AS (
         WHERE is_shared
     )
     SELECT
-        term, component, action, per, count_a, count_b,
+        term, component, action, per, part, count_a, count_b,
         price_a / 1e15 AS energy_per_action_a_j,
         price_b / 1e15 AS energy_per_action_b_j, difference_fj,
         change_fraction(difference_fj, sum(difference_fj) OVER (), sum(abs(difference_fj)) OVER ()) AS share_fraction
@@ -1547,7 +1547,7 @@ halves AS (
     UNION ALL
     SELECT
         'latency: ' || d.term,
-        d.place,
+        d.contributor,
         d.per,
         d.part_count,
         d.count_a,
@@ -1572,7 +1572,7 @@ halves AS (
                 CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
                 moved_bytes,
                 pass_bytes
-            FROM ( -- cube.place
+            FROM ( -- cube.part
             WITH asked AS MATERIALIZED (
                 SELECT
                     r.run_id,
@@ -1605,10 +1605,10 @@ halves AS (
                     s.run_id,
                     s.subgraph_index,
                     u.unit_name,
-                    CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+                    CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
                 FROM internal.run_subgraph AS s
                 JOIN (
-                    SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+                    SELECT l.run_id, l.subgraph_index, max(u.position) AS position
                     FROM (
                         SELECT run_id, subgraph_index, action_id
                         FROM internal.ledger_line
@@ -1620,14 +1620,14 @@ halves AS (
                     GROUP BY l.run_id, l.subgraph_index
                 ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
                 JOIN internal.run AS r ON r.run_id = s.run_id
-                LEFT JOIN other_units AS u ON u.place = o.place
+                LEFT JOIN other_units AS u ON u.position = o.position
                 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
                 WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
             ),
             spent AS (
                 SELECT
                     l.run_id,
-                    l.place_index,
+                    l.part_index,
                     sum(l.energy_fj) AS energy_fj,
                     sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
                     sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -1636,7 +1636,7 @@ halves AS (
                 FROM (
                     SELECT
                         run_id,
-                        CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                        CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                         action_id,
                         sum(energy_fj) AS energy_fj
                     FROM internal.ledger_line
@@ -1644,11 +1644,11 @@ halves AS (
                     GROUP BY ALL
                 ) AS l
                 JOIN internal.action AS a ON a.action_id = l.action_id
-                GROUP BY l.run_id, l.place_index
+                GROUP BY l.run_id, l.part_index
                 UNION ALL BY NAME
                 SELECT
                     run_id,
-                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                     sum(energy_fj) AS energy_fj
                 FROM internal.ledger_line
                 WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -1669,7 +1669,7 @@ halves AS (
             placed AS (
                 SELECT
                     s.run_id,
-                    s.subgraph_index AS place_index,
+                    s.subgraph_index AS part_index,
                     s.subgraph_index,
                     g.name,
                     split_part(g.pattern, '+', 1) AS operation,
@@ -1701,7 +1701,7 @@ halves AS (
                 UNION ALL BY NAME
                 SELECT
                     o.run_id,
-                    o.operator_index AS place_index,
+                    o.operator_index AS part_index,
                     o.operator_index,
                     o.subgraph_index,
                     q.name,
@@ -1769,7 +1769,7 @@ halves AS (
                     ) AS pass_fraction
                 FROM placed AS p
                 JOIN asked AS r ON r.run_id = p.run_id
-                LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+                LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
             )
             SELECT
                 f.run_id,
@@ -1788,7 +1788,7 @@ halves AS (
             JOIN asked AS r ON r.run_id = f.run_id
             LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
             WINDOW by_share AS (
-                PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+                PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
             )
         )
@@ -1871,7 +1871,7 @@ halves AS (
     )
     SELECT
         term,
-        resource AS place,
+        resource AS contributor,
         CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
         part_count,
         work_a AS count_a,
@@ -1888,12 +1888,12 @@ halves AS (
     CROSS JOIN whole AS w
 )
 SELECT
-    term, place, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
+    term, contributor, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
     change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM halves
-ORDER BY abs(difference_exact) DESC, place, per, term;
+ORDER BY abs(difference_exact) DESC, contributor, per, term;
 
 -- explain.effect@1
 WITH split AS (
@@ -1954,13 +1954,13 @@ WITH split AS (
             SELECT
                 run_id,
                 CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
@@ -1975,7 +1975,7 @@ WITH split AS (
             n.action_count,
             e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS price_fj,
             n.energy_fj,
-            fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+            fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
             e.basis
         FROM act AS n
         JOIN asked AS r ON r.run_id = n.run_id
@@ -1984,10 +1984,10 @@ WITH split AS (
         LEFT JOIN internal.workload_subgraph AS g
             ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     )
         GROUP BY ALL
     ),
@@ -2148,13 +2148,13 @@ WITH split AS (
             SELECT
                 run_id,
                 CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
@@ -2169,7 +2169,7 @@ WITH split AS (
             n.action_count,
             e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS price_fj,
             n.energy_fj,
-            fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+            fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
             e.basis
         FROM act AS n
         JOIN asked AS r ON r.run_id = n.run_id
@@ -2178,10 +2178,10 @@ WITH split AS (
         LEFT JOIN internal.workload_subgraph AS g
             ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     )
         GROUP BY ALL
     ),
@@ -2269,7 +2269,7 @@ WITH parted AS (
             CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
             moved_bytes,
             pass_bytes
-        FROM ( -- cube.place
+        FROM ( -- cube.part
         WITH asked AS MATERIALIZED (
             SELECT
                 r.run_id,
@@ -2302,10 +2302,10 @@ WITH parted AS (
                 s.run_id,
                 s.subgraph_index,
                 u.unit_name,
-                CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+                CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
             FROM internal.run_subgraph AS s
             JOIN (
-                SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+                SELECT l.run_id, l.subgraph_index, max(u.position) AS position
                 FROM (
                     SELECT run_id, subgraph_index, action_id
                     FROM internal.ledger_line
@@ -2317,14 +2317,14 @@ WITH parted AS (
                 GROUP BY l.run_id, l.subgraph_index
             ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
             JOIN internal.run AS r ON r.run_id = s.run_id
-            LEFT JOIN other_units AS u ON u.place = o.place
+            LEFT JOIN other_units AS u ON u.position = o.position
             LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
             WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
         ),
         spent AS (
             SELECT
                 l.run_id,
-                l.place_index,
+                l.part_index,
                 sum(l.energy_fj) AS energy_fj,
                 sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
                 sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -2333,7 +2333,7 @@ WITH parted AS (
             FROM (
                 SELECT
                     run_id,
-                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                    CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                     action_id,
                     sum(energy_fj) AS energy_fj
                 FROM internal.ledger_line
@@ -2341,11 +2341,11 @@ WITH parted AS (
                 GROUP BY ALL
             ) AS l
             JOIN internal.action AS a ON a.action_id = l.action_id
-            GROUP BY l.run_id, l.place_index
+            GROUP BY l.run_id, l.part_index
             UNION ALL BY NAME
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
             WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -2366,7 +2366,7 @@ WITH parted AS (
         placed AS (
             SELECT
                 s.run_id,
-                s.subgraph_index AS place_index,
+                s.subgraph_index AS part_index,
                 s.subgraph_index,
                 g.name,
                 split_part(g.pattern, '+', 1) AS operation,
@@ -2398,7 +2398,7 @@ WITH parted AS (
             UNION ALL BY NAME
             SELECT
                 o.run_id,
-                o.operator_index AS place_index,
+                o.operator_index AS part_index,
                 o.operator_index,
                 o.subgraph_index,
                 q.name,
@@ -2466,7 +2466,7 @@ WITH parted AS (
                 ) AS pass_fraction
             FROM placed AS p
             JOIN asked AS r ON r.run_id = p.run_id
-            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+            LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
         )
         SELECT
             f.run_id,
@@ -2485,7 +2485,7 @@ WITH parted AS (
         JOIN asked AS r ON r.run_id = f.run_id
         LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
         WINDOW by_share AS (
-            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+            PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     )
@@ -2568,7 +2568,7 @@ summed AS (
 )
 SELECT
     term,
-    resource AS place,
+    resource AS contributor,
     CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
     part_count,
     work_a AS count_a,
@@ -2581,15 +2581,15 @@ SELECT
     's' AS unit,
     change_fraction(difference_fs, sum(difference_fs) OVER (), sum(abs(difference_fs)) OVER ()) AS share_fraction
 FROM summed
-ORDER BY abs(difference_fs) DESC, place, term;
+ORDER BY abs(difference_fs) DESC, contributor, term;
 
 -- explain.memory@1
 WITH side AS (
     SELECT
         r.run_id,
         unnest([
-            {'place': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
-            {'place': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
+            {'contributor': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
+            {'contributor': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
         ]) AS one
     FROM internal.run AS r
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
@@ -2597,19 +2597,19 @@ WITH side AS (
 ),
 met AS (
     SELECT
-        a.one.place AS place,
+        a.one.contributor AS contributor,
         a.one.per AS per,
         CAST(a.one.work AS DOUBLE) AS work_a,
         CAST(b.one.work AS DOUBLE) AS work_b,
         CAST(a.one.held AS HUGEINT) AS held_a,
         CAST(b.one.held AS HUGEINT) AS held_b
     FROM side AS a
-    JOIN side AS b ON b.run_id = $run_b AND b.one.place = a.one.place
+    JOIN side AS b ON b.run_id = $run_b AND b.one.contributor = a.one.contributor
     WHERE a.run_id = $run_a
 ),
 parted AS (
     SELECT
-        place, per, work_a, work_b, held_a, held_b,
+        contributor, per, work_a, work_b, held_a, held_b,
         CASE
             WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
             ELSE CAST((work_b - work_a) * ((held_a / work_a + held_b / work_b) / 2e0) AS HUGEINT)
@@ -2617,15 +2617,15 @@ parted AS (
     FROM met
 ),
 terms AS (
-    SELECT 'count' AS term, place, per, work_a, work_b, held_a, held_b, by_work AS difference_exact
+    SELECT 'count' AS term, contributor, per, work_a, work_b, held_a, held_b, by_work AS difference_exact
     FROM parted
     UNION ALL
-    SELECT 'price', place, per, work_a, work_b, held_a, held_b, held_b - held_a - by_work
+    SELECT 'price', contributor, per, work_a, work_b, held_a, held_b, held_b - held_a - by_work
     FROM parted
 )
 SELECT
     term,
-    place,
+    contributor,
     per,
     CAST(1 AS BIGINT) AS part_count,
     work_a AS count_a,
@@ -2639,10 +2639,10 @@ SELECT
     change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
 FROM terms
 WHERE difference_exact <> 0
-ORDER BY abs(difference_exact) DESC, place, term;
+ORDER BY abs(difference_exact) DESC, contributor, term;
 
 -- explain.purpose@1
-WITH place AS (
+WITH part AS (
     SELECT
         r.run_id,
         o.operator_index,
@@ -2683,7 +2683,7 @@ started AS (
                 THEN CAST(floor(CAST(latency_fs AS DOUBLE) * (CAST(launch_fs AS DOUBLE) / kernel_fs)) AS BIGINT)
             ELSE 0
         END AS launch_fs
-    FROM place
+    FROM part
 ),
 spent AS (
     SELECT
@@ -2697,7 +2697,7 @@ spent AS (
         CAST(l.energy_fj AS HUGEINT) AS energy_fj,
         CAST(0 AS HUGEINT) AS latency_fs
     FROM internal.ledger_line AS l
-    JOIN place AS p ON p.run_id = l.run_id AND p.operator_index = l.operator_index
+    JOIN part AS p ON p.run_id = l.run_id AND p.operator_index = l.operator_index
     JOIN internal.action AS a ON a.action_id = l.action_id
     JOIN internal.run AS n ON n.run_id = l.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = n.hardware_digest
@@ -2809,13 +2809,13 @@ WITH act AS (
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -2830,7 +2830,7 @@ WITH act AS (
         n.action_count,
         e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS price_fj,
         n.energy_fj,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
         e.basis
     FROM act AS n
     JOIN asked AS r ON r.run_id = n.run_id
@@ -2839,10 +2839,10 @@ WITH act AS (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 ) AS c
     LEFT JOIN internal.action_role AS r
         ON r.architecture = c.architecture AND r.component = c.component AND r.action = c.action
@@ -2931,7 +2931,7 @@ ORDER BY abs(energy_b_fj - energy_a_fj) DESC, role;
 -- explain.subgraph@1
 WITH part AS (
     SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -2964,10 +2964,10 @@ WITH part AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -2979,14 +2979,14 @@ WITH part AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -2995,7 +2995,7 @@ WITH part AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -3003,11 +3003,11 @@ WITH part AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -3028,7 +3028,7 @@ WITH part AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -3060,7 +3060,7 @@ WITH part AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -3128,7 +3128,7 @@ WITH part AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -3147,7 +3147,7 @@ WITH part AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -3201,13 +3201,13 @@ moved AS (
         SELECT
             run_id,
             CASE 'subgraph' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'subgraph' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -3217,7 +3217,7 @@ moved AS (
         a.component || '.' || a.action AS full_action,
         a.part,
         n.energy_fj,
-        fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction
+        fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction
     FROM act AS n
     JOIN asked AS r ON r.run_id = n.run_id
     JOIN internal.action AS a ON a.action_id = n.action_id
@@ -3225,10 +3225,10 @@ moved AS (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'subgraph' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'subgraph' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'subgraph' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
     GROUP BY name, full_action
 ),
@@ -3310,7 +3310,7 @@ WITH total AS (
             FILTER (WHERE run_id = $run_a AND $subgraph <> '') AS units_a,
         max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
             FILTER (WHERE run_id = $run_b AND $subgraph <> '') AS units_b
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -3343,10 +3343,10 @@ WITH total AS (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -3358,14 +3358,14 @@ WITH total AS (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_a, $run_b])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -3374,7 +3374,7 @@ WITH total AS (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -3382,11 +3382,11 @@ WITH total AS (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_a, $run_b]))
@@ -3407,7 +3407,7 @@ WITH total AS (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -3439,7 +3439,7 @@ WITH total AS (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -3507,7 +3507,7 @@ WITH total AS (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -3526,7 +3526,7 @@ WITH total AS (
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
@@ -3652,13 +3652,13 @@ WITH side AS (
         SELECT
             run_id,
             CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
@@ -3676,10 +3676,10 @@ WITH side AS (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
     WHERE part = 'memory' AND per = 'B'
     GROUP BY run_id, component, action

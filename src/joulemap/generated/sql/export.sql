@@ -3,14 +3,14 @@
 
 -- export.operator@1
 SELECT
-    v.kernel_index AS place,
+    v.kernel_index,
     v.operator_index, v.subgraph_index, v.name, v.module_path, v.operation, v.kind, v.aten, v.output_shape,
     v.subgraph, v.fusion_pattern,
     v.is_merged AS is_fused,
     v.kernel_count, v.bottleneck, v.units_used_count, v.units_total_count, v.unit_name, v.mac_count, v.moved_bytes,
     v.dram_bytes, v.latency_fs, v.energy_fj, v.compute_fj, v.memory_fj, v.control_fj, v.static_fj, v.energy_j,
     v.latency_s, v.edp_share_js
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -43,10 +43,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -58,14 +58,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -74,7 +74,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -82,11 +82,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'parts' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -107,7 +107,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -139,7 +139,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -207,7 +207,7 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
@@ -229,7 +229,7 @@ FROM ( -- cube.place
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v

@@ -149,7 +149,7 @@ loaded AS (
             ),
             ' and '
             ORDER BY l.load_index
-        ) AS told
+        ) AS description
     FROM internal.hardware_load AS l
     JOIN internal.hardware_fact AS f
         ON f.hardware_digest = l.hardware_digest AND f.quantity = 'load.' || l.load || '.power'
@@ -184,7 +184,7 @@ drawn AS (
         r.memory_bandwidth_bytes_per_s <= 1.03e0 * h.bandwidth_bytes_per_s AS has_host_memory,
         v.priced_at,
         d.is_of_board AS has_load_of_board,
-        d.told AS load,
+        d.description AS load,
         m.power_w AS measured_power_w,
         s.average_power_w / m.power_w AS measured_ratio,
         r.peak_ops_per_s,

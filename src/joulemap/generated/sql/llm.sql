@@ -97,7 +97,7 @@ powered AS (
         e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
         c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
         c.is_available, c.rented_half_width, c.bought_price_half_width, c.rented_seller, c.bought_seller,
-        c.rented_alike, c.bought_alike, c.rented_told, c.bought_told, c.unlike_told,
+        c.rented_alike, c.bought_alike, c.rent_text, c.purchase_text, c.unlike_price_text,
         c.latency_s AS run_latency_s,
         c.energy_j AS run_energy_j,
         c.idle_power_w AS idle_w,
@@ -129,7 +129,7 @@ powered AS (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -148,22 +148,22 @@ powered AS (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -189,7 +189,7 @@ powered AS (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -241,8 +241,8 @@ powered AS (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -434,16 +434,16 @@ powered AS (
         by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
         coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-        coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+        coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
         s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-        s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+        s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
         CASE
             WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                THEN tell_rent(s.usd_per_hour, s.rented_told)
+                THEN describe_rent(s.usd_per_hour, s.rent_text)
             WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                THEN tell_purchase(s.purchase_usd, s.bought_told)
+                THEN describe_purchase(s.purchase_usd, s.purchase_text)
             ELSE ''
-        END AS unlike_told,
+        END AS unlike_price_text,
         s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
         s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
         coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -459,7 +459,7 @@ powered AS (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -601,8 +601,8 @@ SELECT
     a.way,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
-    coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
-    a.unlike_told,
+    coalesce(by_way(a.way, describe_rent(a.usd_per_hour, a.rent_text), describe_purchase(a.purchase_usd, a.purchase_text)), '') AS price_text,
+    a.unlike_price_text,
     sqrt(
         pow(a.latency_half_width, 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
@@ -746,7 +746,7 @@ WITH valued AS (
             e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
             c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
             c.is_available, c.rented_half_width, c.bought_price_half_width, c.rented_seller, c.bought_seller,
-            c.rented_alike, c.bought_alike, c.rented_told, c.bought_told, c.unlike_told,
+            c.rented_alike, c.bought_alike, c.rent_text, c.purchase_text, c.unlike_price_text,
             c.latency_s AS run_latency_s,
             c.energy_j AS run_energy_j,
             c.idle_power_w AS idle_w,
@@ -778,7 +778,7 @@ WITH valued AS (
                     first(f.source) AS own_source,
                     first(f.note) AS own_note,
                     w.way,
-                    coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                    coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
                 FROM internal.hardware_version AS v
                 CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
                 -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -797,22 +797,22 @@ WITH valued AS (
                     v.hardware_id,
                     v.way,
                     v.is_available,
-                    CASE WHEN v.given_place > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                    CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                    CASE WHEN v.given_index > 0 THEN CAST($price_usd AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                    CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                     coalesce(s.kind, '') AS kind,
                     coalesce(s.kind_index, 0) AS kind_index,
                     coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                     CASE
-                        WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                        WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                         ELSE coalesce(s.source, v.own_source)
                     END AS price_source,
-                    CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                    CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
                 FROM version AS v
                 LEFT JOIN internal.seller_price AS s
-                    ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-                WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                    ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+                WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
             ),
             -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
             -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -838,7 +838,7 @@ WITH valued AS (
                 o.basis,
                 o.kind,
                 o.seller,
-                o.told,
+                o.price_text,
                 o.is_alike,
                 o.compared_kind,
                 o.price_source,
@@ -890,8 +890,8 @@ WITH valued AS (
                 coalesce(buy.seller, v.vendor) AS bought_seller,
                 coalesce(rent.half_width, 0e0) AS rented_price_half_width,
                 coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-                coalesce(rent.told, '') AS rented_told,
-                coalesce(buy.told, '') AS bought_told,
+                coalesce(rent.price_text, '') AS rent_text,
+                coalesce(buy.price_text, '') AS purchase_text,
                 coalesce(rent.is_alike, TRUE) AS rented_alike,
                 coalesce(buy.is_alike, TRUE) AS bought_alike,
                 h.host_share,
@@ -1083,16 +1083,16 @@ WITH valued AS (
             by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
             coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
             coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-            coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+            coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
             s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-            s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+            s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
             CASE
                 WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                    THEN tell_rent(s.usd_per_hour, s.rented_told)
+                    THEN describe_rent(s.usd_per_hour, s.rent_text)
                 WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                    THEN tell_purchase(s.purchase_usd, s.bought_told)
+                    THEN describe_purchase(s.purchase_usd, s.purchase_text)
                 ELSE ''
-            END AS unlike_told,
+            END AS unlike_price_text,
             s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
             s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
             coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -1108,7 +1108,7 @@ WITH valued AS (
                 p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
                 p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
                 p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-                p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+                p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
                 p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
                 b.busy_fraction,
                 b.own_power_w,
@@ -1250,8 +1250,8 @@ WITH valued AS (
         a.way,
         coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
-        coalesce(by_way(a.way, tell_rent(a.usd_per_hour, a.rented_told), tell_purchase(a.purchase_usd, a.bought_told)), '') AS told,
-        a.unlike_told,
+        coalesce(by_way(a.way, describe_rent(a.usd_per_hour, a.rent_text), describe_purchase(a.purchase_usd, a.purchase_text)), '') AS price_text,
+        a.unlike_price_text,
         sqrt(
             pow(a.latency_half_width, 2)
             + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
@@ -1290,7 +1290,7 @@ contender AS (
     SELECT
         goal AS question,
         metric,
-        rank AS place,
+        rank AS row_id,
         run_id,
         ln(value) AS cost,
         -- slow hosts of different hardware are as independent as prices of different sellers
@@ -1302,7 +1302,7 @@ contender AS (
     FROM ranked
 ),
 standing AS (FROM numpy.standing_among(contender)),
-told AS (
+advantage AS (
     SELECT
         r.goal,
         count(*) AS hardware_count,
@@ -1313,7 +1313,7 @@ told AS (
         max(r.batch) FILTER (r.rank = 2) AS runner_up_batch,
         coalesce(list(r.label ORDER BY r.rank) FILTER (r.rank > 1 AND s.is_likely_best), []) AS rivals
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
+    LEFT JOIN standing AS s ON s.question = r.goal AND s.row_id = r.rank
     GROUP BY r.goal
 )
 SELECT
@@ -1327,6 +1327,6 @@ SELECT
     t.hardware_count,
     r.is_available, r.place, r.run_id
 FROM ranked AS r
-JOIN told AS t ON t.goal = r.goal
+JOIN advantage AS t ON t.goal = r.goal
 WHERE r.rank = 1
 ORDER BY r.position;

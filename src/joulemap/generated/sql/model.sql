@@ -64,7 +64,7 @@ WITH step AS MATERIALIZED (
         energy_fj,
         run_fs,
         run_fj
-    FROM ( -- cube.place
+    FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -97,10 +97,10 @@ WITH step AS MATERIALIZED (
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -112,14 +112,14 @@ WITH step AS MATERIALIZED (
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -128,7 +128,7 @@ WITH step AS MATERIALIZED (
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -136,11 +136,11 @@ WITH step AS MATERIALIZED (
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'operator' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'whole' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -161,7 +161,7 @@ WITH step AS MATERIALIZED (
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -193,7 +193,7 @@ WITH step AS MATERIALIZED (
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -261,7 +261,7 @@ WITH step AS MATERIALIZED (
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id,
@@ -275,7 +275,7 @@ WITH step AS MATERIALIZED (
     FROM figure AS f
     JOIN asked AS r ON r.run_id = f.run_id
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )

@@ -24,7 +24,7 @@ WITH chosen AS MATERIALIZED (
         c.price_half_width,
         c.hardware_id || ':' || c.way AS price_key,
         c.seller,
-        c.unlike_told,
+        c.unlike_price_text,
         $takes_all OR c.is_available OR NOT bool_or(c.is_available) OVER () AS is_ranked,
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
@@ -44,7 +44,7 @@ WITH chosen AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -63,22 +63,22 @@ WITH chosen AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -104,7 +104,7 @@ WITH chosen AS MATERIALIZED (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -156,8 +156,8 @@ WITH chosen AS MATERIALIZED (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -349,16 +349,16 @@ WITH chosen AS MATERIALIZED (
         by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
         coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-        coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+        coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
         s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-        s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+        s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
         CASE
             WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                THEN tell_rent(s.usd_per_hour, s.rented_told)
+                THEN describe_rent(s.usd_per_hour, s.rent_text)
             WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                THEN tell_purchase(s.purchase_usd, s.bought_told)
+                THEN describe_purchase(s.purchase_usd, s.purchase_text)
             ELSE ''
-        END AS unlike_told,
+        END AS unlike_price_text,
         s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
         s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
         coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -374,7 +374,7 @@ WITH chosen AS MATERIALIZED (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -530,10 +530,10 @@ contender AS (
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS place
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS front_index
     FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
-    QUALIFY place <= 200
+    QUALIFY front_index <= 200
 ),
 chance AS (FROM numpy.front_among(contender))
 SELECT
@@ -564,7 +564,7 @@ SELECT
     c.is_available,
     CASE
         WHEN j.position = 5 THEN c.reason
-        WHEN j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_told
+        WHEN j.position = 4 AND c.unlike_price_text <> '' AND 'cost' IN ($x, $y) THEN 'of another kind of seller: ' || c.unlike_price_text
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
             CASE WHEN j.x_cost IS NULL THEN coalesce(CASE WHEN $x = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($x).missing) END,
@@ -572,7 +572,7 @@ SELECT
         )
         ELSE ''
     END AS reason,
-    j.position = 4 AND c.unlike_told <> '' AND 'cost' IN ($x, $y) AS is_elsewhere,
+    j.position = 4 AND c.unlike_price_text <> '' AND 'cost' IN ($x, $y) AS is_elsewhere,
     c.run_id
 FROM judged AS j
 JOIN chosen AS c ON c.run_id = j.run_id

@@ -8,7 +8,7 @@ WITH chosen AS MATERIALIZED (
         p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.total_power_w,
         p.peak_memory_bytes,
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
-        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
+        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.price_text, p.unlike_price_text,
         p.gco2_per_million,
         p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
         p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
@@ -41,7 +41,7 @@ WITH chosen AS MATERIALIZED (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -60,22 +60,22 @@ WITH chosen AS MATERIALIZED (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -101,7 +101,7 @@ WITH chosen AS MATERIALIZED (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -153,8 +153,8 @@ WITH chosen AS MATERIALIZED (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -346,16 +346,16 @@ WITH chosen AS MATERIALIZED (
         by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
         coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
         coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-        coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+        coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
         s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-        s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+        s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
         CASE
             WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                THEN tell_rent(s.usd_per_hour, s.rented_told)
+                THEN describe_rent(s.usd_per_hour, s.rent_text)
             WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                THEN tell_purchase(s.purchase_usd, s.bought_told)
+                THEN describe_purchase(s.purchase_usd, s.purchase_text)
             ELSE ''
-        END AS unlike_told,
+        END AS unlike_price_text,
         s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
         s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
         coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -371,7 +371,7 @@ WITH chosen AS MATERIALIZED (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -483,7 +483,7 @@ missed AS (
                     first(f.source) AS own_source,
                     first(f.note) AS own_note,
                     w.way,
-                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
                 FROM internal.hardware_version AS v
                 CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
                 -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -502,22 +502,22 @@ missed AS (
                     v.hardware_id,
                     v.way,
                     v.is_available,
-                    CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                    CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                    CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                    CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                     coalesce(s.kind, '') AS kind,
                     coalesce(s.kind_index, 0) AS kind_index,
                     coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                     CASE
-                        WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                        WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                         ELSE coalesce(s.source, v.own_source)
                     END AS price_source,
-                    CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                    CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
                 FROM version AS v
                 LEFT JOIN internal.seller_price AS s
-                    ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-                WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                    ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+                WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
             ),
             -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
             -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -543,7 +543,7 @@ missed AS (
                 o.basis,
                 o.kind,
                 o.seller,
-                o.told,
+                o.price_text,
                 o.is_alike,
                 o.compared_kind,
                 o.price_source,
@@ -595,8 +595,8 @@ missed AS (
                 coalesce(buy.seller, v.vendor) AS bought_seller,
                 coalesce(rent.half_width, 0e0) AS rented_price_half_width,
                 coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-                coalesce(rent.told, '') AS rented_told,
-                coalesce(buy.told, '') AS bought_told,
+                coalesce(rent.price_text, '') AS rent_text,
+                coalesce(buy.price_text, '') AS purchase_text,
                 coalesce(rent.is_alike, TRUE) AS rented_alike,
                 coalesce(buy.is_alike, TRUE) AS bought_alike,
                 h.host_share,
@@ -788,16 +788,16 @@ missed AS (
             by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
             coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
             coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
-            coalesce(by_way(s.way, tell_rent(s.usd_per_hour, s.rented_told), tell_purchase(s.purchase_usd, s.bought_told)), '') AS told,
+            coalesce(by_way(s.way, describe_rent(s.usd_per_hour, s.rent_text), describe_purchase(s.purchase_usd, s.purchase_text)), '') AS price_text,
             s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
-            s.rented_told, s.bought_told, s.rented_alike, s.bought_alike, s.bought_price_half_width,
+            s.rent_text, s.purchase_text, s.rented_alike, s.bought_alike, s.bought_price_half_width,
             CASE
                 WHEN s.way IS NULL AND s.pay <> 'bought' AND s.usd_per_hour IS NOT NULL AND NOT s.rented_alike
-                    THEN tell_rent(s.usd_per_hour, s.rented_told)
+                    THEN describe_rent(s.usd_per_hour, s.rent_text)
                 WHEN s.way IS NULL AND s.pay <> 'rented' AND s.purchase_usd IS NOT NULL AND NOT s.bought_alike
-                    THEN tell_purchase(s.purchase_usd, s.bought_told)
+                    THEN describe_purchase(s.purchase_usd, s.purchase_text)
                 ELSE ''
-            END AS unlike_told,
+            END AS unlike_price_text,
             s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
             s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
             coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
@@ -813,7 +813,7 @@ missed AS (
                 p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
                 p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
                 p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-                p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+                p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
                 p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
                 b.busy_fraction,
                 b.own_power_w,
@@ -904,7 +904,7 @@ judged AS (
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
         END AS position,
-        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_place
+        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_index
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
@@ -924,11 +924,11 @@ ranked AS (
         objective_value,
         row_number() OVER (
             PARTITION BY position
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place,
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
+        ) AS ordinal,
         row_number() OVER (
             PARTITION BY position, is_ranked
-            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_index
         ) AS rank,
         first_value(objective_value) OVER (
             ORDER BY position, NOT is_ranked, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -939,7 +939,7 @@ contender AS (
     SELECT
         $objective AS question,
         $objective AS metric,
-        j.rank AS place,
+        j.rank AS row_id,
         j.run_id,
         as_cost(find_metric($objective).is_higher_better, ln(j.objective_value)) AS cost,
         CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END AS price_half_width,
@@ -952,7 +952,7 @@ contender AS (
 -- factor by which each run stays within each limit
 margin AS (
     SELECT
-        c.run_id AS place,
+        c.run_id AS row_id,
         unnest([
             {'bound': 0e0 + $max_latency_s, 'half_width': t.latency_half_width, 'ratio': $max_latency_s / c.latency_s},
             {
@@ -973,9 +973,9 @@ margin AS (
     JOIN chosen AS c ON c.run_id = r.run_id
     LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ),
-limited AS (SELECT place, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
+limited AS (SELECT row_id, ln(ratio) AS ahead, half_width FROM margin WHERE bound > 0e0 AND ratio > 0e0),
 standing AS (FROM numpy.standing_among(contender)),
-kept AS (SELECT place, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY place)
+kept AS (SELECT row_id, min(probability) AS probability FROM numpy.probabilities_of(limited) GROUP BY row_id)
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
@@ -1004,7 +1004,7 @@ SELECT
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
     c.busy_fraction, c.idle_energy_per_inference_j,
     c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.total_purchase_usd, c.pay, c.way,
-    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
+    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.price_text,
     c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,
     coalesce(m.failed, '') AS failed,
@@ -1017,19 +1017,19 @@ SELECT
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
-        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' THEN 'of another kind of seller: ' || c.unlike_told
+        WHEN r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' THEN 'of another kind of seller: ' || c.unlike_price_text
         WHEN r.position = 2 THEN 'the catalogue has no ' || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, find_metric($objective).missing)
         ELSE ''
     END AS reason,
-    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_told <> '' AS is_elsewhere,
+    m.unknown IS NULL AND r.position = 2 AND $objective = 'cost' AND c.unlike_price_text <> '' AS is_elsewhere,
     c.run_id
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN kept AS k ON k.place = r.run_id
-LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
+LEFT JOIN kept AS k ON k.row_id = r.run_id
+LEFT JOIN standing AS h ON h.row_id = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
 LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
-ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.place;
+ORDER BY r.position, r.position = 1 AND NOT r.is_ranked, r.ordinal;
 
 -- recommend.miss@1
 WITH limited AS (
@@ -1075,7 +1075,7 @@ WITH limited AS (
                 first(f.source) AS own_source,
                 first(f.note) AS own_note,
                 w.way,
-                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
             FROM internal.hardware_version AS v
             CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
             -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1094,22 +1094,22 @@ WITH limited AS (
                 v.hardware_id,
                 v.way,
                 v.is_available,
-                CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                 coalesce(s.kind, '') AS kind,
                 coalesce(s.kind_index, 0) AS kind_index,
                 coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                 CASE
-                    WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                    WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                     ELSE coalesce(s.source, v.own_source)
                 END AS price_source,
-                CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
             FROM version AS v
             LEFT JOIN internal.seller_price AS s
-                ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-            WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+            WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
         ),
         -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
         -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1135,7 +1135,7 @@ WITH limited AS (
             o.basis,
             o.kind,
             o.seller,
-            o.told,
+            o.price_text,
             o.is_alike,
             o.compared_kind,
             o.price_source,
@@ -1187,8 +1187,8 @@ WITH limited AS (
             coalesce(buy.seller, v.vendor) AS bought_seller,
             coalesce(rent.half_width, 0e0) AS rented_price_half_width,
             coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-            coalesce(rent.told, '') AS rented_told,
-            coalesce(buy.told, '') AS bought_told,
+            coalesce(rent.price_text, '') AS rent_text,
+            coalesce(buy.price_text, '') AS purchase_text,
             coalesce(rent.is_alike, TRUE) AS rented_alike,
             coalesce(buy.is_alike, TRUE) AS bought_alike,
             h.host_share,
@@ -1382,7 +1382,7 @@ WITH limited AS (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+            p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
             p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
             b.busy_fraction,
             b.own_power_w,
@@ -1516,7 +1516,7 @@ FROM ( -- recommend.miss
                     first(f.source) AS own_source,
                     first(f.note) AS own_note,
                     w.way,
-                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
+                    coalesce(list_position(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_index
                 FROM internal.hardware_version AS v
                 CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
                 -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
@@ -1535,22 +1535,22 @@ FROM ( -- recommend.miss
                     v.hardware_id,
                     v.way,
                     v.is_available,
-                    CASE WHEN v.given_place > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_place] ELSE coalesce(s.usd, v.own_usd) END AS usd,
-                    CASE WHEN v.given_place > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
+                    CASE WHEN v.given_index > 0 THEN CAST(CAST([] AS DOUBLE[]) AS DOUBLE[])[v.given_index] ELSE coalesce(s.usd, v.own_usd) END AS usd,
+                    CASE WHEN v.given_index > 0 THEN 0e0 ELSE coalesce(s.half_width, find_price_half_width(v.own_basis)) END AS half_width,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.basis, v.own_basis) END AS basis,
                     coalesce(s.kind, '') AS kind,
                     coalesce(s.kind_index, 0) AS kind_index,
                     coalesce(s.seller, CASE v.way WHEN 'bought' THEN v.vendor ELSE v.own_source END, '') AS seller,
-                    CASE WHEN v.given_place > 0 THEN 'given' ELSE coalesce(s.told, '') END AS told,
+                    CASE WHEN v.given_index > 0 THEN 'given' ELSE coalesce(s.price_text, '') END AS price_text,
                     CASE
-                        WHEN v.given_place > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_place], '')
+                        WHEN v.given_index > 0 THEN coalesce(CAST(CAST([] AS VARCHAR[]) AS VARCHAR[])[v.given_index], '')
                         ELSE coalesce(s.source, v.own_source)
                     END AS price_source,
-                    CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
+                    CASE WHEN v.given_index > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
                 FROM version AS v
                 LEFT JOIN internal.seller_price AS s
-                    ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
-                WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
+                    ON v.given_index = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
+                WHERE v.given_index > 0 OR v.own_usd IS NOT NULL
             ),
             -- Which price is compared does not depend on the other hardware. Reserved and spot prices need a commitment or may be
             -- interrupted, so they are compared only if asked for (`SPECIAL_KINDS` in domain/offer.py).
@@ -1576,7 +1576,7 @@ FROM ( -- recommend.miss
                 o.basis,
                 o.kind,
                 o.seller,
-                o.told,
+                o.price_text,
                 o.is_alike,
                 o.compared_kind,
                 o.price_source,
@@ -1628,8 +1628,8 @@ FROM ( -- recommend.miss
                 coalesce(buy.seller, v.vendor) AS bought_seller,
                 coalesce(rent.half_width, 0e0) AS rented_price_half_width,
                 coalesce(buy.half_width, 0e0) AS bought_price_half_width,
-                coalesce(rent.told, '') AS rented_told,
-                coalesce(buy.told, '') AS bought_told,
+                coalesce(rent.price_text, '') AS rent_text,
+                coalesce(buy.price_text, '') AS purchase_text,
                 coalesce(rent.is_alike, TRUE) AS rented_alike,
                 coalesce(buy.is_alike, TRUE) AS bought_alike,
                 h.host_share,
@@ -1823,7 +1823,7 @@ FROM ( -- recommend.miss
                 p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
                 p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
                 p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-                p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
+                p.rent_text, p.purchase_text, p.rented_alike, p.bought_alike,
                 p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
                 b.busy_fraction,
                 b.own_power_w,

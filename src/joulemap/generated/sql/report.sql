@@ -30,7 +30,7 @@ WITH uncertain AS MATERIALIZED (
 ),
 subject AS (
     SELECT
-        r.run_id AS place,
+        r.run_id AS row_id,
         work_of(w.model, w.work) AS work,
         v.architecture,
         r.runtime,
@@ -72,7 +72,7 @@ SELECT
 FROM uncertain AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN run_configurations AS f ON f.run_id = u.run_id
-JOIN scale AS s ON s.place = u.run_id AND s.quantity = CASE u.one.quantity WHEN 'energy' THEN 'power' ELSE u.one.quantity END
+JOIN scale AS s ON s.row_id = u.run_id AND s.quantity = CASE u.one.quantity WHEN 'energy' THEN 'power' ELSE u.one.quantity END
 LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest
 ORDER BY list_position($run_ids, u.run_id), u.run_id, u.one.position;
 
@@ -132,7 +132,7 @@ ORDER BY list_position($run_ids, s.run_id), s.run_id, run_fraction DESC NULLS LA
 -- report.tree@1
 WITH act AS (
     SELECT
-        run_id, common_category, full_action AS "action", place_index, any_value(position) AS run_position,
+        run_id, common_category, full_action AS "action", part_index, any_value(position) AS run_position,
         any_value(model) AS model, any_value(hardware) AS hardware, any_value(name) AS name, sum(energy_fj) AS energy_fj
     FROM ( -- cube.cause
     WITH asked AS MATERIALIZED (
@@ -177,20 +177,20 @@ WITH act AS (
         SELECT
             run_id,
             CASE 'subgraph' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                AS place_index,
+                AS part_index,
             CASE WHEN 'subgraph' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
             action_id,
             sum(action_count ORDER BY operator_index) AS action_count,
             sum(energy_fj) AS energy_fj
         FROM line
-        GROUP BY run_id, place_index, action_id
+        GROUP BY run_id, part_index, action_id
     )
     SELECT
         n.run_id,
         r.position,
         r.model,
         r.hardware,
-        n.place_index,
+        n.part_index,
         coalesce(o.name, g.name) AS name,
         a.common_category,
         a.action,
@@ -207,12 +207,12 @@ WITH act AS (
     LEFT JOIN internal.workload_subgraph AS g
         ON 'subgraph' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
     LEFT JOIN internal.workload_operator AS o
-        ON 'subgraph' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+        ON 'subgraph' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
     WINDOW
-        in_place AS (PARTITION BY n.run_id, n.place_index),
-        in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+        in_part AS (PARTITION BY n.run_id, n.part_index),
+        in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
 )
-    GROUP BY run_id, common_category, full_action, place_index
+    GROUP BY run_id, common_category, full_action, part_index
 ),
 placed AS (
     SELECT
@@ -226,7 +226,7 @@ placed AS (
         energy_fj,
         least(
             row_number() OVER (
-                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, place_index
+                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, part_index
             ),
             $most + 1
         ) AS "position"

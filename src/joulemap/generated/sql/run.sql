@@ -7,7 +7,7 @@ SELECT
     v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.kernel_count, v.latency_fs, v.latency_s,
     v.compute_s, v.memory_s, v.launch_s, v.pass_s, v.bottleneck, v.dram_bytes, v.moved_bytes, v.pass_bytes,
     v.compute_utilization_fraction, v.bandwidth_utilization_fraction
-FROM ( -- cube.place
+FROM ( -- cube.part
     WITH asked AS MATERIALIZED (
         SELECT
             r.run_id,
@@ -40,10 +40,10 @@ FROM ( -- cube.place
             s.run_id,
             s.subgraph_index,
             u.unit_name,
-            CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+            CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
         FROM internal.run_subgraph AS s
         JOIN (
-            SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+            SELECT l.run_id, l.subgraph_index, max(u.position) AS position
             FROM (
                 SELECT run_id, subgraph_index, action_id
                 FROM internal.ledger_line
@@ -55,14 +55,14 @@ FROM ( -- cube.place
             GROUP BY l.run_id, l.subgraph_index
         ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
         JOIN internal.run AS r ON r.run_id = s.run_id
-        LEFT JOIN other_units AS u ON u.place = o.place
+        LEFT JOIN other_units AS u ON u.position = o.position
         LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
         WHERE s.run_id IN (SELECT unnest([$run_id])) AND s.units_used_count = 0
     ),
     spent AS (
         SELECT
             l.run_id,
-            l.place_index,
+            l.part_index,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
             sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -71,7 +71,7 @@ FROM ( -- cube.place
         FROM (
             SELECT
                 run_id,
-                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+                CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
                 action_id,
                 sum(energy_fj) AS energy_fj
             FROM internal.ledger_line
@@ -79,11 +79,11 @@ FROM ( -- cube.place
             GROUP BY ALL
         ) AS l
         JOIN internal.action AS a ON a.action_id = l.action_id
-        GROUP BY l.run_id, l.place_index
+        GROUP BY l.run_id, l.part_index
         UNION ALL BY NAME
         SELECT
             run_id,
-            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN 'subgraph' = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
         WHERE 'none' = 'whole' AND run_id IN (SELECT unnest([$run_id]))
@@ -104,7 +104,7 @@ FROM ( -- cube.place
     placed AS (
         SELECT
             s.run_id,
-            s.subgraph_index AS place_index,
+            s.subgraph_index AS part_index,
             s.subgraph_index,
             g.name,
             split_part(g.pattern, '+', 1) AS operation,
@@ -136,7 +136,7 @@ FROM ( -- cube.place
         UNION ALL BY NAME
         SELECT
             o.run_id,
-            o.operator_index AS place_index,
+            o.operator_index AS part_index,
             o.operator_index,
             o.subgraph_index,
             q.name,
@@ -204,7 +204,7 @@ FROM ( -- cube.place
             ) AS pass_fraction
         FROM placed AS p
         JOIN asked AS r ON r.run_id = p.run_id
-        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+        LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
     )
     SELECT
         f.run_id, f.subgraph_index, f.subgraph,
@@ -225,7 +225,7 @@ FROM ( -- cube.place
     JOIN asked AS r ON r.run_id = f.run_id
     LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
     WINDOW by_share AS (
-        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+        PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 ) AS v
@@ -292,13 +292,13 @@ WITH moved AS (
             SELECT
                 run_id,
                 CASE 'run' WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
-                    AS place_index,
+                    AS part_index,
                 CASE WHEN 'run' <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
                 action_id,
                 sum(action_count ORDER BY operator_index) AS action_count,
                 sum(energy_fj) AS energy_fj
             FROM line
-            GROUP BY run_id, place_index, action_id
+            GROUP BY run_id, part_index, action_id
         )
         SELECT
             n.run_id,
@@ -318,10 +318,10 @@ WITH moved AS (
         LEFT JOIN internal.workload_subgraph AS g
             ON 'run' <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
         LEFT JOIN internal.workload_operator AS o
-            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+            ON 'run' = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.part_index
         WINDOW
-            in_place AS (PARTITION BY n.run_id, n.place_index),
-            in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+            in_part AS (PARTITION BY n.run_id, n.part_index),
+            in_category AS (PARTITION BY n.run_id, n.part_index, a.category)
     )
         GROUP BY ALL
     ),
@@ -596,19 +596,19 @@ WITH side AS (
     SELECT run_id, setting_index, setting, value
     FROM run_settings
     UNION ALL
-    SELECT run_id, 100 + one.place, one.setting, one.value
+    SELECT run_id, 100 + one.position, one.setting, one.value
     FROM (
         SELECT
             run_id,
             unnest([
-                {'place': 1, 'setting': 'calibration', 'value': calibration},
-                {'place': 2, 'setting': 'workload_key', 'value': workload_key},
-                {'place': 3, 'setting': 'hardware_digest', 'value': hardware_digest},
-                {'place': 4, 'setting': 'formula_version', 'value': formula_version},
-                {'place': 5, 'setting': 'package_version', 'value': package_version},
-                {'place': 6, 'setting': 'tracer_version', 'value': tracer_version},
-                {'place': 7, 'setting': 'torch_version', 'value': torch_version},
-                {'place': 8, 'setting': 'refusal', 'value': coalesce(refusal, 'none')}
+                {'position': 1, 'setting': 'calibration', 'value': calibration},
+                {'position': 2, 'setting': 'workload_key', 'value': workload_key},
+                {'position': 3, 'setting': 'hardware_digest', 'value': hardware_digest},
+                {'position': 4, 'setting': 'formula_version', 'value': formula_version},
+                {'position': 5, 'setting': 'package_version', 'value': package_version},
+                {'position': 6, 'setting': 'tracer_version', 'value': tracer_version},
+                {'position': 7, 'setting': 'torch_version', 'value': torch_version},
+                {'position': 8, 'setting': 'refusal', 'value': coalesce(refusal, 'none')}
             ]) AS one
         FROM run_configurations
     )

@@ -308,7 +308,7 @@ WITH one AS (
             ELSE list_position(
                 ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part("precision", '/', 1)
             )
-        END AS place
+        END AS candidate_rank
     FROM ( -- cube.run
     WITH spent AS (
         SELECT
@@ -407,7 +407,7 @@ SELECT
 FROM one
 WINDOW series AS (
     PARTITION BY model, hardware, batch, runtime
-    ORDER BY place, run_id
+    ORDER BY candidate_rank, run_id
     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 )
 ORDER BY
@@ -415,7 +415,7 @@ ORDER BY
     batch,
     runtime,
     min(position) OVER (PARTITION BY model, hardware, batch, runtime),
-    place,
+    candidate_rank,
     run_id;
 
 -- utilization.remedy@1
@@ -441,7 +441,7 @@ one AS (
         c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source,
         list_position(
             ['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part(c.precision, '/', 1)
-        ) AS precision_place
+        ) AS precision_rank
     FROM ( -- cube.run
     WITH spent AS (
         SELECT
@@ -552,7 +552,7 @@ pair AS (
                     WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
                     WHEN
                         o.batch = b.batch AND o.runtime = b.runtime
-                        AND o.precision_place > b.precision_place
+                        AND o.precision_rank > b.precision_rank
                         THEN 'lower precision'
                     WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
                 END
@@ -632,7 +632,7 @@ chosen AS (
             chosen_run_id
     ) = 1
 ),
-placed (state, remedy, place) AS (
+placed (state, remedy, remedy_rank) AS (
     VALUES
         ('launch', 'other runtime', 1),
         ('launch', 'larger batch', 2),
@@ -659,7 +659,7 @@ SELECT
     s.bound,
     s.bound_time_fraction,
     c.remedy,
-    p.place,
+    p.remedy_rank,
     c.choice,
     c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
     c.gain_ratio, c.throughput_ratio, c.energy_ratio, c.latency_ratio, c.chosen_utilization_fraction, c.tried_count,
@@ -676,7 +676,7 @@ LEFT JOIN placed AS p
             THEN 'roof'
         ELSE s.bound
     END
-ORDER BY list_position($run_ids, b.run_id), b.run_id, p.place NULLS LAST, c.remedy;
+ORDER BY list_position($run_ids, b.run_id), b.run_id, p.remedy_rank NULLS LAST, c.remedy;
 
 -- utilization.summary@1
 WITH grade_step AS (FROM ( -- utilization.grade

@@ -82,7 +82,7 @@ GROUP BY p.hardware, p.kind, p.is_overlapping
 ORDER BY p.hardware, p.kind <> 'all', device_time_s DESC, p.kind, p.is_overlapping;
 
 -- validate.pair@1
-WITH told AS (
+WITH compared AS (
     SELECT
         p.quantity,
         p.measured,
@@ -107,9 +107,9 @@ pair AS (
         (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
         abs(ln(a.predicted / b.predicted)) AS ahead,
         sqrt(pow(a.half_width, 2) + pow(b.half_width, 2)) AS half_width,
-        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS place
-    FROM told AS a
-    JOIN told AS b
+        row_number() OVER (ORDER BY a.quantity, a.serving_measurement_id, b.serving_measurement_id) AS row_id
+    FROM compared AS a
+    JOIN compared AS b
         ON b.quantity = a.quantity
         AND b.same = a.same
         AND b.batch = a.batch
@@ -127,9 +127,9 @@ SELECT
     avg(CAST(p.is_right AS INTEGER)) FILTER (c.is_told_apart) AS apart_right_fraction,
     avg(c.probability) FILTER (c.is_told_apart) AS mean_probability
 FROM pair AS p
-JOIN chance AS c ON c.place = p.place
+JOIN chance AS c ON c.row_id = p.row_id
 GROUP BY GROUPING SETS ((p.quantity, p.source), (p.quantity))
-ORDER BY quantity_place(quantity), source;
+ORDER BY quantity_index(quantity), source;
 
 -- validate.refusal@1
 SELECT
@@ -338,7 +338,7 @@ SELECT
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM ranked
 GROUP BY quantity, hardware, part
-ORDER BY quantity_place(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part;
+ORDER BY quantity_index(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part;
 
 -- validate.served@1
 SELECT
@@ -384,4 +384,4 @@ FROM (
         AND ($precision = '' OR e.precision = $precision)
 )
 WHERE rank <= $limit
-ORDER BY quantity_place(quantity), hardware, rank;
+ORDER BY quantity_index(quantity), hardware, rank;

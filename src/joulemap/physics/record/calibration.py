@@ -93,7 +93,7 @@ class CalibrationEntry:
     """File name without its extension."""
     digest: str
     """Hash of the whole file."""
-    place: str
+    origin: str
     """Origin: `shipped`, a file path, or `given` for a record that a program built."""
 
     @property
@@ -279,6 +279,6 @@ class Calibration:
                 f"{digest}): `joulemap calibrate` it again, or use `--calibration none`"
             )
 
-    def entry(self, place: str = "given") -> CalibrationEntry:
+    def entry(self, origin: str = "given") -> CalibrationEntry:
         """Return the summary of this calibration."""
-        return CalibrationEntry(hardware=self.hardware, name=self.name, digest=self.digest, place=place)
+        return CalibrationEntry(hardware=self.hardware, name=self.name, digest=self.digest, origin=origin)

@@ -70,18 +70,18 @@ def _label_axis(axis: Axis, scale: Scale) -> str:
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
     """Draw the lines and intervals of a curve."""
     for line in (curve.points if curve.is_line else (), curve.roof):
-        places = [_place(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
+        places = [_locate(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
         for one, other in pairwise(places):
             canvas.line(*one, *other, color=colour)
     for point in curve.points:
         if not _holds(point, x, y):
             continue
         if point.x_low is not None and point.x_high is not None:
-            ends = [_place(end, point.y, x, y, canvas) for end in (point.x_low, point.x_high) if x.holds(end)]
+            ends = [_locate(end, point.y, x, y, canvas) for end in (point.x_low, point.x_high) if x.holds(end)]
             if len(ends) == 2:
                 canvas.line(*ends[0], *ends[1], color=colour)
         if point.y_low is not None and point.y_high is not None:
-            ends = [_place(point.x, end, x, y, canvas) for end in (point.y_low, point.y_high) if y.holds(end)]
+            ends = [_locate(point.x, end, x, y, canvas) for end in (point.y_low, point.y_high) if y.holds(end)]
             if len(ends) == 2:
                 canvas.line(*ends[0], *ends[1], color=colour)
 
@@ -124,11 +124,11 @@ def _holds(point: Point, x: Scale, y: Scale) -> bool:
     return x.holds(point.x) and y.holds(point.y)
 
 
-def _place(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) -> tuple[float, float]:
+def _locate(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) -> tuple[float, float]:
     """Return the cell coordinates of a point, clipped to the canvas."""
     return (
-        min(max(x_scale.place(x), 0.0), 0.999) * canvas.width,
-        min(max(y_scale.place(y), 0.0), 0.999) * canvas.height,
+        min(max(x_scale.locate(x), 0.0), 0.999) * canvas.width,
+        min(max(y_scale.locate(y), 0.0), 0.999) * canvas.height,
     )
 
 

@@ -69,9 +69,9 @@ def place_ticks(scale: Scale, axis: Axis, cells: int) -> tuple[str, frozenset[in
         if labels:
             return labels
     middle = (scale.low * scale.high) ** 0.5 if scale.is_log else (scale.low + scale.high) / 2.0
-    nearest = sorted(scale.ticks(2), key=lambda one: abs(scale.place(one) - scale.place(middle)))
-    found = (_place_labels(scale, axis, cells, [one], cells) for one in nearest)
-    return next((one for one in found if one is not None), ("", frozenset()))
+    nearest = sorted(scale.ticks(2), key=lambda one: abs(scale.locate(one) - scale.locate(middle)))
+    drawn = (_place_labels(scale, axis, cells, [one], cells) for one in nearest)
+    return next((one for one in drawn if one is not None), ("", frozenset()))
 
 
 def _place_labels(

@@ -35,7 +35,7 @@ class Scale:
     high: float
     is_log: bool
 
-    def place(self, value: float) -> float:
+    def locate(self, value: float) -> float:
         """Return the position of a value on the axis: 0 at the low end, 1 at the high end."""
         if self.is_log:
             return (math.log10(value) - math.log10(self.low)) / self._decades
@@ -47,7 +47,7 @@ class Scale:
 
     def cell(self, value: float, cells: int) -> int:
         """Return the index of the cell that holds a value, if the axis has `cells` cells; clipped to the axis."""
-        return min(max(int(self.place(value) * cells), 0), cells - 1)
+        return min(max(int(self.locate(value) * cells), 0), cells - 1)
 
     @property
     def _decades(self) -> float:
@@ -59,13 +59,13 @@ class Scale:
         if not self.is_log or self._decades < LEAST_DECADES:
             return _ticks_linear(self.low, self.high, most)
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        found = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
-        found += [
+        choices = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
+        choices += [
             self._inside((exponent for exponent in range(first, last + 1) if exponent % every == 0), STEPS[:1])
             for every in range(2, last - first + 1)
         ]
-        several = [ticks for ticks in found if len(ticks) > 1]
-        return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else found[0])
+        several = [ticks for ticks in choices if len(ticks) > 1]
+        return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else choices[0])
 
     def _inside(self, exponents: Iterable[int], steps: Sequence[float]) -> list[float]:
         ticks = (float(f"{step}e{exponent}") for exponent in exponents for step in steps)

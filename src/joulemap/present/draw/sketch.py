@@ -138,21 +138,21 @@ def _draw(canvas: Canvas, row: int, bar: Bar, sketch: Bars, scale: Scale, ink: I
         write_on(canvas, scale.cell(sketch.mark, cells), row, "┊", None)
     if bar.value is None or not scale.holds(bar.value):
         return
-    place = scale.cell(bar.value, cells)
+    column = scale.cell(bar.value, cells)
     ends = [scale.cell(end, cells) for end in (bar.low, bar.high) if end is not None and scale.holds(end)]
-    low, high = ends if len(ends) == 2 else (place, place)
+    low, high = ends if len(ends) == 2 else (column, column)
     is_filled = sketch.has_zero and not scale.is_log
     if is_filled and bar.parts:
         _draw_parts(canvas, row, bar, scale, ink)
     elif is_filled:
         begin = scale.cell(0.0, cells)
-        write_on(canvas, begin, row, "█" * max(round(scale.place(bar.value) * cells) - begin, 0), ink.code(0))
+        write_on(canvas, begin, row, "█" * max(round(scale.locate(bar.value) * cells) - begin, 0), ink.code(0))
     if high > low:
         write_on(canvas, low, row, "├", None)
-        begin = max(place if is_filled else low, low) + 1  # a bar stays visible up to its value
+        begin = max(column if is_filled else low, low) + 1  # a bar stays visible up to its value
         write_on(canvas, begin, row, f"{'─' * (high - begin)}┤", None)
     if ends or scale.is_log or not sketch.has_zero:
-        write_on(canvas, place, row, "●", None)
+        write_on(canvas, column, row, "●", None)
 
 
 def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> None:
@@ -162,7 +162,7 @@ def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> N
         if not part:
             continue
         added += part
-        end = min(round(scale.place(added) * canvas.width), canvas.width)
+        end = min(round(scale.locate(added) * canvas.width), canvas.width)
         end = max(end, begin + 1) if bar.begin else end
         if end > begin:
             write_on(canvas, begin, row, PATTERNS[index % len(PATTERNS)] * (end - begin), ink.code(index))

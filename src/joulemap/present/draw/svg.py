@@ -75,7 +75,7 @@ def _draw_heading(picture: Picture) -> str:
 
 
 def _across(scale: Scale, value: float) -> float:
-    return MARGIN + scale.place(value) * (WIDTH - 2.0 * MARGIN)
+    return MARGIN + scale.locate(value) * (WIDTH - 2.0 * MARGIN)
 
 
 def _inside(across: float, text: str) -> float:
@@ -131,9 +131,9 @@ def _draw_trend(picture: Picture, is_best: bool, row: Marks) -> str:
     heights = (2.0 + 13.0 * ((math.log(one) - low) / (high - low) if high > low else 0.0) for one in row)
     kind = "best" if is_best else "bar"
     return "".join(
-        f'<rect class="{kind}" x="{place * step:.1f}" y="{HEIGHT - height:.1f}" width="{step - 2.0:.1f}" '
+        f'<rect class="{kind}" x="{index * step:.1f}" y="{HEIGHT - height:.1f}" width="{step - 2.0:.1f}" '
         f'height="{height:.1f}"/>'
-        for place, height in enumerate(heights)
+        for index, height in enumerate(heights)
     )
 
 

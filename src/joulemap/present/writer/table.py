@@ -157,7 +157,7 @@ def _find_colours(grid: Grid, pictures: Collection[int]) -> dict[tuple[int, int]
     columns = [index for index in range(count) if index not in pictures]
     away = [row for row, cells in enumerate(grid.rows) if cells[0].startswith(PROJECTED)]
     dim = {(row, column): DIM for row in away for column in columns}
-    return dim | {(row, columns[place]): f"\x1b[{GREEN}m" for row, place in (*grid.best, *grid.tied)}
+    return dim | {(row, columns[index]): f"\x1b[{GREEN}m" for row, index in (*grid.best, *grid.tied)}
 
 
 def _insert_pictures(block: Grid) -> tuple[Grid, dict[int, Picture]]:
@@ -166,11 +166,11 @@ def _insert_pictures(block: Grid) -> tuple[Grid, dict[int, Picture]]:
     wanted = [one for one in block.pictures if one.is_drawn and one.after in block.headings]
     headings, rows = list(block.headings), [list(cells) for cells in block.rows]
     for picture in wanted:
-        place = headings.index(picture.after) + 1
-        pictures = {column + (column >= place): one for column, one in pictures.items()} | {place: picture}
-        headings.insert(place, f"{picture.after}: {picture.kind}")
+        index = headings.index(picture.after) + 1
+        pictures = {column + (column >= index): one for column, one in pictures.items()} | {index: picture}
+        headings.insert(index, f"{picture.after}: {picture.kind}")
         for cells in rows:
-            cells.insert(place, "")
+            cells.insert(index, "")
     if not pictures:
         return block, {}
     return attrs.evolve(block, headings=headings, rows=rows, pictures=(), best=frozenset(), tied=frozenset()), pictures
@@ -182,13 +182,13 @@ def _draw_pictures(
     """Return the drawings of the pictures that have room, by column of the widened table."""
     from joulemap.present.draw.picture import draw_picture
 
-    found = {}
+    drawn = {}
     for column, picture in pictures.items():
         if column in widths:
             own = grid.headings.index(picture.of or picture.after)
-            best = {row for row, place in (*grid.best, *grid.tied) if place == own}
-            found[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
-    return found
+            best = {row for row, index in (*grid.best, *grid.tied) if index == own}
+            drawn[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
+    return drawn
 
 
 def _describe_folded(block: Grid, kept: Collection[int], width: int | None, mark: str = "") -> str:
@@ -221,12 +221,12 @@ def _draw(
         ["\n" * (height - heading.count("\n")) + heading for heading in headings],
         *(
             [
-                drawn[index].rows[place]
+                drawn[index].rows[row]
                 if index in drawn
-                else _paint(_wrap_cell(cells[index], width), colours.get((place, index), ""))
+                else _paint(_wrap_cell(cells[index], width), colours.get((row, index), ""))
                 for index, width in columns
             ]
-            for place, cells in enumerate(block.rows)
+            for row, cells in enumerate(block.rows)
         ),
     ]
     longest = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.cli.app import EPILOG
-from joulemap.cli.manual import Manual, Parameter, read_manual
+from joulemap.cli.manual import HelpEntry, Manual, read_manual
 from joulemap.cli.overview import list_commands, list_groups
 
 SPECIAL: Final = re.compile(r"([\\*_<>\[\]$#|~{}])")
@@ -57,14 +57,14 @@ def _write_manual(manual: Manual, level: str) -> Iterator[str]:
     if manual.examples:
         yield "\n".join((f"{level} Examples\n\n```sh", *manual.examples, "```\n"))
     yield f"```{{program}} {manual.path}\n```\n"
-    yield from _write_parameters(f"{level} Arguments", manual.arguments)
-    yield from _write_parameters(f"{level} Options", manual.options)
+    yield from _write_entries(f"{level} Arguments", manual.arguments)
+    yield from _write_entries(f"{level} Options", manual.options)
 
 
-def _write_parameters(heading: str, parameters: Sequence[Parameter]) -> Iterator[str]:
-    if parameters:
+def _write_entries(heading: str, entries: Sequence[HelpEntry]) -> Iterator[str]:
+    if entries:
         yield f"{heading}\n"
-    for one in parameters:
+    for one in entries:
         yield f"````{{option}} {one.names.replace(' / ', ', ')}\n\n{escape(one.meaning)}\n````\n"
 
 

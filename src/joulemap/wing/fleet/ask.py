@@ -181,11 +181,11 @@ def _find_own(shown: Mapping[int, FleetRow], demand: Demand) -> Iterator[Finding
     that breaks first.
     """
     for key, row in shown.items():
-        if row.price_told:
-            width = row.bought_half_width if row.price_told == row.bought_told else row.rented_half_width
+        if row.price_text:
+            width = row.bought_half_width if row.price_text == row.purchase_text else row.rented_half_width
             doubt = width if demand.objective == "cost" else 0.0
             yield Finding(
-                kind="device_price", run_id=key, values={"way": row.way, "price": row.price_told}, doubt=doubt
+                kind="device_price", run_id=key, values={"way": row.way, "price": row.price_text}, doubt=doubt
             )
         low, high = row.device_low_count, row.device_high_count
         if low and high and low < high:

@@ -30,7 +30,7 @@ WORDS: Final = Words(
         ),
         "fitted": Template(
             "calibrated: by {count:n measurement}, with a weight of {share:%} against class defaults[; written to "
-            "{place}]"
+            "{written_to}]"
         ),
         "can_calibrate": Template("--calibrate fits {hardware} to {count:n measurement}, these included"),
         "copies": Template("with copies to and from the host, a call takes {time}"),

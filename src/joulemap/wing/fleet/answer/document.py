@@ -312,12 +312,12 @@ class FleetAnswer(RunAnswer):
         if over:
             yield text.OVER(over[0], label=self._name(over[0].label), more=len(over) - 1 or None)
         if self.demand.objective == "cost":
-            without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
+            without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_price_text)
             if unpriced := list(dict.fromkeys(without)):
                 other = "" if self.pay == "both" else text.PAY_BOTH
                 names = _name_some([*map(self._mark, unpriced)])
                 yield text.UNPRICED(names=names, price=text.PRICES[self.pay], other=other)
-            if unlike := {self._mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
+            if unlike := {self._mark(row.chip): row.unlike_price_text for row in self.ok if row.unlike_price_text}:
                 priced = [text.PRICED(name=name, price=price.partition(", ")[0]) for name, price in unlike.items()]
                 yield text.OTHER_SELLER(names=_name_some(priced))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):

@@ -107,9 +107,11 @@ class FleetRow:
         "payment in cost_per_month: rented, bought, or owned if all devices are; empty without a price"
     )
     cost_per_month: float | None = described("cost by that payment", "USD")
-    rented_told: str = described("rent of one device, its seller and date; empty without a compared one")
-    bought_told: str = described("purchase price of one device, its seller and date; empty without a compared one")
-    unlike_told: str = described("price that is not compared, because another kind of seller asks it; empty otherwise")
+    rent_text: str = described("rent of one device, its seller and date; empty without a compared one")
+    purchase_text: str = described("purchase price of one device, its seller and date; empty without a compared one")
+    unlike_price_text: str = described(
+        "price that is not compared, because another kind of seller asks it; empty otherwise"
+    )
     time_half_width: float | None = described(
         "half-width of the 80 % interval of the logarithm of the time of a batch or token"
     )
@@ -129,11 +131,11 @@ class FleetRow:
         return HardwareRef.read(self.hardware).label
 
     @property
-    def price_told(self) -> str:
+    def price_text(self) -> str:
         """Price that cost_per_month is based on, with its seller and date; empty for owned devices and without a
         price.
         """
-        return {"rented": self.rented_told, "bought": self.bought_told}.get(self.way, "")
+        return {"rented": self.rent_text, "bought": self.purchase_text}.get(self.way, "")
 
     @property
     def total_power_w(self) -> float | None:

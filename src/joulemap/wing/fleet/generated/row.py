@@ -32,9 +32,9 @@ class Station(Row, query="fleet.station"):
     peak_memory_bytes: int | None
     price_cloud_usd_per_hour: float | None
     price_purchase_usd: float | None
-    rented_told: str
-    bought_told: str
-    unlike_told: str
+    rent_text: str
+    purchase_text: str
+    unlike_price_text: str
     rented_half_width: float
     bought_half_width: float
     pay: str

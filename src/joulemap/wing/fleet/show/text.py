@@ -41,7 +41,7 @@ FLEETS: Final = Template(
     "hardware @label | *devices | *{objective} | {latencies} | *batch | delay limit wait | "
     "*utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
     "energy per request energy_per_request_j | {others} | "
-    "payment way | price price_told?"
+    "payment way | price price_text?"
 )
 DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]", is_number=True)
 BATCH: Final = Template("{batch_mean:plain} of {batch}")

@@ -282,7 +282,7 @@ class LlmAnswer(RunAnswer):
                 best = min(priced, key=lambda row: float(getattr(row, column)))
                 usd, label = getattr(best, column), self._mark(best.label)
                 yield text.OTHER_WAY(best, way=other, usd=usd, label=label)
-        unlike = {self._mark(row.hardware): row.unlike_told for row in self.phases if row.unlike_told}
+        unlike = {self._mark(row.hardware): row.unlike_price_text for row in self.phases if row.unlike_price_text}
         if unlike:
             yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
 

@@ -159,6 +159,6 @@ def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
 def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:
     """Yield the price of a device behind each cost."""
     for key, row in served.items():
-        if row.way and row.price_told and row.output_usd_per_million is not None:
-            values = {"way": row.way, "price": row.price_told, "hours": hours}
+        if row.way and row.price_text and row.output_usd_per_million is not None:
+            values = {"way": row.way, "price": row.price_text, "hours": hours}
             yield Finding(kind="price", run_id=key, values=values)

@@ -81,7 +81,7 @@ class ServedRow:
     output_usd_half_width: float | None = described(
         "half-width of the 80 % interval of the logarithm of output_usd_per_million"
     )
-    price_told: str = described("price of a device, its seller and date; empty without one")
+    price_text: str = described("price of a device, its seller and date; empty without one")
     prompt_gco2_per_million: float | None = described("CO2 of a million tokens of prompts", "g")
     output_gco2_per_million: float | None = described("CO2 of a million output tokens", "g")
     weight_bytes: float = described("weights on one device", "B")
@@ -156,7 +156,7 @@ def form_rows(
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
     found = {
         **find_unknown(ServedRow),
-        "price_told": "",
+        "price_text": "",
         **take(ServedRow, case),
         **_measure(question, case),
         **_spend(phases),
@@ -203,5 +203,5 @@ def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
             found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
     if decode := phases.get(ANSWER.name):
         found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
-        found |= {"price_told": decode.told or decode.unlike_told, "label": decode.label}
+        found |= {"price_text": decode.price_text or decode.unlike_price_text, "label": decode.label}
     return found

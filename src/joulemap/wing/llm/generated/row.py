@@ -46,8 +46,8 @@ class ServedPhase(Row, query="llm.phase"):
     way: str | None
     price_half_width: float
     seller: str
-    told: str
-    unlike_told: str
+    price_text: str
+    unlike_price_text: str
     usd_half_width: float | None
     activation_bytes: int
     is_available: bool

@@ -70,7 +70,7 @@ PHASES: Final = (
 )
 COSTS: Final = (
     "hardware @label | *batch | payment way | *prompt tokens prompt_usd_per_million | "
-    "*output tokens output_usd_per_million:output_usd_half_width | price price_told? | "
+    "*output tokens output_usd_per_million:output_usd_half_width | price price_text? | "
     "prompt CO2 prompt_gco2_per_million | output CO2 output_gco2_per_million"
 )
 INTERVALS: Final = (

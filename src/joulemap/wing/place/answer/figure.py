@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.explain.waterfall import draw_steps, form_steps
+from joulemap.answer.explain.waterfall import draw_bars, form_bars
 from joulemap.figure.figure import make_figure
 from joulemap.present.template import Template
 from joulemap.system.units import FJ_PER_J
@@ -44,8 +44,8 @@ def draw(
         start = sum(row.first_fj for row in differences)
         end = start + sum(row.difference_fj for row in differences)
         ends = [(ALONE(alone), start), (MIXTURE(mixed), end)]
-        steps = form_steps(ends, [(ACTION(row), row.difference_fj) for row in differences], "J", FJ_PER_J)
-        drawn.append(draw_steps(steps, "energy", ENERGY(title=title), ""))
+        bars = form_bars(ends, [(ACTION(row), row.difference_fj) for row in differences], "J", FJ_PER_J)
+        drawn.append(draw_bars(bars, "energy", ENERGY(title=title), ""))
     return tuple(drawn)
 
 

@@ -87,7 +87,7 @@ class TrainingRow:
     usd_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the cost")
     gco2_per_million: float | None = described("CO2 emissions of a million samples", "g")
     way: str = described("way of paying: rented or bought; empty without a price")
-    price_told: str = described("price of a device with its seller and date; empty without one")
+    price_text: str = described("price of a device with its seller and date; empty without one")
     total_s: float | None = described("time of all requested samples and epochs; null where none are requested", "s")
     total_kwh: float | None = described("energy of all samples and epochs, idling and PUE included", "kWh")
     total_usd: float | None = described("cost of all samples and epochs", "USD")
@@ -124,7 +124,7 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if whole is None:
-        return TrainingRow(**place, **filled, **find_unknown(TrainingRow), way="", price_told="", is_available=False)
+        return TrainingRow(**place, **filled, **find_unknown(TrainingRow), way="", price_text="", is_available=False)
     step = whole.last
     rate = place["batch"] / whole.step_s
     parts = samples / MILLION
@@ -165,7 +165,7 @@ def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
         "usd_half_width": step.usd_half_width,
         "gco2_per_million": of(step.gco2_per_million, more),
         "way": step.way or "",
-        "price_told": step.told or step.unlike_told,
+        "price_text": step.price_text or step.unlike_price_text,
         "total_kwh": of(step.kwh_per_million, more * parts),
         "total_usd": of(step.usd_per_million, longer * parts),
         "total_gco2": of(step.gco2_per_million, more * parts),

@@ -79,7 +79,7 @@ TIME_COLUMNS: Final = (
 COST_TITLE: Final = "Cost and carbon"
 COST_COLUMNS: Final = (
     "hardware @label | *batch | payment way | *cost per million samples usd_per_million:usd_half_width | "
-    "price price_told? | *CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
+    "price price_text? | *CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
     "total cost total_usd? | total CO2 total_gco2?"
 )
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")

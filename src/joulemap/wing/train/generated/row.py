@@ -41,6 +41,6 @@ class TrainedStep(Row, query="train.step"):
     gco2_per_million: float | None
     usd_per_million: float | None
     usd_half_width: float | None
-    told: str
-    unlike_told: str
+    price_text: str
+    unlike_price_text: str
     is_available: bool

@@ -337,6 +337,10 @@ def _calibrate(
             raise
         return [], [Finding(kind="not_calibrated", values={"reason": str(error)})]
     one = answer.calibration
-    values = {"count": one.row_count, "share": one.latency_credibility, "place": answer.place if write else None}
+    values = {
+        "count": one.row_count,
+        "share": one.latency_credibility,
+        "written_to": answer.written_to if write else None,
+    }
     told = [Finding(kind="fitted", values={"hardware": names[0], **values})]
     return forecast(source, [Case(row=row) for row in singles], one), told

@@ -1,4 +1,4 @@
-"""Fit parameters: positive numbers, each with a default and a spread that keeps the fit near the default.
+"""Free parameters of a fit: positive numbers, each with a default and a spread that keeps the fit near the default.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit minimizes the loss + u^2
 
@@ -27,7 +27,7 @@ DIGITS: Final = 5
 
 
 @frozen(kw_only=True)
-class Parameter:
+class FreeParameter:
     """Number that a calibration may fit."""
 
     name: str
@@ -55,20 +55,20 @@ class Parameter:
         return min(max(math.log(value / self.default) / self.spread, low), high)
 
 
-def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a chip that have a spread, as fit parameters.
+def free_coefficients(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[FreeParameter, ...]:
+    """Return the coefficients of a chip that have a spread, as free parameters.
 
     Omits coefficients with the value 0, which cannot be scaled, and coefficients that the chip lacks.
     """
-    found = []
+    parameters = []
     for name, spread in spreads.items():
         if name not in hardware.coefficients:
             continue
         default = hardware.coefficients[name].value
         low, high = fitted_range(name)
         if default > 0.0:
-            found.append(
-                Parameter(
+            parameters.append(
+                FreeParameter(
                     name=name,
                     default=default,
                     spread=spread,
@@ -76,15 +76,15 @@ def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> 
                     highest=min(high, default * MOST_RATIO),
                 )
             )
-    return tuple(found)
+    return tuple(parameters)
 
 
-def values_at(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
+def values_at(parameters: Sequence[FreeParameter], position: Floats) -> dict[str, float]:
     """Return name -> value of each parameter at these positions."""
     return {one.name: one.value(u) for one, u in zip(parameters, position.tolist(), strict=True)}
 
 
-def bounds_of(parameters: Sequence[Parameter]) -> tuple[Floats, Floats]:
+def bounds_of(parameters: Sequence[FreeParameter]) -> tuple[Floats, Floats]:
     """Return the lowest and the highest position u of each parameter."""
     pairs = [one.bounds for one in parameters]
     return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])

@@ -7,7 +7,7 @@ division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or oper
 energy = { type = "VARCHAR", default = "parts", meaning = "ledger to read: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
 is_available = { type = "BOOLEAN", meaning = "true if the hardware can be bought or rented at a known price" }
-place_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
+part_index = { type = "INTEGER", meaning = "number of the subgraph or operator" }
 subgraph_index = { type = "INTEGER", meaning = "number of the subgraph, in the order of first operators" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
 name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several; for a subgraph, that of its leading operator" }
@@ -116,10 +116,10 @@ other AS (
         s.run_id,
         s.subgraph_index,
         u.unit_name,
-        CASE WHEN u.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+        CASE WHEN u.position IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
     FROM internal.run_subgraph AS s
     JOIN (
-        SELECT l.run_id, l.subgraph_index, max(u.place) AS place
+        SELECT l.run_id, l.subgraph_index, max(u.position) AS position
         FROM (
             SELECT run_id, subgraph_index, action_id
             FROM internal.ledger_line
@@ -131,14 +131,14 @@ other AS (
         GROUP BY l.run_id, l.subgraph_index
     ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     JOIN internal.run AS r ON r.run_id = s.run_id
-    LEFT JOIN other_units AS u ON u.place = o.place
+    LEFT JOIN other_units AS u ON u.position = o.position
     LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity
     WHERE s.run_id IN (SELECT unnest($run_ids)) AND s.units_used_count = 0
 ),
 spent AS (
     SELECT
         l.run_id,
-        l.place_index,
+        l.part_index,
         sum(l.energy_fj) AS energy_fj,
         sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
@@ -147,7 +147,7 @@ spent AS (
     FROM (
         SELECT
             run_id,
-            CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+            CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
             action_id,
             sum(energy_fj) AS energy_fj
         FROM internal.ledger_line
@@ -155,11 +155,11 @@ spent AS (
         GROUP BY ALL
     ) AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
-    GROUP BY l.run_id, l.place_index
+    GROUP BY l.run_id, l.part_index
     UNION ALL BY NAME
     SELECT
         run_id,
-        CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+        CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS part_index,
         sum(energy_fj) AS energy_fj
     FROM internal.ledger_line
     WHERE $energy = 'whole' AND run_id IN (SELECT unnest($run_ids))
@@ -180,7 +180,7 @@ work AS (
 placed AS (
     SELECT
         s.run_id,
-        s.subgraph_index AS place_index,
+        s.subgraph_index AS part_index,
         s.subgraph_index,
         g.name,
         split_part(g.pattern, '+', 1) AS operation,
@@ -212,7 +212,7 @@ placed AS (
     UNION ALL BY NAME
     SELECT
         o.run_id,
-        o.operator_index AS place_index,
+        o.operator_index AS part_index,
         o.operator_index,
         o.subgraph_index,
         q.name,
@@ -280,7 +280,7 @@ figure AS (
         ) AS pass_fraction
     FROM placed AS p
     JOIN asked AS r ON r.run_id = p.run_id
-    LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
+    LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.part_index = p.part_index
 )
 SELECT
     f.run_id,
@@ -289,7 +289,7 @@ SELECT
     r.model,
     r.hardware,
     r.is_available,
-    f.place_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
+    f.part_index, f.subgraph_index, f.operator_index, f.name, f.subgraph, f.operation, f.kind, f.module_path, f.aten,
     f.output_shape,
     f.pattern AS fusion_pattern,
     r.is_merged,
@@ -358,7 +358,7 @@ FROM figure AS f
 JOIN asked AS r ON r.run_id = f.run_id
 LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
 WINDOW by_share AS (
-    PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
+    PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.part_index
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
 )
-ORDER BY position, f.run_id, f.place_index
+ORDER BY position, f.run_id, f.part_index
