@@ -33,9 +33,9 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.physics.record.silicon import RETICLE, count_dies
 from joulemap.physics.total import evaluate_totals
-from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
@@ -415,7 +415,7 @@ def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -
     for setting in MATMUL_PRECISIONS:
         plan = plan_runs(("resnet50",), attrs.evolve(asked, matmul_precision=setting))
         targets = find_targets(source, plan)
-        with holding_runs(source, plan) as held:
+        with opening_runs(source, plan) as held:
             rows = held.connection.execute(
                 "SELECT run_id, latency_half_width, energy_half_width FROM run_uncertainty"
             ).fetchall()

@@ -44,7 +44,7 @@ def run_model(
         for one, devices in groups.items()
     }
     if len(models) > 1:  # one evaluation of all models is faster than one per model
-        from joulemap.plan.hold import evaluate
+        from joulemap.plan.stored_runs import evaluate
 
         for one in asked.values():
             evaluate(source, models, one)

@@ -234,7 +234,7 @@ def _list_cases(
 
     The calibrated hardware is added to `targets` and reused for the next model.
     """
-    from joulemap.plan.hold import find_targets
+    from joulemap.plan.stored_runs import find_targets
     from joulemap.wing.llm.capacity.case import list_cases
     from joulemap.wing.llm.capacity.model import ServedModel
 

@@ -13,7 +13,7 @@ from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.model import Model
 from joulemap.plan.selection import select_hardware
-from joulemap.plan.workload import find_model, holding_workload
+from joulemap.plan.workload import find_model, opening_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
@@ -226,7 +226,7 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
 
     def sample(step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
         asked = find_model(step.spell(model, is_whole=True), settings, batch)
-        with holding_workload(source, asked) as (workload_id, connection):
+        with opening_workload(source, asked) as (workload_id, connection):
             return read_columns(connection, workload_id), read_notes(connection, workload_id)
 
     path = find_model(f"{model}()", settings, None).request.path

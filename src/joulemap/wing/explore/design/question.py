@@ -18,9 +18,9 @@ from joulemap.domain.settings import Limits, check_name
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import Configuration
-from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
@@ -135,7 +135,7 @@ def prepare_question(
     batches = len(settings.batch or (None,))
     total = sum(chips[run.target.digest].size for each in planned[:batches] for run in each)
     _check_total(count, total)
-    with holding_runs(source, plan) as runs:
+    with opening_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
         workloads = [read_workload(connection, workload_id) if is_kept else None for _, workload_id in works]

@@ -33,7 +33,7 @@ from joulemap.wing.llm.capacity.model import ServedModel, find_quality
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import holding_passes, name_case, read_stored
+from joulemap.wing.llm.capacity.stored import name_case, opening_passes, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     Forms,
@@ -351,7 +351,7 @@ def _pay(
     for case, own, _ in chosen:
         costs |= serve(own, [case])
     cases = [case for case, *_ in chosen]
-    with holding_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
+    with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
         tables = read_tables(
             scope, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False

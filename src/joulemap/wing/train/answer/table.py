@@ -11,7 +11,7 @@ from joulemap.catalog.memory import find_usable
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.communication import find_path, find_send
 from joulemap.physics.record.configuration import OPERAND_ONLY
-from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.stored_runs import StoredRuns, opening_runs
 from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
@@ -55,7 +55,7 @@ def fetch_other_runs(source: Source, step: Step, given: Mapping[str, Any]) -> tu
     found = {}
     for name, plan in step.plans.items():
         if name != "last":
-            with holding_runs(source, plan) as runs:
+            with opening_runs(source, plan) as runs:
                 found[name] = fetch_steps(runs, given)
                 memories = _measure(runs, step.precision) if name == "inner" else memories
     return found, memories
