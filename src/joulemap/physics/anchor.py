@@ -59,7 +59,7 @@ import attrs
 
 from joulemap.physics.pipeline import Busy, Evaluator
 from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, Configuration
-from joulemap.physics.record.hardware import TOLERANCE, Hardware, Load
+from joulemap.physics.record.hardware import TOLERANCE, Hardware, MeasuredLoad
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
     BOARD,
@@ -147,7 +147,7 @@ class Probe:
 class Measured:
     """A load with measured power: its prediction without unattributed power, and its measured energy."""
 
-    load: Load
+    load: MeasuredLoad
     probe: Probe
     measured_j: float
     """Measured power times the predicted time."""
@@ -475,7 +475,7 @@ def _describe_loads(measured: Sequence[Measured]) -> str:
     )
 
 
-def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
+def _measure(hardware: Hardware, load: MeasuredLoad, work: WorkloadColumns) -> Measured:
     (busy,) = Evaluator(work).measure([(hardware, _configure(hardware, load.precision, load.runtime))])
     if isinstance(busy, Exception):
         raise busy

@@ -209,8 +209,8 @@ def _time_parts(
     full_s = interval_s = pace.interval_s(clock)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
-        clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
-        alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
+        clock, factor = pace.find_steady_clock(pace.interval_s, chip_j, memory_j)
+        alone = clock if placement.overlap is None else pace.find_steady_clock(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
     if placement.host is not None:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))

@@ -122,14 +122,14 @@ def opening_runs(
         yield work.find_stored(connection, plan)
 
 
-Held = tuple[Model, PlannedRun, int]
+StoredRun = tuple[Model, PlannedRun, int]
 """(model at its batch, planned run, id of the stored run)."""
 
 
 @contextlib.contextmanager
 def opening_plans(
     source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
-) -> Iterator[tuple[Connection, list[Held]]]:
+) -> Iterator[tuple[Connection, list[StoredRun]]]:
     """Yield a connection and all runs of several plans at one boundary, as `opening_runs` does for one plan."""
     if len(plans) > 1:
         ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)

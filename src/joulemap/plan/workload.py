@@ -100,7 +100,7 @@ def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: in
     ]
 
 
-def hold_module(module: object, example_inputs: object) -> Model:
+def trace_user_module(module: object, example_inputs: object) -> Model:
     """Trace a PyTorch module of this program and return its model; raises UsageError or ModelError."""
     need_torch("tracing a module")
     from joulemap.construct.held import request_module

@@ -28,7 +28,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
-from joulemap.plan.stored_runs import Held, opening_plans
+from joulemap.plan.stored_runs import StoredRun, opening_plans
 from joulemap.present.category import CATEGORY, name_category
 from joulemap.present.cell import Number, Remark, name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
@@ -428,7 +428,7 @@ def _divide(whole: Plan) -> list[Plan]:
     ]
 
 
-def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
+def _order_runs(whole: Plan, held: Iterable[StoredRun]) -> list[int]:
     """Return the run ids of several plans in the order of the whole plan: by model, then by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

@@ -219,7 +219,7 @@ class Link:
 
 
 @frozen(kw_only=True)
-class Load:
+class MeasuredLoad:
     """Workload under which a board's power was measured at its default power mode."""
 
     name: str
@@ -398,7 +398,7 @@ class Hardware:
     peaks: Mapping[str, Peak]
     """Precision -> peak."""
     links: tuple[Link, ...] = ()
-    loads: tuple[Load, ...] = ()
+    loads: tuple[MeasuredLoad, ...] = ()
     """Loads under which the board's power was measured; its energies per action are adjusted to match them."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
@@ -952,7 +952,7 @@ def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:
 
 
 def _list_quantities(
-    before: str, record: Hardware | MemoryLevel | Link | Load | PowerMode
+    before: str, record: Hardware | MemoryLevel | Link | MeasuredLoad | PowerMode
 ) -> Iterator[tuple[str, Quantity]]:
     for field in attrs.fields(type(record)):
         if isinstance(value := getattr(record, field.name), Quantity):

@@ -153,12 +153,12 @@ def contrast_phases(
     the precision uses the nearest that it has; a chip that cannot run the model is `unsupported`. Raise as `compare`
     does.
     """
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.source import read_decoder
 
     decoder = read_decoder(source, model, settings, prompt)
     chunk = min(prompt, CHUNK)
-    steps = Step(tokens=chunk, cached=(prompt - chunk) // 2), Step(cached=prompt)
+    steps = DecoderPass(tokens=chunk, cached=(prompt - chunk) // 2), DecoderPass(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     with opening_classes(source, passes, settings, HARDWARE) as scope:
         rows = fetch(scope.connection, ArchitectureSummary, run_ids=list(scope.run_ids))

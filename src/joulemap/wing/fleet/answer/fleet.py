@@ -127,7 +127,7 @@ def _batch(
 
 def _share(model: str, demand: Demand) -> dict[str, float]:
     """Return model -> its share of the requests; UsageError for a language model, whose requests take many passes."""
-    from joulemap.wing.llm.decoder.name import list_decoders
+    from joulemap.wing.llm.decoder.pass_name import list_decoders
 
     if model in demand.beside:
         raise UsageError(f"{model} gets the remaining share: --beside is for other models")
@@ -194,7 +194,7 @@ def _serve(
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole, every = choices[0]
     for own, *_ in choices[1:]:
-        own.book = question.book
+        own.workloads = question.workloads
     report = source.progress or (lambda _done, _total: None)
     source.talk("simulating servers (1 of 3) …")
     opened = open_servers(choices, demand, report)

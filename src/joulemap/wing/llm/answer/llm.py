@@ -28,7 +28,7 @@ from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import choose_stored, opening_passes, read_stored
-from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 

@@ -98,7 +98,7 @@ class ServedModel:
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
-        from joulemap.wing.llm.decoder.step import CACHES
+        from joulemap.wing.llm.decoder.decoder_pass import CACHES
         from joulemap.wing.llm.stack import find_engine
 
         if self.serving.cache:

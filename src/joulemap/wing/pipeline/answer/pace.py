@@ -13,7 +13,7 @@ from joulemap.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
-from joulemap.wing.pipeline.name import is_pipeline
+from joulemap.wing.pipeline.pipeline_name import is_pipeline
 from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 
 if TYPE_CHECKING:
