@@ -154,8 +154,8 @@ class Pace:
             slower = self.law.stretch(clock) * self._slow_stream(clock)
             each, stretch = map(self.kernels.kernel_workload, (clock, slower))
             self._last[:] = times, clock, balance(compute / each, memory * stretch, self.placement.sharpness)
-        found: tuple[Floats, Floats] = self._last[2]
-        return found
+        last_times: tuple[Floats, Floats] = self._last[2]
+        return last_times
 
     def _slow_stream(self, clock: Floats) -> Floats | float:
         """Return the factor on memory times at these clocks where units limit the rate of memory; below the knee, all
