@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 import duckdb
 
-from joulemap.plan import hold
+from joulemap.plan import stored_runs
 from joulemap.store.connection import writing
 from joulemap.workspace import Workspace
 from sweep import SMALL_STEP, classifiers, store_workloads, sweep
@@ -49,7 +49,7 @@ def time_sweep(base: Path, path: Path, models: list[str], session_s: float) -> f
     """Return the seconds of a sweep into a copy of a database, in sessions of this length."""
     shutil.copy(base, path)
     start = time.perf_counter()
-    with patch.object(hold, "LONG_SESSION_S", session_s):
+    with patch.object(stored_runs, "LONG_SESSION_S", session_s):
         sweep(path, models)
     return time.perf_counter() - start
 

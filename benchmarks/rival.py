@@ -242,7 +242,7 @@ def read_rivals(workspace: Workspace) -> Mapping[tuple[int, str], Mapping[str, f
 def predict_row(row: ServingRow, deployment: Deployment) -> Iterator[tuple[str, str, float]]:
     """Yield (predictor, quantity, prediction) of each predictor with the row in its scope."""
     hardware, world = deployment.hardware, deployment.world
-    size = weigh(deployment.book, deployment.weight_precision, deployment.precision)
+    size = weigh(deployment.workloads, deployment.weight_precision, deployment.precision)
     seconds = size / world / hardware.memory_bandwidth.value
     yield RULE, "inter_token_latency_s", seconds
     yield RULE, "output_tokens_per_s", row.batch / seconds
@@ -254,7 +254,7 @@ def predict_row(row: ServingRow, deployment: Deployment) -> Iterator[tuple[str, 
     chip = row.hardware
     middle = prompt + output / 2.0
     if chip == ECOLOGITS_CHIP:
-        billions = weigh(deployment.book, "", "bf16") / 2e9
+        billions = weigh(deployment.workloads, "", "bf16") / 2e9
         token_s, token_j = token_latency_s(billions, batch), world * token_energy_j(billions, batch)
         yield ECOLOGITS, "inter_token_latency_s", token_s
         yield ECOLOGITS, "request_latency_s", output * token_s

@@ -110,13 +110,13 @@ class ModelQuestion(Question):
 
                 chosen = find_answer(answer, model) if isinstance(model, str) else answer
                 return self._with_settings(chosen)(source, model, *rest, **keywords)
-            from joulemap.plan.workload import hold_module
+            from joulemap.plan.workload import trace_user_module
 
             if "example_inputs" in keywords:
                 inputs = keywords.pop("example_inputs")
             else:
                 inputs, *rest = rest or (None,)
-            held = hold_module(model, inputs)
+            held = trace_user_module(model, inputs)
             name = held.request.model
             return self._with_settings(answer)(source, name, *rest, **{**keywords, "modules": {name: held}})
 

@@ -74,7 +74,7 @@ class Workspace(Questions):
         measure = Question("joulemap.answer.measure", "RunKeywords")
         measure_host = Question("joulemap.answer.launch")
         modules = ModelQuestion("joulemap.answer.model", "RunKeywords")
-        evaluate = ModelQuestion("joulemap.plan.hold")
+        evaluate = ModelQuestion("joulemap.plan.stored_runs")
         run = Question("joulemap.answer.record", is_shared=True)
         workload = ModelQuestion("joulemap.answer.model", "ModelKeywords")
         operators = ModelQuestion("joulemap.answer.model", "ModelKeywords")

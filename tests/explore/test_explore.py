@@ -33,9 +33,9 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.physics.record.silicon import RETICLE, count_dies
 from joulemap.physics.total import evaluate_totals
-from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
@@ -167,7 +167,7 @@ def test_an_elasticity_of_units_is_of_the_design_and_not_of_twice_as_many(monkey
 
     monkeypatch.setattr("joulemap.wing.explore.design.survey.evaluate_rows", evaluate)
     space = Space.of(KPU, {"units": "1,100"})
-    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(2))
+    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, models=(), numbers=np.arange(2))
     for count in (1.0, 3.0, 100.0):
         ((slope,),) = find_slopes(group, {"unit_count": count}, [OBJECTIVES["latency"]]).values()
         assert slope is not None
@@ -177,7 +177,7 @@ def test_an_elasticity_of_units_is_of_the_design_and_not_of_twice_as_many(monkey
 def test_designs_beyond_what_is_built_are_found() -> None:
     """A clock above that of every KPU, and a die of so many units that it is larger than a mask prints."""
     space = Space.of(KPU, {"units": "1,4096", "clock": "1MHz,9GHz", "dram.bandwidth": "x1"})
-    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(4))
+    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, models=(), numbers=np.arange(4))
     done = Survey(groups=(group,), objectives=(OBJECTIVES["area"],), bounds=())
     area = np.broadcast_to(space.law.area.find_mm2(space.values_at(group.numbers)), (4,))
     columns: dict[str, Any] = {one.name: area for one in attrs.fields(Outcomes)}
@@ -415,7 +415,7 @@ def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -
     for setting in MATMUL_PRECISIONS:
         plan = plan_runs(("resnet50",), attrs.evolve(asked, matmul_precision=setting))
         targets = find_targets(source, plan)
-        with holding_runs(source, plan) as held:
+        with opening_runs(source, plan) as held:
             rows = held.connection.execute(
                 "SELECT run_id, latency_half_width, energy_half_width FROM run_uncertainty"
             ).fetchall()

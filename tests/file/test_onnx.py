@@ -28,7 +28,7 @@ from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import find_fixed_batch, read_program
-from joulemap.wing.file.name import NAMES, find_precision
+from joulemap.wing.file.model_file import NAMES, find_precision
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace

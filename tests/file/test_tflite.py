@@ -21,7 +21,7 @@ from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.lite import load_lite
 from joulemap.wing.file.lite_graph import measure_precision, read_lite_program
-from joulemap.wing.file.name import describe_lite
+from joulemap.wing.file.model_file import describe_lite
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
 from lite_file import Graph, Op, Tensor, form_lite, write_lite

@@ -22,7 +22,7 @@ from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
 from joulemap.wing.fleet.capacity.cost import cost_fleet, find_utilization, list_failures
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
-from joulemap.wing.fleet.capacity.row import FleetRow, LevelRow, Load, Sizing
+from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, LevelRow, Sizing
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.option import read_models
@@ -204,7 +204,7 @@ def spend(owned: int, devices: tuple[int, ...] = (7,), **more: float | None) -> 
     station = station_of(300.0, idle_w=10.0, **figures | more)
     share = 1.0 / len(devices)
     loads = [
-        Load(
+        DeviceLoad(
             level=Level(rate_per_s=100.0 * count, share=share),
             devices=count,
             busy_devices=count / 2,

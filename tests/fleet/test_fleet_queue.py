@@ -32,7 +32,7 @@ DEVICES: Final = (1, 4, 16)
 def serve_straight(first_s: float, each_s: float, most: int = 64, joules: float = 1.0) -> Service:
     """A batch takes a time for itself and one for each of its requests; its joules are of its time."""
     table: Array = (first_s + each_s * np.arange(most + 1.0))[None]
-    return Service(hold_s=table, latency_s=table, energy_j=joules * table)
+    return Service(occupied_s=table, latency_s=table, energy_j=joules * table)
 
 
 def pool(rate: float, devices: int = 1, batch: int = 1, wait_s: float = 0.0) -> Pools:
@@ -264,7 +264,7 @@ def test_batches_that_fill_long_before_they_may_start_take_what_full_ones_do() -
 def test_two_models_share_devices_by_their_shares() -> None:
     """Nine of ten requests take 1 ms, one 10 ms: devices are busy for 0.9 x 1 + 0.1 x 10 = 1.9 ms a request."""
     table = np.array([[0.0, 1e-3], [0.0, 1e-2]])
-    service = Service(hold_s=table, latency_s=table, energy_j=table)
+    service = Service(occupied_s=table, latency_s=table, energy_j=table)
     pools = Pools(
         service=np.array([0]),
         rates=np.array([[90.0, 10.0]]),

@@ -25,11 +25,11 @@ from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.decoder.checkpoint import name_format
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
-from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
+from joulemap.wing.llm.decoder.pass_name import find_decoder, load_shipped
 from joulemap.wing.llm.decoder.read import read_config
-from joulemap.wing.llm.decoder.step import Step
-from joulemap.wing.llm.serving.deployment import Book
+from joulemap.wing.llm.serving.deployment import PassWorkloads
 from joulemap.wing.llm.serving.predict import weigh
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
@@ -71,7 +71,7 @@ def decoder_of(quantization: dict[str, Any] | None, **changes: Any) -> Decoder:
 
 
 def columns(decoder: Decoder) -> WorkloadColumns:
-    return describe_columns(decoder, Step(cached=64), 1)
+    return describe_columns(decoder, DecoderPass(cached=64), 1)
 
 
 def weight_bytes(decoder: Decoder, precision: str = "bf16") -> float:
@@ -93,9 +93,9 @@ def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
 
 
 def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
-    work = columns_of(fuse(build_graph(decoder_of(MIXED), Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    work = columns_of(fuse(build_graph(decoder_of(MIXED), DecoderPass(cached=64), 1).form(NO_KEY, "", 1, ())))
     kernels = form_kernels(work, "bf16", "graph", "nvfp4")
-    names = build_graph(decoder_of(MIXED), Step(cached=64), 1).operators
+    names = build_graph(decoder_of(MIXED), DecoderPass(cached=64), 1).operators
     found = {
         names[index].name: (moved, made)
         for index, moved, made in zip(
@@ -156,7 +156,7 @@ SIZES = {
 def test_checkpoints_have_the_size_of_their_files(name: str) -> None:
     decoder = find_decoder(name)
     assert decoder is not None and decoder.published is not None
-    assert_close(weigh(Book(decoder), decoder.published.weights), SIZES[name] * 1e9, rel=0.004)
+    assert_close(weigh(PassWorkloads(decoder), decoder.published.weights), SIZES[name] * 1e9, rel=0.004)
 
 
 OF_SHAPE: dict[str, tuple[str, dict[str, Any], float]] = {
@@ -176,7 +176,7 @@ def test_checkpoints_of_a_known_shape_have_the_size_of_their_files(name: str) ->
     shape, quantization, size = OF_SHAPE[name]
     decoder = read_config({**load_shipped()[shape]["config"], "quantization_config": quantization}, name)
     assert decoder.published is not None
-    assert_close(weigh(Book(decoder), decoder.published.weights), size * 1e9, rel=0.005)
+    assert_close(weigh(PassWorkloads(decoder), decoder.published.weights), size * 1e9, rel=0.005)
 
 
 def test_deepseek_has_the_size_of_its_files_but_for_the_layer_that_guesses() -> None:
@@ -185,10 +185,10 @@ def test_deepseek_has_the_size_of_its_files_but_for_the_layer_that_guesses() -> 
     assert decoder is not None
     layer = decoder.layers[-1]
     more = attrs.evolve(decoder, layers=(*decoder.layers, layer))
-    book, longer = Book(decoder), Book(more)
-    one_layer = weigh(longer, "fp8_block") - weigh(book, "fp8_block")
+    workloads, longer = PassWorkloads(decoder), PassWorkloads(more)
+    one_layer = weigh(longer, "fp8_block") - weigh(workloads, "fp8_block")
     beside = 2 * 2 * decoder.vocabulary * decoder.hidden + 2 * 2 * decoder.hidden * decoder.hidden
-    assert_close(weigh(book, "fp8_block") + one_layer + beside, 688.6e9, rel=0.001)
+    assert_close(weigh(workloads, "fp8_block") + one_layer + beside, 688.6e9, rel=0.001)
 
 
 @pytest.mark.parametrize("case", STORED)
@@ -250,7 +250,7 @@ def test_a_final_dot_of_a_name_ends_it() -> None:
 def test_layers_that_differ_in_their_formats_are_told_apart() -> None:
     left = [f"model.layers.{index}" for index in (0, 5)]
     decoder = decoder_of({"quant_method": "fp8", "modules_to_not_convert": left}, num_hidden_layers=24)
-    whole = columns_of(fuse(build_graph(decoder, Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    whole = columns_of(fuse(build_graph(decoder, DecoderPass(cached=64), 1).form(NO_KEY, "", 1, ())))
     assert_close(
         columns(decoder).weight_bytes_at("bf16", "fp8_block"), whole.weight_bytes_at("bf16", "fp8_block"), rel=1e-12
     )
@@ -404,7 +404,7 @@ def test_a_prompt_takes_wide_products_at_the_rate_of_16_bits() -> None:
     hardware = load_catalogue().hardware["h100_sxm5"]
 
     def run(decoder: Decoder, precision: str, weights: str) -> Total:
-        together = Together((describe_columns(decoder, Step(tokens=4096), 1),))
+        together = Together((describe_columns(decoder, DecoderPass(tokens=4096), 1),))
         return together.evaluate(hardware, precision, "engine", weight_precision=weights)[0]
 
     times = [

@@ -23,9 +23,16 @@ from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
 from joulemap.wing.llm.decoder.config import Decoder, Experts
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import describe_step
-from joulemap.wing.llm.decoder.name import complete, find_alias, find_decoder, find_pass, find_shipped, load_shipped
-from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.pass_name import (
+    complete,
+    find_alias,
+    find_decoder,
+    find_pass,
+    find_shipped,
+    load_shipped,
+)
 from joulemap.workspace import Workspace
 from models import shipped
 from sample import thin
@@ -72,7 +79,7 @@ def test_a_step_of_llama_is_what_its_sizes_say(batch: int, cached: int) -> None:
 def test_quantizers_leave_logits_tables_and_routers_at_16_bits(
     name: str, precision: str, weights: str, gigabytes: float
 ) -> None:
-    held = describe_columns(decoder(name), Step(cached=8), 1).weight_bytes_at(precision, weights)
+    held = describe_columns(decoder(name), DecoderPass(cached=8), 1).weight_bytes_at(precision, weights)
     assert held == pytest.approx(gigabytes * 1e9, rel=2e-3, abs=0)
 
 
@@ -213,7 +220,7 @@ def test_devices_have_their_part_and_exchange_each_token() -> None:
 
 def test_tables_of_layers_are_divided_as_the_table_of_tokens_is() -> None:
     """262,144 rows of 35 x 256 and of 1,536 elements: each of two devices has half of the rows."""
-    whole, part = (describe_step(decoder("gemma-4-e2b"), Step(devices=count), 1, NO_KEY) for count in (1, 2))
+    whole, part = (describe_step(decoder("gemma-4-e2b"), DecoderPass(devices=count), 1, NO_KEY) for count in (1, 2))
     assert whole.parameter_count - part.parameter_count > 262_144 * (35 * 256 + 1_536) // 2
 
 
@@ -226,11 +233,11 @@ def test_heads_of_keys_are_copied_where_devices_are_more() -> None:
 def test_experts_lie_whole_on_devices_and_tokens_are_sent_to_them() -> None:
     model = decoder("deepseek-r1")
     experts = next(layer.network for layer in model.layers if isinstance(layer.network, Experts))
-    spread = describe_step(model, Step(cached=100, data_devices=8, expert_devices=8), 64, NO_KEY)
+    spread = describe_step(model, DecoderPass(cached=100, data_devices=8, expert_devices=8), 64, NO_KEY)
     held = [one for one in spread.tensors if one.name.endswith("experts.up")]
     assert {one.shape for one in held} == {(256 // 8, 2 * experts.inner, 7168)}
     assert sum(one.operation == "all_to_all" for one in spread.operators) == 2 * 58
-    divided = describe_step(model, Step(cached=100, devices=8), 64, NO_KEY)
+    divided = describe_step(model, DecoderPass(cached=100, devices=8), 64, NO_KEY)
     held = [one for one in divided.tensors if one.name.endswith("experts.up")]
     assert {one.shape for one in held} == {(256, 2 * experts.inner // 8, 7168)}
 
@@ -256,15 +263,17 @@ def is_same(first: WorkloadColumns, second: WorkloadColumns) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["llama-3.2-1b", "gemma-3-12b", "gpt-oss-20b", "qwen3.5-122b-a10b", "moonlight-16b-a3b"]
 )
-@pytest.mark.parametrize("step", [Step(cached=2048), Step(tokens=64), Step(cached=300, chunk=32, devices=1)])
-def test_layers_that_repeat_follow_from_a_few(name: str, step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [DecoderPass(cached=2048), DecoderPass(tokens=64), DecoderPass(cached=300, chunk=32, devices=1)]
+)
+def test_layers_that_repeat_follow_from_a_few(name: str, step: DecoderPass) -> None:
     model = decoder(name)
     assert find_repeat(model.layers) is not None
     assert is_same(describe_columns(model, step, 3), columns_of(describe_step(model, step, 3, NO_KEY))) == []
 
 
 def test_layers_behind_one_of_another_kind_follow_from_a_few() -> None:
-    model, step = decoder("moonlight-16b-a3b"), Step(cached=300, chunk=700, expert_devices=8, data_devices=8)
+    model, step = decoder("moonlight-16b-a3b"), DecoderPass(cached=300, chunk=700, expert_devices=8, data_devices=8)
     assert is_same(describe_columns(model, step, 64), columns_of(describe_step(model, step, 64, NO_KEY))) == []
 
 
@@ -274,9 +283,9 @@ def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
     """Weights, caches, times and joules of a pass do not depend on how many layers are listed."""
     model = decoder(name)
     asked = [
-        (Step(cached=2000, devices=2), 25),
-        (Step(cached=2300, devices=2, chunk=500), 3),
-        (Step(tokens=64, pipeline_devices=2, logits="none"), 1),
+        (DecoderPass(cached=2000, devices=2), 25),
+        (DecoderPass(cached=2300, devices=2, chunk=500), 3),
+        (DecoderPass(tokens=64, pipeline_devices=2, logits="none"), 1),
     ]
     every, folded = pass_columns(model, asked), pass_columns(model, asked, is_folded=True)
     assert any(one.times is not None for one in folded.values())
@@ -294,7 +303,7 @@ def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
 def test_an_engine_runs_all_sequences_of_a_pass_at_once() -> None:
     """An engine may cut a batch of images into parts; 64 sequences share each pass, and their weights are read once."""
     model, smallest = decoder("llama-3.2-1b"), find("h100_sxm5").coefficient(ENGINE_PART)
-    works = pass_columns(model, [(Step(cached=2000), 64), (Step(tokens=9), 64)], is_folded=True).values()
+    works = pass_columns(model, [(DecoderPass(cached=2000), 64), (DecoderPass(tokens=9), 64)], is_folded=True).values()
     for work in works:
         kernels = form_joined(join([work]), "bf16", "engine")
         assert not list_parts(kernels, smallest)
@@ -305,10 +314,10 @@ def test_an_engine_runs_all_sequences_of_a_pass_at_once() -> None:
 
 
 def test_heads_that_do_not_divide_are_padded() -> None:
-    split = Step(devices=12)
+    split = DecoderPass(devices=12)
     assert (split.part(40), split.queries(40, 40)) == (4, 4)
     assert (split.part(8), split.queries(64, 8)) == (1, 6)
-    assert (Step(devices=6).part(8), Step(devices=6).queries(64, 8)) == (2, 12)
+    assert (DecoderPass(devices=6).part(8), DecoderPass(devices=6).queries(64, 8)) == (2, 12)
 
 
 @pytest.mark.sample(1)
@@ -318,7 +327,7 @@ def test_heads_that_do_not_divide_are_padded() -> None:
 )
 def test_lengths_between_follow_from_two(name: str, tokens: int) -> None:
     model = decoder(name)
-    steps = [Step(tokens=tokens, cached=cached) for cached in (0, 1, 64, 120, 128, 500, 511, 512, 2000, 5000)]
+    steps = [DecoderPass(tokens=tokens, cached=cached) for cached in (0, 1, 64, 120, 128, 500, 511, 512, 2000, 5000)]
     for (step, count), columns in pass_columns(model, [(step, 2) for step in steps]).items():
         assert is_same(columns, columns_of(describe_step(model, step, count, NO_KEY))) == [], step
 
@@ -326,7 +335,12 @@ def test_lengths_between_follow_from_two(name: str, tokens: int) -> None:
 @pytest.mark.parametrize("name", thin(["mamba-2.8b", "gemma-3-1b", "gpt-oss-20b", "llama-3.2-1b"], 4))
 def test_numbers_of_sequences_between_follow_from_two(name: str) -> None:
     model = decoder(name)
-    steps = Step(cached=300), Step(cached=600), Step(tokens=7), Step(cached=64, chunk=50, chunk_cached=9)
+    steps = (
+        DecoderPass(cached=300),
+        DecoderPass(cached=600),
+        DecoderPass(tokens=7),
+        DecoderPass(cached=64, chunk=50, chunk_cached=9),
+    )
     asked = [(step, count) for step in steps for count in (1, 3, 8, 200)]
     for (step, count), columns in pass_columns(model, asked).items():
         assert is_same(columns, columns_of(describe_step(model, step, count, NO_KEY))) == [], (step, count)

@@ -11,9 +11,9 @@ import torch
 from joulemap.construct.held import request_module
 from joulemap.physics.record.workload import APPEND, NO_KEY, Workload
 from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.read import read_config
-from joulemap.wing.llm.decoder.step import Step
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def sizes(family: str, chance: random.Random) -> dict[str, Any]:
     return config
 
 
-def trace(config: dict[str, Any], decoder: Decoder, step: Step, batch: int) -> tuple[Workload, int, int]:
+def trace(config: dict[str, Any], decoder: Decoder, step: DecoderPass, batch: int) -> tuple[Workload, int, int]:
     """Return a pass of transformers as traced, its parameters, and the bytes of those that it reads."""
     told = transformers.AutoConfig.for_model(**config)
     module = Pass(told)
@@ -119,7 +119,7 @@ def test_a_pass_counts_what_the_trace_of_transformers_counts(family: str, case: 
     config = sizes(family, chance)
     decoder = read_config(config, family)
     is_prompt = family in WIDER or chance.random() < 0.5
-    step = Step(tokens=chance.randint(8, 70)) if is_prompt else Step(cached=chance.randint(1, 300))
+    step = DecoderPass(tokens=chance.randint(8, 70)) if is_prompt else DecoderPass(cached=chance.randint(1, 300))
     batch = chance.choice((1, 2, 5))
     theirs, parameters, weight_bytes = trace(config, decoder, step, batch)
     ours = describe_step(decoder, step, batch, NO_KEY)

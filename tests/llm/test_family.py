@@ -12,13 +12,13 @@ import pytest
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.wing.llm.decoder.config import Attention, Experts, Recurrence
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family
 from joulemap.wing.llm.decoder.layer import describe_step
-from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.decoder.read import read_config
 from joulemap.wing.llm.decoder.row import Piece
 from joulemap.wing.llm.decoder.select import count_pairs
-from joulemap.wing.llm.decoder.step import Step
 
 WIDTH, VOCABULARY, INNER, HEADS, HEAD = 256, 1000, 512, 8, 32
 BASE: dict[str, Any] = {
@@ -38,25 +38,25 @@ DELTA = {
 }  # fmt: skip
 
 
-def macs(config: dict[str, Any], step: Step, batch: int = 1) -> int:
+def macs(config: dict[str, Any], step: DecoderPass, batch: int = 1) -> int:
     return describe_step(read_config({**BASE, **config}, "own"), step, batch, NO_KEY).mac_count - batch * HEAD_MACS
 
 
 def count_weights(config: dict[str, Any]) -> int:
-    return describe_step(read_config({**BASE, **config}, "own"), Step(), 1, NO_KEY).parameter_count
+    return describe_step(read_config({**BASE, **config}, "own"), DecoderPass(), 1, NO_KEY).parameter_count
 
 
 def test_a_gate_and_a_window_are_counted_by_hand() -> None:
     projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
     seen: tuple[dict[str, Any], ...] = ({"model_type": "llama"}, {"model_type": "mistral", "sliding_window": 10})
     for config, rows in zip(seen, (51, 10), strict=True):
-        assert macs(config, Step(cached=50)) == projections + NETWORK + 2 * HEADS * HEAD * rows
+        assert macs(config, DecoderPass(cached=50)) == projections + NETWORK + 2 * HEADS * HEAD * rows
 
 
 def test_experts_are_counted_by_hand() -> None:
     config = {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
     projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
-    assert macs(config, Step(cached=9)) == projections + 2 * HEADS * HEAD * 10 + 4 * WIDTH + 2 * 3 * WIDTH * 64
+    assert macs(config, DecoderPass(cached=9)) == projections + 2 * HEADS * HEAD * 10 + 4 * WIDTH + 2 * 3 * WIDTH * 64
 
 
 ATTENTION = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD + 2 * HEADS * HEAD * 10
@@ -109,7 +109,7 @@ SEARCHED = [
     ],
 )  # fmt: skip
 def test_published_layouts_are_counted_by_hand(config: dict[str, Any], products: int) -> None:
-    assert macs(config, Step(cached=9)) == products
+    assert macs(config, DecoderPass(cached=9)) == products
 
 
 def test_layers_of_published_hybrids_are_those_that_they_list() -> None:
@@ -128,8 +128,8 @@ def test_a_recurrence_without_a_convolution_is_counted_by_hand() -> None:
     """Queries, keys, values and a gate of 256 elements, and two rates per head; a state is updated without GEMMs."""
     config = {"model_type": "minimax_text_01", "attn_type_list": [0], "num_local_experts": 1, "num_experts_per_tok": 1}
     projections = WIDTH * (3 * 256 + 256 + 2 * HEADS) + 256 * WIDTH
-    assert macs(config, Step(cached=9)) == projections + WIDTH + NETWORK
-    assert macs(config, Step(tokens=4)) > 4 * projections
+    assert macs(config, DecoderPass(cached=9)) == projections + WIDTH + NETWORK
+    assert macs(config, DecoderPass(tokens=4)) > 4 * projections
 
 
 def test_a_layer_with_the_keys_of_the_layer_before_caches_none() -> None:
@@ -148,15 +148,17 @@ def test_an_indexer_scores_all_tokens_and_a_hundred_are_attended_to() -> None:
     index = 64 * 4 * 32 + WIDTH * 32 + WIDTH * 4
     for cached in (49, 99, 4999):
         length = cached + 1
-        assert macs(dense, Step(cached=cached)) == LATENT_PRODUCTS + NETWORK + row * length
+        assert macs(dense, DecoderPass(cached=cached)) == LATENT_PRODUCTS + NETWORK + row * length
         scores = 4 * 32 * length
-        assert macs(sparse, Step(cached=cached)) == LATENT_PRODUCTS + NETWORK + index + scores + row * min(length, 100)
+        assert macs(sparse, DecoderPass(cached=cached)) == LATENT_PRODUCTS + NETWORK + index + scores + row * min(
+            length, 100
+        )
 
 
 def test_a_layer_that_shares_a_selection_has_no_indexer() -> None:
     config = {"model_type": "glm_moe_dsa", **LATENT, **INDEX, "num_hidden_layers": 2}
-    both = macs(config, Step(cached=499))
-    shared = macs({**config, "indexer_types": ["full", "shared"]}, Step(cached=499))
+    both = macs(config, DecoderPass(cached=499))
+    shared = macs({**config, "indexer_types": ["full", "shared"]}, DecoderPass(cached=499))
     assert both - shared == 64 * 4 * 32 + WIDTH * 32 + WIDTH * 4 + 4 * 32 * 500
 
 
@@ -184,7 +186,7 @@ def test_compressed_attention_is_counted_by_hand(ratio: int, cached: int) -> Non
     if ratio == 128:
         products += 2 * WIDTH * HEAD
     attention = 2 * HEADS * HEAD * (50 + min(rows, 100 if ratio == 4 else rows))
-    assert macs(config, Step(cached=cached)) == products + experts + streams + attention
+    assert macs(config, DecoderPass(cached=cached)) == products + experts + streams + attention
 
 
 def test_delta_rules_and_state_spaces_are_counted_by_hand() -> None:
@@ -192,10 +194,12 @@ def test_delta_rules_and_state_spaces_are_counted_by_hand() -> None:
     products = WIDTH * (4 * 32 + 2 * 2 * 16) + WIDTH * 4 * 32 + 2 * WIDTH * 4 + 4 * 32 * WIDTH
     convolution = (4 * 32 + 2 * 2 * 16) * 4
     # the update of a state has no products, and the state is of one size at any length
-    assert macs(delta, Step(cached=50)) == macs(delta, Step(cached=5000)) == products + NETWORK + convolution
+    assert (
+        macs(delta, DecoderPass(cached=50)) == macs(delta, DecoderPass(cached=5000)) == products + NETWORK + convolution
+    )
     mamba = {"model_type": "mamba2", "num_heads": 4, "head_dim": 32, "state_size": 16, "n_groups": 1}
     products = WIDTH * (2 * 4 * 32 + 2 * 16 + 4) + 4 * 32 * WIDTH
-    assert macs(mamba, Step(cached=50)) == products + (4 * 32 + 2 * 16) * 4
+    assert macs(mamba, DecoderPass(cached=50)) == products + (4 * 32 + 2 * 16) * 4
 
 
 def test_heads_of_an_indexer_select_blocks_of_tokens() -> None:
@@ -208,7 +212,9 @@ def test_heads_of_an_indexer_select_blocks_of_tokens() -> None:
     index = WIDTH * 2 * 16 + WIDTH * 16
     for length in (20, 32, 5000):  # 4 blocks of 8 tokens
         attention = 2 * HEADS * HEAD * min(length, 32)
-        assert macs(config, Step(cached=length - 1)) == projections + NETWORK + index + 2 * 16 * length + attention
+        assert (
+            macs(config, DecoderPass(cached=length - 1)) == projections + NETWORK + index + 2 * 16 * length + attention
+        )
     decoder = read_config(BASE | config, "sparse")
     flat = {
         "model_type": "minimax_m3_vl_text", "layer_types": ["minimax_m3_sparse"], "mlp_layer_types": ["dense"],
@@ -217,7 +223,7 @@ def test_heads_of_an_indexer_select_blocks_of_tokens() -> None:
     assert read_config(BASE | flat, "flat").layers == decoder.layers
     assert decoder.cache_bytes(100) == 100 * 2.0 * (2 * 2 * HEAD + 16)
     assert decoder.cache_bytes(100, devices=2) == 100 * 2.0 * (2 * HEAD + 16)  # each device has all index keys
-    workload = describe_step(decoder, Step(cached=4999), 1, NO_KEY)
+    workload = describe_step(decoder, DecoderPass(cached=4999), 1, NO_KEY)
     written = {
         one.operation: one.output_element_count for one in workload.operators if one.operation in ("bmm", "topk")
     }
@@ -230,11 +236,11 @@ def test_experts_at_a_lower_width_and_gates_are_counted_by_hand() -> None:
     config = {"model_type": "kimi_k3", **LATENT, **routed, "linear_attn_config": linear}
     experts = 16 * WIDTH + 3 * WIDTH * 2 * 64
     attention = LATENT_PRODUCTS + HEADS * (128 + 16 + 128) * 50
-    plain = macs(config, Step(cached=49))
+    plain = macs(config, DecoderPass(cached=49))
     assert plain == attention + experts + 4 * 3 * WIDTH * 64
     config |= {"routed_expert_hidden_size": 96, "mla_use_output_gate": True}
     gate = WIDTH * HEADS * 48
-    assert macs(config, Step(cached=49)) == attention + gate + experts + 4 * 3 * 96 * 64 + 2 * WIDTH * 96
+    assert macs(config, DecoderPass(cached=49)) == attention + gate + experts + 4 * 3 * 96 * 64 + 2 * WIDTH * 96
 
 
 def test_values_may_be_narrower_than_keys() -> None:
@@ -244,10 +250,10 @@ def test_values_may_be_narrower_than_keys() -> None:
     }  # fmt: skip
     projections = sum(WIDTH * (HEADS + pairs) * (HEAD + 24) for pairs in (2, 4))
     attention = HEADS * (HEAD + 24) * (50 + 16)
-    assert macs(config, Step(cached=49)) == projections + 2 * NETWORK + attention
+    assert macs(config, DecoderPass(cached=49)) == projections + 2 * NETWORK + attention
     named = {**config, "layer_types": ["full_attention", "sliding_attention"]}
     del named["hybrid_layer_pattern"]
-    assert macs(named, Step(cached=49)) == projections + 2 * NETWORK + attention
+    assert macs(named, DecoderPass(cached=49)) == projections + 2 * NETWORK + attention
     assert read_config(BASE | config, "narrow").cache_bytes(50) == 2.0 * (HEAD + 24) * (2 * 50 + 4 * 16)
 
 
@@ -264,7 +270,7 @@ def test_each_head_may_have_a_gate_and_windows_more_heads() -> None:
         for heads, seen in ((HEADS, 50), (3 * HEADS, 16))
     )
     experts = WIDTH * 4 + 3 * WIDTH * (2 * 64 + 32)
-    assert macs(config, Step(cached=49)) == attention + NETWORK + experts
+    assert macs(config, DecoderPass(cached=49)) == attention + NETWORK + experts
     listed = {**config, "moe_layers_enum": [1]}
     assert read_config(BASE | listed, "own").layers == read_config(BASE | config, "own").layers
     assert read_config(BASE | {**config, "moe_layers_enum": "0, 1"}, "own").layers[0].network is not None
@@ -329,7 +335,7 @@ def test_short_convolutions_are_counted_by_hand() -> None:
         "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 65536,
     }  # fmt: skip
     decoder = read_config(lfm2, "own")
-    step = describe_step(decoder, Step(cached=999), 1, NO_KEY)
+    step = describe_step(decoder, DecoderPass(cached=999), 1, NO_KEY)
     assert step.parameter_count == 1_170_340_608
     assert decoder.notes == ()
     products = 10 * 4 * 2048**2 + 6 * 2 * 2048 * (2048 + 512) + 16 * 3 * 2048 * 8192
@@ -346,13 +352,13 @@ def test_attention_beside_a_state_space_is_counted_by_hand() -> None:
         "num_hidden_layers": 36, "num_key_value_heads": 2, "vocab_size": 32784, "ssm_multipliers": [0.3, 0.2],
     }  # fmt: skip
     decoder = read_config(falcon, "own")
-    assert describe_step(decoder, Step(), 1, NO_KEY).parameter_count == 521_411_104
+    assert describe_step(decoder, DecoderPass(), 1, NO_KEY).parameter_count == 521_411_104
     assert decoder.notes == ()
     assert (decoder.recurrent_count, len(decoder.score_heads)) == (36, 36)
     states = 1536 * 128 + 3 * (1536 + 2 * 128)
     assert decoder.cache_bytes(1000) == 2.0 * 36 * (1000 * 2 * 2 * 64 + states)
-    halves = describe_step(decoder, Step(devices=2, cached=99), 1, NO_KEY)
-    assert halves.mac_count < describe_step(decoder, Step(cached=99), 1, NO_KEY).mac_count
+    halves = describe_step(decoder, DecoderPass(devices=2, cached=99), 1, NO_KEY)
+    assert halves.mac_count < describe_step(decoder, DecoderPass(cached=99), 1, NO_KEY).mac_count
     with pytest.raises(ModelError, match="state"):
         read_config({**falcon, "mamba_d_state": 0}, "own")
     wide = read_config({**falcon, "head_dim": 128}, "own").layers[0].beside
@@ -374,7 +380,7 @@ def test_a_nested_configuration_omits_sizes_of_its_class(
     model_type: str, text: dict[str, Any], parameters: int
 ) -> None:
     decoder = read_config({"model_type": model_type, "text_config": text}, "own")
-    assert describe_step(decoder, Step(), 1, NO_KEY).parameter_count == parameters
+    assert describe_step(decoder, DecoderPass(), 1, NO_KEY).parameter_count == parameters
     assert decoder.notes == ()
     if "hidden_size" not in text:
         with pytest.raises(ModelError, match="the configuration has no"):
@@ -395,10 +401,10 @@ def test_an_activation_without_a_gate_has_two_products() -> None:
     layer = 2 * 4096 * (4096 + 1024) + 2 * 4096 * 21504 + 2 * 4096 + 2 * 128
     for model_type in ("apertus", "newest"):
         decoder = read_config({**apertus, "model_type": model_type}, "own")
-        found = describe_step(decoder, Step(), 1, NO_KEY).parameter_count
+        found = describe_step(decoder, DecoderPass(), 1, NO_KEY).parameter_count
         assert found == 32 * layer + 4096 + 2 * 131072 * 4096
     gated = {**BASE, "model_type": "newest", "hidden_act": "gelu"}
-    assert macs(gated, Step()) - macs({**gated, "hidden_act": "relu2"}, Step()) == WIDTH * INNER
+    assert macs(gated, DecoderPass()) - macs({**gated, "hidden_act": "relu2"}, DecoderPass()) == WIDTH * INNER
 
 
 def test_classes_name_the_family_of_an_unknown_type() -> None:
@@ -438,7 +444,7 @@ def test_rows_that_tokens_see_are_summed() -> None:
 def test_sizes_are_those_published(name: str, billions: int, active: int) -> None:
     decoder = find_decoder(name)
     assert decoder is not None
-    workload = describe_step(decoder, Step(), 1, NO_KEY)
+    workload = describe_step(decoder, DecoderPass(), 1, NO_KEY)
     assert (round(workload.parameter_count / 1e9), round(workload.mac_count / 1e9)) == (billions, active)
 
 

@@ -39,8 +39,9 @@ from joulemap.wing.llm.capacity.case import OK
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.question import find_file_weights, list_precisions
 from joulemap.wing.llm.decoder.config import Attention, Experts
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph, describe_step
-from joulemap.wing.llm.decoder.name import (
+from joulemap.wing.llm.decoder.pass_name import (
     find_decoder,
     find_gguf,
     find_pass,
@@ -49,11 +50,10 @@ from joulemap.wing.llm.decoder.name import (
     load_shipped,
     split_pass,
 )
-from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import count_weights, read_model_file
-from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack
@@ -160,7 +160,7 @@ def test_a_pass_has_the_bytes_of_its_file(make: Make, tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "model.gguf", *make())
     decoder, header = read_model_file(path, str(path)), read_gguf(path)
     (precision, *_), (weights,) = list_precisions(decoder)
-    work = columns_of(describe_step(decoder, Step(), 1, NO_KEY))
+    work = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY))
     assert_close(work.weight_bytes_at(precision, weights), header.byte_count, rel=0.005)
 
 
@@ -189,7 +189,7 @@ def test_each_weight_has_its_own_format(tmp_path: Path) -> None:
     assert dict(decoder.layers[0].stored) == {"self_attn.v_proj.weight": "q6_k", "mlp.down_proj.weight": "q6_k"}
     assert decoder.layers[4].stored == ()
     assert dict(decoder.published.stored) == {"embed_tokens.weight": "q4_k", "lm_head.weight": "q6_k"}
-    products = {one.name for one in build_graph(decoder, Step(), 1).operators if "q4_k=q6_k" in one.variant}
+    products = {one.name for one in build_graph(decoder, DecoderPass(), 1).operators if "q4_k=q6_k" in one.variant}
     assert {"layers.0.mlp.down_proj", "lm_head"} <= products
     assert "layers.4.mlp.down_proj" not in products
 
@@ -356,6 +356,9 @@ def test_states_that_do_not_grow_limit_no_context(tmp_path: Path) -> None:
         decoder = find_decoder(str(path))
         assert decoder is not None
         one = Deployment(
-            book=Book(decoder), hardware=find_hardware("l4"), stack=find_stack("llama.cpp"), precision="fp16"
+            workloads=PassWorkloads(decoder),
+            hardware=find_hardware("l4"),
+            stack=find_stack("llama.cpp"),
+            precision="fp16",
         )
         assert Room(deployment=one).tokens(1) == longest

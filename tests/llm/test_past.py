@@ -28,7 +28,7 @@ from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
 from joulemap.wing.llm import source as planned
 from joulemap.wing.llm.decoder.column import NAMED
-from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.traced import TracedDecoder
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
@@ -102,7 +102,7 @@ class Counter:
     def __init__(self, name: str = "Net") -> None:
         self.name, self.count = name, 0
 
-    def sample(self, step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
+    def sample(self, step: DecoderPass, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
         self.count += 1
         found = told(self.name, batch, step.tokens, step.cached)
         return columns_of(found), found.notes
@@ -123,13 +123,15 @@ def alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
 @pytest.mark.parametrize(
     ("asked", "most"),
     [
-        ([(Step(cached=cached), batch) for cached in (9, 17, 20, 64, 99) for batch in (1, 2, 3, 5, 8)], 8),
-        ([(Step(tokens=tokens), 2) for tokens in (2, 5, 11, 16, 40, 64, 90)], 4),
+        ([(DecoderPass(cached=cached), batch) for cached in (9, 17, 20, 64, 99) for batch in (1, 2, 3, 5, 8)], 8),
+        ([(DecoderPass(tokens=tokens), 2) for tokens in (2, 5, 11, 16, 40, 64, 90)], 4),
         # of more tokens than the table has rows, these are read once: straight no more
-        ([(Step(tokens=tokens), 1) for tokens in (10, 100, 1000, 2000, 4000, 6000, 8000)], 7),
+        ([(DecoderPass(tokens=tokens), 1) for tokens in (10, 100, 1000, 2000, 4000, 6000, 8000)], 7),
     ],
 )
-def test_passes_between_those_that_are_traced_follow_in_every_digit(asked: list[tuple[Step, int]], most: int) -> None:
+def test_passes_between_those_that_are_traced_follow_in_every_digit(
+    asked: list[tuple[DecoderPass, int]], most: int
+) -> None:
     counter = Counter()
     found = counter.decoder().describe(asked)
     assert counter.count <= most
@@ -138,14 +140,14 @@ def test_passes_between_those_that_are_traced_follow_in_every_digit(asked: list[
 
 
 def test_a_piece_of_another_prompt_is_a_pass_of_its_own() -> None:
-    mixed = Step(cached=20, chunk=8, chunk_cached=4)
+    mixed = DecoderPass(cached=20, chunk=8, chunk_cached=4)
     work = Counter().decoder().describe([(mixed, 3)])[mixed, 3]
     assert work.mac_count.sum() == told("Net", 3, 1, 20).mac_count + told("Net", 1, 8, 4).mac_count
 
 
 def test_what_a_trace_cannot_do_is_named() -> None:
     with pytest.raises(UsageError, match="on one device: leave out cache=fp8, routing=balanced"):
-        Counter().decoder().describe([(Step(cached=20, cache="fp8", routing="balanced"), 1)])
+        Counter().decoder().describe([(DecoderPass(cached=20, cache="fp8", routing="balanced"), 1)])
 
 
 def test_what_is_held_follows_from_what_a_step_is_given() -> None:
@@ -156,7 +158,7 @@ def test_what_is_held_follows_from_what_a_step_is_given() -> None:
 
 
 def test_a_step_that_is_given_nothing_is_refused() -> None:
-    decoder = attrs.evolve(Counter().decoder(), sample=lambda step, batch: Counter().sample(Step(), batch))
+    decoder = attrs.evolve(Counter().decoder(), sample=lambda step, batch: Counter().sample(DecoderPass(), batch))
     with pytest.raises(ModelError, match="a step has no floating-point input for the state of earlier tokens"):
         decoder.cache_bytes(10)
 
@@ -216,9 +218,9 @@ def test_a_family_that_nobody_reads_needs_its_library(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [Step(cached=200), Step(tokens=60), Step(tokens=30, cached=20)])
+@pytest.mark.parametrize("step", [DecoderPass(cached=200), DecoderPass(tokens=60), DecoderPass(tokens=30, cached=20)])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: int) -> None:
+def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: DecoderPass, batch: int) -> None:
     pytest.importorskip("transformers")
     from joulemap.physics.record.workload import NO_KEY
     from joulemap.wing.llm.decoder.layer import describe_step
@@ -239,7 +241,7 @@ def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: 
     assert theirs.mac_count == counted.mac_count
     assert theirs.parameter_count == counted.parameter_count
 
-    def sample(step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
+    def sample(step: DecoderPass, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
         found = fuse(trace_request(find_model(step.spell("hf:LlamaConfig"), settings, batch).request))
         return columns_of(found), found.notes
 

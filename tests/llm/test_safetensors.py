@@ -17,9 +17,9 @@ from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.name import find_decoder, is_pass
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
+from joulemap.wing.llm.decoder.pass_name import find_decoder, is_pass
 from joulemap.wing.llm.decoder.read import read_config
-from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.file.model import count_weights
 from joulemap.wing.llm.file.safetensors import read_tensors
 from joulemap.workspace import Workspace
@@ -184,7 +184,7 @@ def read(folder: Path) -> Decoder:
 
 def weight_bytes(decoder: Decoder) -> float:
     stored = decoder.published.weights if decoder.published else ""
-    return describe_columns(decoder, Step(cached=64), 1).weight_bytes_at("bf16", stored)
+    return describe_columns(decoder, DecoderPass(cached=64), 1).weight_bytes_at("bf16", stored)
 
 
 def test_files_hold_the_weights_of_the_configuration(tmp_path: Path) -> None:

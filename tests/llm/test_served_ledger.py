@@ -20,10 +20,10 @@ from joulemap.physics.run import RunColumns
 from joulemap.plan.calibration import use_calibration
 from joulemap.wing.llm.audit import RULE, find_faults
 from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.overhead import list_overhead
-from joulemap.wing.llm.decoder.step import Step
-from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine, find_stack
 from joulemap.workspace import Workspace
@@ -45,7 +45,7 @@ def deploy(model: str, chip: str, engine: str, **more: object) -> Deployment:
     decoder = find_decoder(model)
     assert decoder is not None
     fields = {"precision": "bf16", "hardware": bind(chip), "stack": find_engine(engine), **more}
-    return Deployment(book=Book(decoder), **fields)  # type: ignore[arg-type]
+    return Deployment(workloads=PassWorkloads(decoder), **fields)  # type: ignore[arg-type]
 
 
 def run_of(deployment: Deployment, **sizes: float) -> RunColumns:
@@ -74,11 +74,13 @@ def test_an_engine_counts_layers_sequences_and_logits() -> None:
     # Llama 3.1 8B: 32 layers and 128,256 words; a step of 4 sequences on two devices, each of which has half the words
     decoder = find_decoder("llama-3.1-8b")
     assert decoder is not None
-    found = {one.variant: one.gemm_m for one in list_overhead(decoder, Step(cached=100, devices=2, engine=VLLM), 4)}
+    found = {
+        one.variant: one.gemm_m for one in list_overhead(decoder, DecoderPass(cached=100, devices=2, engine=VLLM), 4)
+    }
     wanted = {"layer": 32, "score_answer": 32 * 32 * 4 * 101 // 2, "launch_layer": 32, "sequence": 4}
     assert found == wanted | {"logit": 4 * 128_256 // 2}
-    assert list_overhead(decoder, Step(cached=100), 4) == []
-    inner = list_overhead(decoder, Step(cached=9, pipeline_devices=4, logits="none", engine=VLLM), 4)
+    assert list_overhead(decoder, DecoderPass(cached=100), 4) == []
+    inner = list_overhead(decoder, DecoderPass(cached=9, pipeline_devices=4, logits="none", engine=VLLM), 4)
     assert "sequence" not in {one.variant for one in inner}
 
 
@@ -103,7 +105,9 @@ def test_what_overhead_is_no_kernel_has_no_kernels_actions() -> None:
     run = run_of(deploy("llama-3.1-8b", "h100_sxm5", VLLM), sequences=8.0, context=512.0)
     decoder = find_decoder("llama-3.1-8b")
     assert decoder is not None
-    rows = set(run.operators.operator_index[-len(list_overhead(decoder, Step(cached=512, engine=VLLM), 8)) :].tolist())
+    rows = set(
+        run.operators.operator_index[-len(list_overhead(decoder, DecoderPass(cached=512, engine=VLLM), 8)) :].tolist()
+    )
     lines = [
         run.hardware.reference.keys[action]
         for operator, action in zip(run.ledger.operator_index.tolist(), run.ledger.action_index.tolist(), strict=True)

@@ -14,13 +14,13 @@ from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.physics.record.quantity import Evidence, Quantity
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
-from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
 from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
-from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import Prediction, choose_precisions, predict
@@ -113,7 +113,7 @@ def test_a_draft_works_before_each_step_and_on_each_prompt() -> None:
     chip, engine = load_catalogue().hardware["a100_sxm4_80gb"], find_stack("vllm")
     decoders = [find_decoder(name) for name in ("llama-3.1-8b", "llama-3.2-1b")]
     whole, small = (
-        Deployment(book=Book(one), hardware=chip, stack=engine, precision="bf16", devices=count)
+        Deployment(workloads=PassWorkloads(one), hardware=chip, stack=engine, precision="bf16", devices=count)
         for one, count in zip(filter(None, decoders), (2, 1), strict=True)
     )
     surface = Guessing(surface=whole, draft=Draft(guessed_tokens=3, acceptance=0.5, deployment=small))
@@ -132,14 +132,19 @@ def deploy_stages(engine: str, stages: int) -> Deployment:
     assert decoder is not None
     stack = attrs.evolve(find_stack(engine), coefficients={})
     chip = load_catalogue().hardware["a100_sxm4_80gb"]
-    return Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", stages=stages)
+    return Deployment(workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="bf16", stages=stages)
 
 
 def test_stages_do_together_what_one_device_does() -> None:
     decoder = find_decoder("llama-3.1-8b")
     assert decoder is not None
-    last, inner = Step(cached=100, pipeline_devices=4), Step(cached=100, pipeline_devices=4, logits="none")
-    whole, end, middle = (build_graph(one.cut(decoder), one, 2).operators for one in (Step(cached=100), last, inner))
+    last, inner = (
+        DecoderPass(cached=100, pipeline_devices=4),
+        DecoderPass(cached=100, pipeline_devices=4, logits="none"),
+    )
+    whole, end, middle = (
+        build_graph(one.cut(decoder), one, 2).operators for one in (DecoderPass(cached=100), last, inner)
+    )
     counts = [sum(one.mac_count for one in some) for some in (whole, end, middle)]
     assert counts[0] == counts[1] + 3 * counts[2]
     sent = [one for one in middle if one.operation == "send"]
@@ -153,7 +158,9 @@ def test_one_more_layer_as_a_draft_shares_the_tables_of_the_model() -> None:
     """Llama 3.1 8B in bf16: 4096 x (2 x 4096 + 2 x 1024 + 3 x 14336) weights and two norms of 4096 in a layer."""
     one = deploy_stages("vllm", 1)
     layer = attrs.evolve(one.decoder, layers=one.decoder.layers[-1:])
-    plain, drafted = (Room(deployment=one, draft=draft) for draft in (None, attrs.evolve(one, book=Book(layer))))
+    plain, drafted = (
+        Room(deployment=one, draft=draft) for draft in (None, attrs.evolve(one, workloads=PassWorkloads(layer)))
+    )
     assert drafted.weights - plain.weights == 2 * (4096 * (2 * 4096 + 2 * 1024 + 3 * 14336) + 2 * 4096)
 
 
@@ -162,7 +169,7 @@ def test_stages_take_turns_or_parts_of_a_batch() -> None:
     turns, parts = deploy_stages("trt", 4), deploy_stages("vllm", 4)
     assert not turns.stack.fills_stages and parts.stack.fills_stages
     passes = Passes.of([8.0, 2.0], context=[512.0, 512.0])
-    step = Step(cached=512, pipeline_devices=4, engine=turns.stack.id)
+    step = DecoderPass(cached=512, pipeline_devices=4, engine=turns.stack.id)
     asked = [(attrs.evolve(step, logits="none"), 8), (step, 8)]
     before, behind = (one.latency_fs or 0 for one in turns.evaluate(asked))
     assert turns.price(passes).seconds[0] == pytest.approx((3 * before + behind) / 1e15, rel=1e-12)
@@ -215,10 +222,10 @@ def test_ranks_share_a_prompt() -> None:
     decoder = find_decoder("deepseek-v2-lite")
     assert decoder is not None
     one = Deployment(
-        book=Book(decoder), hardware=load_catalogue().hardware["h200_sxm"], stack=find_stack("trt"), precision="bf16",
-        devices=1, data_devices=8, expert_devices=8,
+        workloads=PassWorkloads(decoder), hardware=load_catalogue().hardware["h200_sxm"], stack=find_stack("trt"),
+        precision="bf16", devices=1, data_devices=8, expert_devices=8,
     )  # fmt: skip
-    step, count = Step(cached=512, chunk=512, data_devices=8, expert_devices=8, engine=one.stack.id), 64
+    step, count = DecoderPass(cached=512, chunk=512, data_devices=8, expert_devices=8, engine=one.stack.id), 64
     (wanted,) = one.evaluate([(step, count)])
     found = one.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
     assert_close(float(found[0]), (wanted.latency_fs or 0) / 1e15, rel=1e-9)
@@ -312,11 +319,15 @@ def test_an_engine_is_named_with_a_backend() -> None:
 def test_a_backend_has_its_own_numbers_and_those_of_no_backend_where_it_has_none() -> None:
     decoder, hardware = find_decoder("llama-3-8b"), find_hardware("arc_b580")
     assert decoder is not None
-    book = Book(decoder)
+    workloads = PassWorkloads(decoder)
 
     def deploy(engine: str, weights: str = "q4_k_m") -> Deployment:
         return Deployment(
-            book=book, hardware=hardware, stack=find_engine(engine), precision="bf16", weight_precision=weights
+            workloads=workloads,
+            hardware=hardware,
+            stack=find_engine(engine),
+            precision="bf16",
+            weight_precision=weights,
         )
 
     plain, other = deploy("llamacpp"), deploy("llamacpp@vulkan")
@@ -339,7 +350,9 @@ def test_a_backend_may_run_experts_one_by_one() -> None:
     """SYCL launches 48 layers of 128 experts for a prompt, and layers alone for a token; Vulkan neither."""
     decoder, hardware = find_decoder("qwen3-30b-a3b"), find_hardware("arc_b580")
     assert decoder is not None
-    plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16")
+    plain = Deployment(
+        workloads=PassWorkloads(decoder), hardware=hardware, stack=find_engine("llamacpp"), precision="bf16"
+    )
     stack = plain.stack
 
     def launch(one: Deployment, tokens: float) -> tuple[float, float]:
@@ -361,7 +374,7 @@ def test_the_host_works_beside_devices_and_between_passes() -> None:
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
     engine = find_stack("vllm", "2024")
-    hosted = Deployment(book=Book(decoder), hardware=hardware, stack=engine, precision="bf16")
+    hosted = Deployment(workloads=PassWorkloads(decoder), hardware=hardware, stack=engine, precision="bf16")
     plain = attrs.evolve(hosted, stack=attrs.evolve(engine, coefficients={}))
     passes = Passes.of(np.array([1.0, 64.0]), context=np.array([512.0, 512.0]))
     alone, together = plain.price(passes), hosted.price(passes)
@@ -377,7 +390,7 @@ def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
     stack = attrs.evolve(find_stack("vllm", "2025"), kernels={})
-    hosted = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16")
+    hosted = Deployment(workloads=PassWorkloads(decoder), hardware=hardware, stack=stack, precision="bf16")
     bare = attrs.evolve(hosted, stack=attrs.evolve(stack, coefficients={}))
     graph, prompt, each = (stack.value("host_layer"), stack.value("host_layer", "prompt"), stack.value("host_sequence"))
     assert prompt > graph
@@ -405,7 +418,9 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
     ):
         decoder = find_decoder(name)
         assert decoder is not None
-        one = Deployment(book=Book(decoder), hardware=targets[chip], stack=stack, precision="bf16", devices=2)
+        one = Deployment(
+            workloads=PassWorkloads(decoder), hardware=targets[chip], stack=stack, precision="bf16", devices=2
+        )
         bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
         launch = 32 * stack.value("host_layer")
         wanted = ((factor * float(bare.price(passes).seconds[0])) ** 2.5 + launch**2.5) ** 0.4
@@ -425,7 +440,9 @@ def test_expert_parallel_devices_wait_for_the_busiest_and_may_read_all_their_exp
     assert decoder is not None
     numbers = {name: one for name, one in stack.coefficients.items() if name == "expert_wait"}
     stack = attrs.evolve(stack, coefficients=numbers)
-    four = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4)
+    four = Deployment(
+        workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="bf16", devices=4, expert_devices=4
+    )
     at_once = attrs.evolve(four, stack=attrs.evolve(stack, coefficients={}))
     passes = Passes.of(32.0, context=np.array([1000.0]))
     more_s = four.price(passes).seconds - at_once.price(passes).seconds
@@ -441,7 +458,7 @@ def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
     for name, kind in (("llama-3-8b", "RDNA"), ("mixtral-8x7b", "experts_RDNA")):
         decoder = find_decoder(name)
         assert decoder is not None
-        one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16")
+        one = Deployment(workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="fp16")
         reached, peak = find_chips(one)[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
         assert_close(reached / peak, stack.value("compute_rate", kind), rel=1e-9)
 
@@ -450,7 +467,9 @@ def test_products_of_few_rows_pay_for_their_own_rows_alone_where_tiles_fit_them(
     decoder, chip = find_decoder("llama-2-7b"), load_catalogue().hardware["ryzen_ai_max_395"]
     assert decoder is not None
     stack = find_stack("llama.cpp", "2025-08")
-    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16", weight_precision="q4_0")
+    one = Deployment(
+        workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="fp16", weight_precision="q4_0"
+    )
     rest = {name: value for name, value in stack.coefficients.items() if name != "tiled_rows.RDNA"}
     full = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=rest))
     passes = Passes.of(1.0, tokens=[8.0, 16.0, 32.0, 64.0])
@@ -467,7 +486,9 @@ def test_experts_of_several_tokens_read_their_weights_slower_than_those_of_one()
     assert decoder is not None
     stack = find_stack("llama.cpp", "2025-08")
     rest = {name: value for name, value in stack.coefficients.items() if name != "expert_stream.RDNA"}
-    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16", weight_precision="q8_0")
+    one = Deployment(
+        workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="fp16", weight_precision="q8_0"
+    )
     fast = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=rest))
     passes = Passes.of([1.0, 8.0], context=100.0)
     (alone, several), (same, sooner) = (each.price(passes).seconds.tolist() for each in (one, fast))
@@ -482,7 +503,7 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
     a100, ada = (
-        Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
+        Deployment(workloads=PassWorkloads(decoder), hardware=targets[name], stack=stack, precision="bf16")
         for name in ("a100_pcie_80gb", "l40s")
     )
     units = stack.value("unit_stream", "SM") * 108 * targets["a100_pcie_80gb"].clock.value
@@ -490,7 +511,7 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     assert_close(reach_bandwidth(find_chips(a100)[0]), (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
     assert reach_bandwidth(find_chips(ada)[0]) > 0.99 * targets["l40s"].memory_bandwidth.value
     chip = targets["mi300x"]
-    instinct = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
+    instinct = Deployment(workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="bf16")
     units = stack.value("unit_stream", "CDNA") * 304 * chip.clock.value
     assert_close(
         reach_bandwidth(find_chips(instinct)[0]),
@@ -509,7 +530,7 @@ def test_a_recurrent_layer_adds_time_to_a_pass_not_to_each_sequence() -> None:
     assert decoder is not None and decoder.recurrent_count == 48
     stack = find_stack("llamacpp")
     kept = {name: value for name, value in stack.coefficients.items() if name != "recurrent_time"}
-    one = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16")
+    one = Deployment(workloads=PassWorkloads(decoder), hardware=hardware, stack=stack, precision="bf16")
     bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=kept))
     passes = Passes.of([1.0, 4.0], context=64.0)
     more = one.price(passes).seconds - bare.price(passes).seconds
@@ -530,7 +551,9 @@ def test_layers_may_take_time_at_one_precision_alone() -> None:
     passes = Passes.of([1.0], context=[512.0])
     for precision, is_slower in (("bf16", False), ("fp8", True)):
         own, other = (
-            Deployment(book=Book(decoder), hardware=chip, stack=one, precision=precision).price(passes).seconds[0]
+            Deployment(workloads=PassWorkloads(decoder), hardware=chip, stack=one, precision=precision)
+            .price(passes)
+            .seconds[0]
             for one in (stack, without)
         )
         assert bool(own > other) == is_slower
@@ -542,7 +565,9 @@ def test_weights_of_three_bits_stream_slower_than_others() -> None:
     stack = find_stack("llamacpp")
     assert stack.value("unit_stream", "SM_q3_k", "SM") < stack.value("unit_stream", "SM_q4_k", "SM")
     for weights, kind in (("q3_k_xl", "SM_q3_k"), ("q4_k_m", "SM"), ("", "SM")):
-        one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", weight_precision=weights)
+        one = Deployment(
+            workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="bf16", weight_precision=weights
+        )
         units = stack.value("unit_stream", kind) * chip.unit_count.value * chip.clock.value
         rate = (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25
         assert_close(reach_bandwidth(find_chips(one)[0]), rate, rel=1e-9)
@@ -551,7 +576,7 @@ def test_weights_of_three_bits_stream_slower_than_others() -> None:
 def test_states_and_slow_processors_add_to_each_sequence() -> None:
     stack, decoder, chip = find_stack("vllm"), find_decoder("nemotron-nano-9b-v2"), find_hardware("h100_sxm5")
     assert decoder is not None and decoder.recurrent_count > 20
-    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
+    one = Deployment(workloads=PassWorkloads(decoder), hardware=chip, stack=stack, precision="bf16")
     kept = {name: value for name, value in stack.coefficients.items() if name != "state_time"}
     plain = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=kept))
     own, other = (each.price(Passes.of([8.0], context=[512.0])).seconds[0] for each in (one, plain))
@@ -567,7 +592,7 @@ def test_a_mixture_that_is_called_expert_by_expert() -> None:
         decoder = find_decoder(name)
         assert decoder is not None
         stack = find_stack("transformers")
-        one = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16", devices=2)
+        one = Deployment(workloads=PassWorkloads(decoder), hardware=hardware, stack=stack, precision="bf16", devices=2)
         times[name] = one.price(Passes.of([1.0], context=[16.0])).seconds[0]
     # 32 layers of 8 experts each, and 32 without
     assert times["mixtral-8x7b"] > 32 * (stack.value("host_layer") + 8 * stack.value("host_expert"))
@@ -578,7 +603,9 @@ def test_products_of_few_rows_stream_past_the_matrix() -> None:
     hardware = load_catalogue().hardware["gb10"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    tiled = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("sglang"), precision="bf16")
+    tiled = Deployment(
+        workloads=PassWorkloads(decoder), hardware=hardware, stack=find_stack("sglang"), precision="bf16"
+    )
     streamed = attrs.evolve(tiled, stack=attrs.evolve(tiled.stack, streams=True))
     one, many = Passes.of([1.0], context=64.0), Passes.of([9.0], context=64.0)
     matrices = 2 * (8.03e9 - 128_256 * 4096)
@@ -594,7 +621,9 @@ def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory(engine: str, 
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
     own = attrs.evolve(find_stack(engine), runtime=runtime, coefficients={})
-    stored = Deployment(book=Book(decoder), hardware=hardware, stack=own, precision="bf16", weight_precision="nf4")
+    stored = Deployment(
+        workloads=PassWorkloads(decoder), hardware=hardware, stack=own, precision="bf16", weight_precision="nf4"
+    )
     seconds = stored.price(Passes.of([1.0, 2.0], context=64.0)).seconds
     # 7 G weights of 16 bits are written and read again at 1.79 TB/s, which takes 15.6 ms; small ones stay in the L2
     matrices = 2 * (8.03e9 - 2 * 128_256 * 4096)
@@ -607,7 +636,7 @@ def test_packed_weights_stream_as_those_of_16_bits_until_units_have_too_many_row
     decoder = find_decoder("llama-2-13b")
     assert decoder is not None
     own = attrs.evolve(find_stack("vllm"), coefficients={})
-    wide = Deployment(book=Book(decoder), hardware=hardware, stack=own, precision="bf16")
+    wide = Deployment(workloads=PassWorkloads(decoder), hardware=hardware, stack=own, precision="bf16")
     packed = attrs.evolve(wide, weight_precision="awq")
     passes = Passes.of([1.0, 16.0, 1.0], tokens=[1.0, 1.0, 4096.0])
     seconds, others = packed.price(passes).seconds, wide.price(passes).seconds
@@ -622,12 +651,12 @@ def test_packed_weights_stream_as_those_of_16_bits_until_units_have_too_many_row
 def test_an_engine_has_a_kernel_for_packed_weights_on_some_microarchitectures() -> None:
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    book, catalogue = Book(decoder), load_catalogue().hardware
+    workloads, catalogue = PassWorkloads(decoder), load_catalogue().hardware
     prompt = Passes.of([1.0], tokens=4096.0)
 
     def time(chip: str, weights: str, engine: str) -> float:
         one = Deployment(
-            book=book,
+            workloads=workloads,
             hardware=catalogue[chip],
             stack=find_engine(engine),
             precision="bf16",
@@ -644,7 +673,9 @@ def test_an_engine_has_a_kernel_for_packed_weights_on_some_microarchitectures() 
     # AMD's boards, 3-bit codes and other engines have no such kernel
     for chip, weights, engine in (("mi300x", "awq", "vllm"), ("a100_sxm4_80gb", "awq3", "vllm")):
         plain = attrs.evolve(find_engine(engine), packed={})
-        one = Deployment(book=book, hardware=catalogue[chip], stack=plain, precision="bf16", weight_precision=weights)
+        one = Deployment(
+            workloads=workloads, hardware=catalogue[chip], stack=plain, precision="bf16", weight_precision=weights
+        )
         assert time(chip, weights, engine) == float(one.price(prompt).seconds[0])
 
 
@@ -652,7 +683,9 @@ def test_compiled_passes_attend_over_all_that_a_sequence_may_become() -> None:
     hardware = load_catalogue().hardware["inferentia2"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    free = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("neuronx"), precision="bf16")
+    free = Deployment(
+        workloads=PassWorkloads(decoder), hardware=hardware, stack=find_stack("neuronx"), precision="bf16"
+    )
     passes = Passes.of(1.0, context=[16.0, 4095.0, 8000.0])
     early, late, longer = attrs.evolve(free, compiled_tokens=4096.0).price(passes).seconds.tolist()
     least, *rest = free.price(passes).seconds.tolist()
@@ -671,7 +704,7 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         ("rtx_4090", stack.value("integer_rate"), "int8"),
         ("h100_pcie", stack.value("integer_rate", "Hopper"), "int8"),
     ):
-        one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
+        one = Deployment(workloads=PassWorkloads(decoder), hardware=targets[name], stack=stack, precision="bf16")
         few, many = find_chips(one)
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
     # weights of 16 bits are not dequantized, those of 4 bits are
@@ -680,7 +713,9 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
     reached = [find_chips(each)[1].peaks["fp16"].rate.value for each in (one, four)]
     assert_close(reached[0] / reached[1], 1.38, rel=1e-9)
     # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
-    pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
+    pascal = Deployment(
+        workloads=PassWorkloads(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32"
+    )
     few, many = find_chips(pascal)
     assert_close(
         many.peaks["fp32"].rate.value, 4.0 * stack.value("integer_rate") * few.peaks["fp32"].rate.value, rel=1e-9
@@ -693,7 +728,7 @@ def test_another_sequence_is_never_faster_where_the_engine_chose_the_kernel() ->
     assert decoder is not None
     for name in ("a100_sxm4_80gb", "rtx_3090"):
         one = Deployment(
-            book=Book(decoder),
+            workloads=PassWorkloads(decoder),
             hardware=load_catalogue().hardware[name],
             stack=find_stack("llama.cpp"),
             precision="fp16",
@@ -707,7 +742,10 @@ def test_the_rest_of_a_prompt_after_a_cached_prefix_samples_once() -> None:
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
     one = Deployment(
-        book=Book(decoder), hardware=load_catalogue().hardware["l4"], stack=find_stack("vllm"), precision="bf16"
+        workloads=PassWorkloads(decoder),
+        hardware=load_catalogue().hardware["l4"],
+        stack=find_stack("vllm"),
+        precision="bf16",
     )
     (rest, _), (draft, _) = one.ask(Passes.of([0.0, 1.0], tokens=[1.0, 8.0], context=64.0, chunk=[8.0, 0.0]))
     assert (rest.tokens, rest.logits, draft.tokens, draft.logits) == (8, "last", 8, "all")
@@ -740,7 +778,9 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm", "2024"), precision="bf16")
+    one = Deployment(
+        workloads=PassWorkloads(decoder), hardware=hardware, stack=find_stack("tensorrt_llm", "2024"), precision="bf16"
+    )
     room, half = Room(deployment=one), Room(deployment=attrs.evolve(one, devices=2))
     assert room.weights == pytest.approx(2 * 8.03e9, rel=0.01)
     assert room.cache(1000) == pytest.approx(32 * 2 * 8 * 128 * 2 * 1000, rel=1e-12)

@@ -14,7 +14,7 @@ import pytest
 from conftest import Run
 from joulemap.system.errors import ExitCode, ModelError
 from joulemap.wing.hub.configuration import read_configuration
-from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
+from joulemap.wing.llm.decoder.pass_name import find_decoder, load_shipped
 from joulemap.wing.llm.decoder.read import read_config
 
 LLAMA: dict[str, Any] = {

@@ -20,7 +20,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
-from joulemap.physics.record.hardware import Hardware, Load
+from joulemap.physics.record.hardware import Hardware, MeasuredLoad
 from joulemap.physics.record.reference import CYCLE_ACTION, MEMORY_ACTION, STATIC_ACTION, cycle_action
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
@@ -37,9 +37,9 @@ MEASURED: Final = [
 ]
 
 
-def load(watts: float, *, name: str = "copy", precision: str = "fp32", covers: str = "board") -> Load:
+def load(watts: float, *, name: str = "copy", precision: str = "fp32", covers: str = "board") -> MeasuredLoad:
     """Return a load of an operator that is probed."""
-    return Load(
+    return MeasuredLoad(
         name=name,
         model=name,
         precision=precision,
@@ -57,7 +57,7 @@ def workload(operator: str) -> WorkloadColumns:
     return columns_of(describe(found, 1, KEY))
 
 
-def loaded(own: Hardware, *loads: tuple[Load, str]) -> Hardware:
+def loaded(own: Hardware, *loads: tuple[MeasuredLoad, str]) -> Hardware:
     """Return a toy that draws what was measured of operators, with its anchor at the board."""
     measured = attrs.evolve(own, loads=tuple(one for one, _ in loads))
     return measured.anchored(
@@ -156,7 +156,7 @@ def test_power_stays_below_a_cap_and_time_grows_as_it_falls(operator: str) -> No
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "measured"), MEASURED)
-def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> None:
+def test_a_load_draws_what_was_measured(hardware: Hardware, measured: MeasuredLoad) -> None:
     bounded = chip.bound(anchor_hardware(hardware), "default", "board")
     configuration = Configuration(
         hardware=hardware.id, precision=measured.precision, batch=measured.batch, runtime=measured.runtime

@@ -122,14 +122,14 @@ def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> No
 
 @pytest.mark.wings
 def test_experts_are_stored_apart_from_all_else() -> None:
-    from joulemap.wing.llm.decoder.name import find_decoder
-    from joulemap.wing.llm.decoder.step import Step
-    from joulemap.wing.llm.serving.deployment import Book
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
+    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.llm.serving.deployment import PassWorkloads
 
     def describe_step(name: str) -> Together:
         model = find_decoder(name)
         assert model is not None
-        return Book(model).describe([(Step(tokens=1), 1)])
+        return PassWorkloads(model).describe([(DecoderPass(tokens=1), 1)])
 
     found = read_weight_format("gguf_mxfp4")
     assert found.name == "mxfp4+q8_0" and read_weight_format(found.name) == found

@@ -23,7 +23,7 @@ from joulemap.wing.pipeline.answer.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.answer.pace import find_paced
 from joulemap.wing.pipeline.answer.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
-from joulemap.wing.pipeline.name import NAMES
+from joulemap.wing.pipeline.pipeline_name import NAMES
 from joulemap.wing.pipeline.stage import list_named, read_pipeline
 from joulemap.workspace import Workspace
 from models import KEY

@@ -24,8 +24,8 @@ from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.plan.variation import Variation
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
-from joulemap.wing.llm.decoder.name import find_decoder
-from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
@@ -247,11 +247,11 @@ def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
     """Half of the layers: half of either's step and two copies of a hidden state; all: the device's own step."""
     decoder, engine = find_decoder("qwen3-0.6b"), find_engine("llamacpp")
     assert decoder is not None
-    book = Book(decoder)
+    workloads = PassWorkloads(decoder)
 
     def deploy(name: str) -> Deployment:
         chip = load_catalogue().find(name)
-        return Deployment(book=book, hardware=chip, stack=engine, precision="bf16")
+        return Deployment(workloads=workloads, hardware=chip, stack=engine, precision="bf16")
 
     way = Way(latency_s=1e-6, s_per_byte=1e-9, j_per_byte=1e-11)
     whole = Offload.of(deploy("rtx_4090"), deploy("epyc_9654"), way)

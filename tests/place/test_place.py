@@ -49,7 +49,7 @@ from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
-from joulemap.wing.place.box.solve import settle
+from joulemap.wing.place.box.solve import solve_placement
 from joulemap.wing.place.file import load_boxes
 from joulemap.wing.place.record import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.wing.place.show import SIMPLER, list_reasons
@@ -569,7 +569,7 @@ def test_what_is_chosen_is_the_best_of_all_and_no_bound_is_above_it(make: Callab
             least = float(price(problem, goal, trials, power).min())
             assert_close(choice.value, least, rel=1e-9)
             assert choice.bound <= least * (1.0 + 1e-9)
-            solved = settle(problem, goal, ~problem.can_run, power, choice.devices)
+            solved = solve_placement(problem, goal, ~problem.can_run, power, choice.devices)
             assert solved.bound <= least * (1.0 + 1e-6)
             if make is posed:
                 assert_close(solved.bound, least, rel=2e-3)

@@ -294,7 +294,7 @@ def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_questions_load_what_answers_them_when_they_are_looked_at(tmp_path: Path) -> None:
-    unlooked = {"joulemap.answer", "joulemap.plan.hold", "numpy", "pyarrow", "torch"}
+    unlooked = {"joulemap.answer", "joulemap.plan.stored_runs", "numpy", "pyarrow", "torch"}
     loaded = loaded_after(
         "import inspect, joulemap, sys\njoulemap.Workspace(), joulemap.use\n"
         f"assert 'joulemap.workspace' in sys.modules and not {unlooked!r} & set(sys.modules)\n"

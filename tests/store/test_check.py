@@ -323,7 +323,7 @@ def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
             digester.change_set(WORKLOAD, digester.reseal(WORKLOAD, [1]), [before])
     if is_sealed:  # rows that were written, and break a rule
         assert joulemap("db", "check", "--db", own_database).returncode == ExitCode.CHECK_FAILED
-    monkeypatch.setattr("joulemap.plan.hold.find_stored", fail)
+    monkeypatch.setattr("joulemap.plan.stored_runs.find_stored", fail)
     assert joulemap("analyze", "resnet18", "t1000", "--db", own_database).returncode == code
 
 

@@ -24,10 +24,10 @@ from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
-from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
+from joulemap.wing.train.answer.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.generated.row import TrainedStep
-from joulemap.wing.train.name import read_step
 from joulemap.wing.train.setting import Training
+from joulemap.wing.train.step_name import read_step
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.workspace import Workspace
 
@@ -419,8 +419,8 @@ def test_a_pipeline_by_hand() -> None:
 
 def test_in_flight_activations_are_those_of_as_many_passes_as_stages() -> None:
     first, last = (Memory(weights=w, gradients=2.0, states=3.0, activations=a) for w, a in ((1.0, 4.0), (5.0, 6.0)))
-    assert hold_in_flight(first, last, 4) == Memory(weights=1.0, gradients=2.0, states=3.0, activations=16.0)
-    assert hold_in_flight(first, last, 1) == last
+    assert find_fullest_memory(first, last, 4) == Memory(weights=1.0, gradients=2.0, states=3.0, activations=16.0)
+    assert find_fullest_memory(first, last, 1) == last
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from joulemap.physics.record.workload import NO_KEY, Operator, Workload
-from joulemap.plan.workload import hold_module
+from joulemap.plan.workload import trace_user_module
 from joulemap.wing.train.training.recipe import Recipe
 from joulemap.wing.train.training.step import describe_training
 
 
 def step_of(module: torch.nn.Module, inputs: torch.Tensor, **recipe: Any) -> Workload:
-    traced = hold_module(module, inputs).traced
+    traced = trace_user_module(module, inputs).traced
     assert traced is not None
     return describe_training(traced, Recipe(**recipe), "train(net)", NO_KEY)
 

@@ -23,7 +23,7 @@ from joulemap.answer.price import price_parameters
 from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
 from joulemap.ask.fact import Choice, Facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Price, Settings, Usage
@@ -382,7 +382,7 @@ def cost_per(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
-    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+    with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         connection = scope.connection
         ids = _keep_limits(connection, scope.run_ids, limits, used["host_share"])
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid, seller=pay["seller"])

@@ -13,7 +13,7 @@ from joulemap.answer.candidate import read_usage
 from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above
 from joulemap.ask.fact import Facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -261,7 +261,7 @@ def diff(
     selection = select_hardware(chosen)
     plans = [_plan(source, name, chosen, selection) for name in (before, after)]
     whole = attrs.evolve(plans[0], models=tuple(model for plan in plans for model in plan.models))
-    with holding_scope(source, whole, needs_catalogue=True) as scope:
+    with opening_scope(source, whole, needs_catalogue=True) as scope:
         connection, count = scope.connection, len(selection.pairs)
         scope.check_evaluated()
         ids_a, ids_b = scope.run_ids[:count], scope.run_ids[count:] or scope.run_ids

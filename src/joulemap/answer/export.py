@@ -21,10 +21,10 @@ from joulemap.exchange.trace import write_trace
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.export import OperatorSpan, Sample
 from joulemap.physics.record.runtime import RUNTIME
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.show.title import bind
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream
@@ -79,7 +79,7 @@ def export(
     if form == "explorer" and not is_saved:
         raise UsageError(f"{model} is not a saved program: Model Explorer draws a .pt2 of torch.export.save")
     nodes = _find_nodes(plan.models[0], source) if is_saved and form != "perfetto" else ()
-    with holding_runs(source, plan) as held:
+    with opening_runs(source, plan) as held:
         scope, connection, ids = Scope.of(held), held.connection, held.ids
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))

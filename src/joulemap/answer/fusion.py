@@ -12,7 +12,7 @@ from joulemap.answer.layout import lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.ask.fact import Facts
 from joulemap.ask.fusion import find_facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
@@ -226,7 +226,7 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
     merged = settings.runtime if RUNTIME[settings.runtime[0]].merges else (USUAL_RUNTIME,)
     runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))
     asked = attrs.evolve(settings, runtime=runtimes)
-    with holding_scope(source, plan_selected((model,), asked, select_one(hardware, settings))) as scope:
+    with opening_scope(source, plan_selected((model,), asked, select_one(hardware, settings))) as scope:
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
         tables = fetch_tables(scope.connection, FusionAnswer, run_a=scope.run_ids[-1], run_b=scope.run_ids[0])

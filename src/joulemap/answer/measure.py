@@ -20,10 +20,10 @@ from joulemap.generated.measure import Score
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
-from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_chip
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import ensure_runs, opening_runs
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected
 from joulemap.present.document import Document, Section
@@ -311,7 +311,7 @@ def measure(
     )
     with writing(source) as connection, transaction(connection):
         measurement_id = _store(connection, measurement)
-    with holding_runs(source, plan) as runs:
+    with opening_runs(source, plan) as runs:
         connection = runs.connection
         (run_id,) = runs.ids
         return MeasureAnswer(

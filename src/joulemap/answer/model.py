@@ -14,7 +14,7 @@ from joulemap.answer.run import prove, title_run
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_modules
 from joulemap.ask.rule import find_assumed
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -25,7 +25,7 @@ from joulemap.plan.model_name import list_names
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.plan.workload import find_model, holding_workload
+from joulemap.plan.workload import find_model, opening_workload
 from joulemap.present.cell import Remark, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
@@ -193,7 +193,7 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
 
     Bytes of a file are those at its own precisions.
     """
-    with _holding(source, model, settings, "model show") as (workload_id, connection):
+    with _opening_workload(source, model, settings, "model show") as (workload_id, connection):
         tables: dict[str, Any] = fetch_tables(connection, ProfileAnswer, workload_id=workload_id)
         answer = ProfileAnswer(**tables)
         own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
@@ -209,21 +209,21 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
     """Return the traced and fused model as records; trace it if it is not stored. Raises like `compare`."""
-    with _holding(source, model, settings, "workload") as (workload_id, connection):
+    with _opening_workload(source, model, settings, "workload") as (workload_id, connection):
         return read_workload(connection, workload_id)
 
 
 def operators(source: Source, model: str, settings: Settings = SETTINGS) -> Table[ListedOperator]:
     """Return the model's operators in execution order; trace it if it is not stored. Raises like `compare`."""
-    with _holding(source, model, settings, "model trace") as (workload_id, connection):
+    with _opening_workload(source, model, settings, "model trace") as (workload_id, connection):
         return fetch(connection, ListedOperator, workload_id=workload_id)
 
 
-def _holding(
+def _opening_workload(
     source: Source, model: str, settings: Settings, question: str
 ) -> AbstractContextManager[tuple[int, Connection]]:
     settings.check_single(question)
-    return holding_workload(source, find_model(model, settings, settings.batch[0] if settings.batch else None))
+    return opening_workload(source, find_model(model, settings, settings.batch[0] if settings.batch else None))
 
 
 @frozen(kw_only=True)
@@ -298,7 +298,7 @@ def modules(source: Source, model: str, hardware: str | Hardware, settings: Sett
     """Return the energy and time of each module on one chip, including nested modules; raises like `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
-    with holding_scope(source, plan) as scope:
+    with opening_scope(source, plan) as scope:
         scope.check_evaluated()
         tables = fetch_tables(scope.connection, ModulesAnswer, run_id=scope.run_ids[0])
         facts = find_modules(scope, tables["totals"][0], tables["modules"])

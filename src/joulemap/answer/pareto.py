@@ -19,7 +19,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.run import show_limit
 from joulemap.ask.fact import Facts
 from joulemap.ask.pareto import find_facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
@@ -220,7 +220,7 @@ def pareto(
         raise UsageError(f"both metrics are {x}: a front needs two")
     settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings)
-    with holding_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+    with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
         connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)
         assumptions = fetch(connection, AssumedNumber, **used)

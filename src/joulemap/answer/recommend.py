@@ -36,7 +36,7 @@ from joulemap.ask.recommend import (
     find_projection,
     find_without_host,
 )
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
@@ -468,7 +468,7 @@ def recommend_at_rate(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
-    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+    with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         connection = scope.connection
         bounds: dict[str, Any] = {"run_ids": list(scope.run_ids), **limits.parameters}
         more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all, "rate_per_s": rate_per_s}

@@ -16,11 +16,11 @@ from joulemap.domain.table import Table
 from joulemap.generated.hardware import Probe
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.runtime import SEPARATE_RUNTIME
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.reader import reading
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.store.query import fetch
@@ -97,7 +97,7 @@ def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAns
                 precision=precision,  # type: ignore[arg-type]
             )
             chosen = Selection(pairs=tuple(pairs), own=selection.own)
-            with holding_runs(source, plan_selected((model,), settings, chosen)) as runs:
+            with opening_runs(source, plan_selected((model,), settings, chosen)) as runs:
                 run_ids += runs.ids
         with reading(source) as connection:
             return SanityAnswer(

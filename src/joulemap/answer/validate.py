@@ -30,10 +30,10 @@ from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, SYSTEM,
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
-from joulemap.plan.hold import ensure_all
 from joulemap.plan.reader import reading
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import ensure_all
 from joulemap.present.cell import QUANTITY, show, show_count
 from joulemap.present.template import Template
 from joulemap.store.library import find_query

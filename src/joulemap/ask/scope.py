@@ -15,10 +15,10 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
-from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import StoredRuns, opening_runs
 from joulemap.store.connection import Connection
 from joulemap.store.reading import RunReading
 from joulemap.store.run import AssumedEnergy, Outline
@@ -283,14 +283,14 @@ def _group(rows: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 @contextlib.contextmanager
-def holding_scope(
+def opening_scope(
     source: Source, plan: Plan, *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[Scope]:
     """Yield the scope of a question about the runs of a plan, with an open connection.
 
-    When the question ends, the scope is read, so that the answer outlives the connection. Raises like `holding_runs`.
+    When the question ends, the scope is read, so that the answer outlives the connection. Raises like `opening_runs`.
     """
-    with holding_runs(source, plan, needs_catalogue=needs_catalogue, has_ledger=has_ledger) as held:
+    with opening_runs(source, plan, needs_catalogue=needs_catalogue, has_ledger=has_ledger) as held:
         scope = Scope.of(held)
         yield scope
         scope.read()

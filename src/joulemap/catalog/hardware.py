@@ -43,7 +43,7 @@ from joulemap.physics.record.hardware import (
     TOLERANCE,
     Hardware,
     Link,
-    Load,
+    MeasuredLoad,
     MemoryLevel,
     Peak,
     PowerMode,
@@ -416,7 +416,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
     return resolved
 
 
-def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
+def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> MeasuredLoad:
     """Return a measured load in SI units; ValueError for an unknown model or a precision that the chip lacks."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIME_NAMES)
@@ -428,7 +428,7 @@ def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak])
     shipped = load_shipped()[entry.model]
     if not shipped.ships(entry.batch):
         raise ValueError(f"{key}.batch: {entry.model} ships at batch 1 only")
-    return Load(**resolve_fields(entry, f"{key}.", resolve), tracer_version=shipped.tracer_version)
+    return MeasuredLoad(**resolve_fields(entry, f"{key}.", resolve), tracer_version=shipped.tracer_version)
 
 
 def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:

@@ -17,7 +17,7 @@ from joulemap.physics.record.compiler import Compiler as Compiler, Limit as Limi
 from joulemap.physics.record.constant import Constant as Constant
 from joulemap.physics.record.hardware import (
     Link as Link,
-    Load as Load,
+    MeasuredLoad as MeasuredLoad,
     MemoryLevel as MemoryLevel,
     Peak as Peak,
     PowerMode as PowerMode,

@@ -59,7 +59,7 @@ import attrs
 
 from joulemap.physics.pipeline import Busy, Evaluator
 from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, Configuration
-from joulemap.physics.record.hardware import TOLERANCE, Hardware, Load
+from joulemap.physics.record.hardware import TOLERANCE, Hardware, MeasuredLoad
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
     BOARD,
@@ -147,15 +147,15 @@ class Probe:
 class Measured:
     """A load with measured power: its prediction without unattributed power, and its measured energy."""
 
-    load: Load
+    load: MeasuredLoad
     probe: Probe
     measured_j: float
     """Measured power times the predicted time."""
 
-    def excess(self, found: Prices) -> float:
-        """Return ln(predicted energy / measured energy). The prediction includes the unattributed power `found`."""
-        units_j = found.units_w[self.load.precision] * self.probe.compute_s
-        return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
+    def excess(self, prices: Prices) -> float:
+        """Return ln(predicted energy / measured energy). The prediction includes the unattributed power `prices`."""
+        units_j = prices.units_w[self.load.precision] * self.probe.compute_s
+        return math.log((self.probe.spent_j + prices.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 
     @property
     def factor(self) -> float:
@@ -191,10 +191,12 @@ class Bench:
         """Run probes together, each given as (operator, hardware, precision)."""
         for name, evaluator in self.evaluators.items():
             mine = [(hardware, precision) for operator, hardware, precision in wanted if operator == name]
-            found = evaluator.measure([(one, _configure(one, precision, SEPARATE_RUNTIME)) for one, precision in mine])
+            busy_times = evaluator.measure(
+                [(one, _configure(one, precision, SEPARATE_RUNTIME)) for one, precision in mine]
+            )
             self._found |= {
                 (name, id(hardware), precision): (hardware, busy)
-                for (hardware, precision), busy in zip(mine, found, strict=True)
+                for (hardware, precision), busy in zip(mine, busy_times, strict=True)
             }
 
     def run(self, operator: str, hardware: Hardware, precision: str) -> Busy:
@@ -214,10 +216,10 @@ def find_anchor(
     empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
     load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
-    (found,) = find_anchors([hardware], probes, [workloads])
-    if isinstance(found, Exception):
-        raise found
-    return found
+    (actions,) = find_anchors([hardware], probes, [workloads])
+    if isinstance(actions, Exception):
+        raise actions
+    return actions
 
 
 def find_anchors(
@@ -231,13 +233,13 @@ def find_anchors(
     anchorings = [_Anchoring.of(one) if _is_anchored(one) else None for one in hardware]
     bench = Bench.of(probes)
     bench.load([probe for one in anchorings if one is not None for probe in one.list_probes()])
-    found: list[tuple[EnergyAction, ...] | UnsupportedError | KeyError] = []
+    anchors: list[tuple[EnergyAction, ...] | UnsupportedError | KeyError] = []
     for one, works in zip(anchorings, workloads, strict=True):
         try:
-            found.append(() if one is None else one.find_rows(bench, works))
+            anchors.append(() if one is None else one.find_rows(bench, works))
         except (UnsupportedError, KeyError) as error:
-            found.append(error)
-    return found
+            anchors.append(error)
+    return anchors
 
 
 def _is_anchored(hardware: Hardware) -> bool:
@@ -299,11 +301,11 @@ class _Anchoring:
             return _solve(share, copy, copied, products, alike)
 
         share = _find_share(measured, solve, 0.0 if least is None else least.value)
-        found = solve(share)
+        prices = solve(share)
         source = _describe_loads(measured)
-        rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, source)] if copy is not None else []
+        rows = [_price(hardware, copy, MEMORY_ACTION, prices.memory_w, share, source)] if copy is not None else []
         rows += [
-            _price(hardware, one, cycle_action(name), found.units_w[name], share, source)
+            _price(hardware, one, cycle_action(name), prices.units_w[name], share, source)
             for name, one in products.items()
         ]
         factor = _find_factor(measured) if share == 0.0 else 1.0
@@ -423,8 +425,8 @@ def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices],
     """
 
     def excess(share: float) -> float:
-        found = solve(share)
-        return sum(one.excess(found) for one in measured)
+        prices = solve(share)
+        return sum(one.excess(prices) for one in measured)
 
     low, high = 0.0, most
     if excess(high) <= 0.0:
@@ -475,7 +477,7 @@ def _describe_loads(measured: Sequence[Measured]) -> str:
     )
 
 
-def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
+def _measure(hardware: Hardware, load: MeasuredLoad, work: WorkloadColumns) -> Measured:
     (busy,) = Evaluator(work).measure([(hardware, _configure(hardware, load.precision, load.runtime))])
     if isinstance(busy, Exception):
         raise busy

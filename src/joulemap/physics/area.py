@@ -130,8 +130,8 @@ class Area:
         for name, (own, per) in self.levels.items():
             instances = {"chip": np.ones(1), "processing_element": units * elements}.get(per, units)
             memory = memory + values.get(f"memory.{name}.capacity", np.array([own])) * instances
-        found: Floats = units * grown * self.unit_mm2 + memory * self.byte_mm2
-        return found
+        area_mm2: Floats = units * grown * self.unit_mm2 + memory * self.byte_mm2
+        return area_mm2
 
     def find_usd(self, area_mm2: Floats) -> Floats:
         """Return the cost of the good dies of a chip, for each area. An area beyond the reticle is split into equal
@@ -139,8 +139,8 @@ class Area:
         """
         price = at_node(WAFER_PRICE, self.node_nm) / WAFER_MM2.value
         die_mm2 = area_mm2 / np.maximum(np.ceil(area_mm2 / RETICLE.value), 1.0)
-        found: Floats = area_mm2 * price * (1.0 + die_mm2 * DEFECTS.value / 3.0) ** 3
-        return found
+        cost_usd: Floats = area_mm2 * price * (1.0 + die_mm2 * DEFECTS.value / 3.0) ** 3
+        return cost_usd
 
 
 def at_node(table: Mapping[float, float], node_nm: float) -> float:

@@ -168,13 +168,13 @@ class Together:
         """
         if precision not in hardware.peaks:
             return (Total(refusal=refuse_precision(hardware, precision)),) * len(self.works)
-        found: dict[int, Total] = {}
+        totals: dict[int, Total] = {}
         for number, one in enumerate(self.works):
             if refusal := _find_fallen(one, hardware):
-                found[number] = Total(refusal=refusal)
-        rest = tuple(number for number in range(len(self.works)) if number not in found)
-        found |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
-        return tuple(found[number] for number in range(len(self.works)))
+                totals[number] = Total(refusal=refusal)
+        rest = tuple(number for number in range(len(self.works)) if number not in totals)
+        totals |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
+        return tuple(totals[number] for number in range(len(self.works)))
 
     def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
         """Return (weight bytes, peak activation bytes) of each workload, on hardware that splits no batch."""
@@ -231,11 +231,11 @@ def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: s
 
     Raises like `Together.evaluate`.
     """
-    found: list[Total] = []
+    totals: list[Total] = []
     for start in range(0, len(workloads), TOGETHER):
         some = tuple(columns_of(one) for one in workloads[start : start + TOGETHER])
-        found += Together(some).evaluate(hardware, precision, runtime)
-    return tuple(found)
+        totals += Together(some).evaluate(hardware, precision, runtime)
+    return tuple(totals)
 
 
 def _find_fallen(work: WorkloadColumns, hardware: Hardware) -> Reason | None:

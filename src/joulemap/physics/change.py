@@ -74,13 +74,13 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
     """
     following = dict(_follow_rates(hardware, values))
     following |= _follow_passes(hardware, values, following)
-    found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
+    numbers = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}
     for address, value in values.items():
         if address.kind == "price":
-            found[address] = _price(find_action(hardware, address), value)
+            numbers[address] = _price(find_action(hardware, address), value)
     if REGULATOR_LOSS in values and "regulator_loss" in hardware.coefficients:
-        found[Address("coefficient", "regulator_loss")] = values[REGULATOR_LOSS]
-    return found
+        numbers[Address("coefficient", "regulator_loss")] = values[REGULATOR_LOSS]
+    return numbers
 
 
 def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
@@ -144,8 +144,8 @@ def _price(action: EnergyAction, value: Any) -> Any:
     """Return the energies of an action in femtojoules. `value` is a number of joules, or an array of them."""
     if not np.ndim(value):
         return price_fj(action, float(value))
-    each, place = np.unique(value, return_inverse=True)
-    return np.array([price_fj(action, float(one)) for one in each])[place.reshape(value.shape)]
+    each, index = np.unique(value, return_inverse=True)
+    return np.array([price_fj(action, float(one)) for one in each])[index.reshape(value.shape)]
 
 
 def price_fj(action: EnergyAction, value_j: float) -> float:

@@ -108,7 +108,7 @@ def skeleton(hardware: Hardware, precision: str, actions: Sequence[ActionKey] | 
     `actions` are the actions of its reference table that formulas may count; by default all.
     """
     reference = hardware.reference
-    rows = range(len(reference)) if actions is None else [reference.place(key) for key in actions]
+    rows = range(len(reference)) if actions is None else [reference.row(key) for key in actions]
     return (
         hardware.architecture,
         hardware.boundary,
@@ -150,17 +150,20 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
         listed = [_complete(one, *numbers) for one, numbers in zip(hardware, listed, strict=True)]
     addresses, _ = listed[0]
     if any(others is not addresses for others, _ in listed):  # only numbers that all have can differ
-        places = [{address: place for place, address in enumerate(others)} for others, _ in listed]
+        places = [{address: column for column, address in enumerate(others)} for others, _ in listed]
         addresses = tuple(address for address in addresses if all(address in one for one in places))
-        rows = [[row[place[address]] for address in addresses] for place, (_, row) in zip(places, listed, strict=True)]
+        rows = [
+            [row[column_of[address]] for address in addresses]
+            for column_of, (_, row) in zip(places, listed, strict=True)
+        ]
     else:
         rows = [row for _, row in listed]
     numbers = np.array(rows, dtype=np.float64)
     differing = np.flatnonzero((numbers != numbers[0]).any(axis=0)).tolist()
-    varied: dict[Address, Floats] = {addresses[place]: numbers[:, [place]] for place in differing}
+    varied: dict[Address, Floats] = {addresses[column]: numbers[:, [column]] for column in differing}
     if STATIC_POWER in varied:
         varied[Address("price", ".".join(STATIC_ACTION))] = np.array(
-            [[one.reference.prices_fj[one.reference.place(STATIC_ACTION)]] for one in hardware]
+            [[one.reference.prices_fj[one.reference.row(STATIC_ACTION)]] for one in hardware]
         )
     return set_numbers(base, varied)
 
@@ -181,9 +184,9 @@ def find_rows(rows: Integers, table: EnergyReference, own: EnergyReference) -> I
     if table.keys == own.keys:
         return rows
     keys = table.keys
-    distinct, place = np.unique(rows, return_inverse=True)
-    found: Integers = np.array([own.place(keys[row]) for row in distinct.tolist()], dtype=np.int64)[place]
-    return found
+    distinct, index = np.unique(rows, return_inverse=True)
+    own_rows: Integers = np.array([own.row(keys[row]) for row in distinct.tolist()], dtype=np.int64)[index]
+    return own_rows
 
 
 def before_points(values: Floats) -> Floats:
@@ -208,9 +211,9 @@ def merge_axes(column: Floats) -> Floats:
     return column
 
 
-def decide(found: Any) -> bool:
+def decide(condition: Any) -> bool:
     """Return a condition's truth value, which is equal for all hardware evaluated together."""
-    return bool(np.asarray(found).flat[0])
+    return bool(np.asarray(condition).flat[0])
 
 
 def is_one(number: Floats | float) -> bool:

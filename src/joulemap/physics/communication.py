@@ -197,15 +197,15 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None
-    found = Exchange(**{field.name: np.zeros(len(is_ours)) for field in attrs.fields(Exchange)})
+    exchange = Exchange(**{field.name: np.zeros(len(is_ours)) for field in attrs.fields(Exchange)})
     groups, strides = kernels.work.gemm_groups, kernels.work.gemm_k
     sends = kernels.work.operation == "send"
     for devices, stride, is_send in np.unique(np.stack([groups, strides, sends])[:, is_ours], axis=1).T.tolist():
         rows = np.flatnonzero(is_ours & (groups == devices) & (strides == stride) & (sends == is_send))
         path = find_send(hardware, int(devices)) if is_send else find_path(hardware, int(devices), int(stride))
         for name, values in _time(kernels, rows, hardware, path, int(devices)).items():
-            setattr(found, name, put(getattr(found, name), rows, values))
-    return found
+            setattr(exchange, name, put(getattr(exchange, name), rows, values))
+    return exchange
 
 
 def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int) -> dict[str, Floats]:
@@ -255,15 +255,15 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with the link times of collectives. Raises like `find_path`."""
-    found = find_exchange(kernels, hardware)
-    if found is None:
+    exchange = find_exchange(kernels, hardware)
+    if exchange is None:
         return placement
     is_ours = kernels.work.of_kind(KIND)
     launch = kernels.per_operator(placement.launch_s)  # Links get ready during the host's launch.
-    at_once = np.maximum(launch, found.start_s) + found.slow_s
-    is_short = at_once <= np.maximum(launch, found.start_s + found.ramp_s) + found.busy_s
-    busy = np.where(is_short, found.slow_s, found.busy_s)
-    led, start = is_ours[kernels.leader], kernels.of_leader(found.start_s + np.where(is_short, 0.0, found.ramp_s))
+    at_once = np.maximum(launch, exchange.start_s) + exchange.slow_s
+    is_short = at_once <= np.maximum(launch, exchange.start_s + exchange.ramp_s) + exchange.busy_s
+    busy = np.where(is_short, exchange.slow_s, exchange.busy_s)
+    led, start = is_ours[kernels.leader], kernels.of_leader(exchange.start_s + np.where(is_short, 0.0, exchange.ramp_s))
 
     def own(column: Floats, mine: Floats | float) -> Floats:
         return np.where(is_ours, mine, column)
@@ -307,19 +307,19 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
     before = np.cumsum(own, axis=1)
     waited, linked, read = np.zeros(count), np.zeros(count), np.zeros(count)
     seen = np.zeros_like(rows)
-    for place in places.tolist():
-        now = before[:, place] + waited
-        if ahead[place]:
-            linked = np.maximum(linked, read) + rows[:, place]
-            seen[:, place] = np.maximum(linked - now, 0.0)
-            waited, read = waited + seen[:, place], now + seen[:, place]
+    for column in places.tolist():
+        now = before[:, column] + waited
+        if ahead[column]:
+            linked = np.maximum(linked, read) + rows[:, column]
+            seen[:, column] = np.maximum(linked - now, 0.0)
+            waited, read = waited + seen[:, column], now + seen[:, column]
         else:
-            linked = np.maximum(linked, now) + rows[:, place]
-    last = [place for place in places.tolist() if behind[place]]
+            linked = np.maximum(linked, now) + rows[:, column]
+    last = [column for column in places.tolist() if behind[column]]
     left = np.maximum(linked - before[:, last[-1]] - waited, 0.0) if last else np.zeros(count)
-    for place in reversed(last):
-        seen[:, place] = np.minimum(rows[:, place], left)
-        left = left - seen[:, place]
+    for column in reversed(last):
+        seen[:, column] = np.minimum(rows[:, column], left)
+        left = left - seen[:, column]
     is_hidden = behind | ahead
     shown = kernels.per_operator(is_hidden.astype(float)) > 0.0
     return attrs.evolve(
@@ -335,5 +335,5 @@ def count_links(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
     """Return the count of the link action: bytes that each collective sends to other devices; empty without
     collectives.
     """
-    found = find_exchange(kernels, hardware)
-    return {} if found is None else {LINK_ACTION: found.sent_bytes}
+    exchange = find_exchange(kernels, hardware)
+    return {} if exchange is None else {LINK_ACTION: exchange.sent_bytes}

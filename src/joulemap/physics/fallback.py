@@ -59,12 +59,12 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
     Unsupported operators that depend on no input cause no fallback, because they are computed ahead. The host always
     does the work around the model, such as resizing a picture; this work does not cut the model.
     """
-    pairs, place = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
+    pairs, index = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
     named = [(KINDS[int(kind)], operation) for kind, operation in pairs.T.tolist()]
-    runs = np.array([compiler.is_run(*one) for one in named], dtype=bool)[place.ravel()]
+    runs = np.array([compiler.is_run(*one) for one in named], dtype=bool)[index.ravel()]
     sizes = name_sizes(work.kernel, work.stride, work.rank) if compiler.limits else {}
     for limit in compiler.limits:
-        is_limited = np.array([limit.names(*one) for one in named], dtype=bool)[place.ravel()]
+        is_limited = np.array([limit.names(*one) for one in named], dtype=bool)[index.ravel()]
         runs &= ~is_limited | limit.allows(sizes[limit.size])
     odd: Booleans = ~runs & ~work.is_foldable
     around = np.isin(work.operation, HOST_WORK)
@@ -205,9 +205,9 @@ def find_writers(work: WorkloadColumns) -> Integers:
     is_output = (work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0)
     is_input = (work.access_role == ROLE_CODE["input"]) & (work.access_buffer >= 0)
     written = np.sort(key[is_output])
-    place = np.searchsorted(written, key, side="left") - 1
-    last = written[np.maximum(place, 0)] if len(written) else np.full(len(key), -1)
-    has_writer = is_input & (place >= 0) & (last // count == work.access_buffer)
+    index = np.searchsorted(written, key, side="left") - 1
+    last = written[np.maximum(index, 0)] if len(written) else np.full(len(key), -1)
+    has_writer = is_input & (index >= 0) & (last // count == work.access_buffer)
     return np.where(has_writer, last % count, -1)
 
 
@@ -307,16 +307,16 @@ def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> Le
     works.
     """
     reference, own = hardware.reference, host.hardware.reference
-    place = np.array([-1 if (at := reference.position(host_key(one.key))) is None else at for one in own])
+    row_of = np.array([-1 if (at := reference.position(host_key(one.key))) is None else at for one in own])
     leakage = own.position(STATIC_ACTION)
     if leakage is not None:
-        place[leakage] = -1
-    kept = place[host.ledger.action_index] >= 0
+        row_of[leakage] = -1
+    kept = row_of[host.ledger.action_index] >= 0
     seconds = host.operators.interval_fs / FS_PER_S
     leaks = [at for key in STATIC_ACTIONS if (at := reference.position(key)) is not None]
     each = len(host.operators.operator_index)
     operator = [chip.ledger.operator_index, host.ledger.operator_index[kept]]
-    action = [chip.ledger.action_index, place[host.ledger.action_index[kept]]]
+    action = [chip.ledger.action_index, row_of[host.ledger.action_index[kept]]]
     counts = [chip.ledger.action_count, host.ledger.action_count[kept]]
     energy = [chip.ledger.energy_fj, host.ledger.energy_fj[kept]]
     for at in leaks:

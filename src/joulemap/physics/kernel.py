@@ -314,8 +314,8 @@ class KernelColumns:
         number = np.full(self.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
         rows = np.flatnonzero(number[self.kernel_index] >= 0)
-        place = np.zeros(self.work.operator_count, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
+        index = np.zeros(self.work.operator_count, dtype=np.int64)
+        index[rows] = np.arange(len(rows))
         columns = {name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS}
         columns |= {name: one[rows] for name in WORKLOAD_NUMBERS if isinstance(one := getattr(self, name), np.ndarray)}
         return attrs.evolve(
@@ -323,7 +323,7 @@ class KernelColumns:
             work=self.work.take(rows),
             kernel_index=number[self.kernel_index[rows]],
             kernel_count=len(kernels),
-            leader=place[self.leader[kernels]],
+            leader=index[self.leader[kernels]],
             workload_index=self.workload_index[rows],
             times=times,
             **columns,

@@ -42,10 +42,10 @@ class Kinds:
         """Return the kinds of kernels, cached. Every kernel is its own kind if a collective overlaps with the kernels
         around it.
         """
-        found = kernels.memo.get(("kinds",))
-        if not isinstance(found, cls):
-            found = kernels.memo["kinds",] = cls._find(kernels)
-        return found
+        kinds = kernels.memo.get(("kinds",))
+        if not isinstance(kinds, cls):
+            kinds = kernels.memo["kinds",] = cls._find(kernels)
+        return kinds
 
     @classmethod
     def join(cls, each: Sequence[KernelColumns]) -> KernelColumns:
@@ -87,10 +87,10 @@ class Kinds:
             key = (-1, kernel) if kernel in new else tuple(code[start:end])
             kind[kernel] = number.setdefault(key, len(number))
         _, first = np.unique(kind, return_index=True)
-        found = kernels.take(first, sum_by(kind, kernels.kernel_times, len(first)))
-        own = np.argsort(found.kernel_index, kind="stable")
-        own_starts = np.searchsorted(found.kernel_index[own], np.arange(len(first)))
+        leaders = kernels.take(first, sum_by(kind, kernels.kernel_times, len(first)))
+        own = np.argsort(leaders.kernel_index, kind="stable")
+        own_starts = np.searchsorted(leaders.kernel_index[own], np.arange(len(first)))
         row = np.zeros(len(order), dtype=np.int64)
         rank = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
         row[order] = own[own_starts[kind[kernels.kernel_index[order]]] + rank]
-        return cls(kernels=found, row=row, kernel=kind)
+        return cls(kernels=leaders, row=row, kernel=kind)

@@ -54,23 +54,23 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
     reference = hardware.reference
     keys = list(counts)
     lowest, totals = np.zeros((2, len(keys)))
-    plain = [place for place, key in enumerate(keys) if counts[key].ndim == 1]
+    plain = [index for index, key in enumerate(keys) if counts[key].ndim == 1]
     if plain:
-        columns = np.array([counts[keys[place]] for place in plain], dtype=np.float64)
+        columns = np.array([counts[keys[index]] for index in plain], dtype=np.float64)
         lowest[plain], totals[plain] = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
-    for place, column in enumerate(counts.values()) if len(plain) < len(keys) else ():
+    for index, column in enumerate(counts.values()) if len(plain) < len(keys) else ():
         if column.ndim > 1:
-            lowest[place], totals[place] = column.min(initial=0.0), column.sum()
+            lowest[index], totals[index] = column.min(initial=0.0), column.sum()
     wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
     if len(wrong):
         raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
-    found: Counts = {}
-    for place in np.flatnonzero(totals).tolist():
-        position = reference.position(keys[place])
+    by_row: Counts = {}
+    for index in np.flatnonzero(totals).tolist():
+        position = reference.position(keys[index])
         if position is None:
-            raise UnpricedActionError(hardware.id, ".".join(keys[place]), float(totals[place]))
-        found[position] = counts[keys[place]]
-    return dict(sorted(found.items()))
+            raise UnpricedActionError(hardware.id, ".".join(keys[index]), float(totals[index]))
+        by_row[position] = counts[keys[index]]
+    return dict(sorted(by_row.items()))
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
@@ -93,8 +93,8 @@ def with_unattributed(
     energy then does not depend on a lowered clock.
     """
     cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
-    found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}
-    return {**counts, **{key: count for key, count in found.items() if key in hardware.reference}}
+    added = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}
+    return {**counts, **{key: count for key, count in added.items() if key in hardware.reference}}
 
 
 def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:
@@ -106,12 +106,12 @@ def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_
     whole = with_static(counts, hardware, latency_s)
     reference = hardware.reference
     if not BOUNDARY[hardware.boundary].includes_board:
-        whole = {place: count for place, count in whole.items() if not reference.on_board[place]}
+        whole = {row: count for row, count in whole.items() if not reference.on_board[row]}
     elif np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = _delivered_j(counts, reference)
-        place = reference.position(LOSS_ACTION)
-        assert place is not None
-        whole[place] = chip_j * voltage_factor + memory_j
+        row = reference.position(LOSS_ACTION)
+        assert row is not None
+        whole[row] = chip_j * voltage_factor + memory_j
     if reference.around:
         board_j = _spent_j(whole, reference, voltage_factor)
         whole |= dict.fromkeys(reference.around, board_j)
@@ -122,10 +122,10 @@ def _spent_j(counts: Counts, reference: EnergyReference, voltage_factor: Floats)
     """Return the energy of each operator in joules, over all counted actions except the host's static power."""
     host = reference.position(HOST_ACTION)
     spent_j = np.zeros(1)
-    for place, count in sorted(counts.items()):
-        if place != host:
-            joules = count * (reference.prices_fj[place] / FJ_PER_J)
-            spent_j = spent_j + (joules * voltage_factor if reference.on_chip[place] else joules)
+    for row, count in sorted(counts.items()):
+        if row != host:
+            joules = count * (reference.prices_fj[row] / FJ_PER_J)
+            spent_j = spent_j + (joules * voltage_factor if reference.on_chip[row] else joules)
     return spent_j
 
 
@@ -136,11 +136,11 @@ def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> I
     """
     reference = hardware.reference
     is_full = is_one(voltage_factor)
-    for place, count in counts.items():
-        energy = count * reference.prices_fj[place]
-        if not is_full and reference.on_chip[place]:
+    for row, count in counts.items():
+        energy = count * reference.prices_fj[row]
+        if not is_full and reference.on_chip[row]:
             energy = energy * voltage_factor
-        yield place, np.rint(energy, out=energy if energy.ndim else None)
+        yield row, np.rint(energy, out=energy if energy.ndim else None)
 
 
 def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integers, points: int) -> LedgerColumns:
@@ -151,10 +151,10 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
     """
     actions = np.array(list(counts), dtype=np.int64)
     often, energies = np.empty((2, len(counts), points, len(row)))
-    for place, ((_, energy), count) in enumerate(
+    for index, ((_, energy), count) in enumerate(
         zip(energies_fj(counts, hardware, voltage_factor), counts.values(), strict=True)
     ):
-        often[place], energies[place] = count[..., row], energy[..., row]
+        often[index], energies[index] = count[..., row], energy[..., row]
     check_range(energies, hardware, "one ledger line")
     often, energies = np.reshape([often, energies], (2, len(counts), points * len(row)))
     operator_index, line = np.nonzero(often.T)
@@ -198,10 +198,10 @@ def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
     chip_j, memory_j = _delivered_j(counts, reference)
     if np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
-    for place, count in counts.items():
-        if reference.on_board[place]:
-            joules = count * (reference.prices_fj[place] / FJ_PER_J)
-            chip_j, memory_j = (chip_j + joules, memory_j) if reference.on_chip[place] else (chip_j, memory_j + joules)
+    for row, count in counts.items():
+        if reference.on_board[row]:
+            joules = count * (reference.prices_fj[row] / FJ_PER_J)
+            chip_j, memory_j = (chip_j + joules, memory_j) if reference.on_chip[row] else (chip_j, memory_j + joules)
     return chip_j, memory_j
 
 
@@ -211,11 +211,11 @@ def _delivered_j(counts: Counts, reference: EnergyReference) -> tuple[Floats, Fl
     Actions are added one by one, so that no sum depends on the number of operators evaluated together.
     """
     chip_j = memory_j = np.zeros(1)
-    for place, count in counts.items():
-        if reference.on_board[place]:
+    for row, count in counts.items():
+        if reference.on_board[row]:
             continue
-        if reference.on_chip[place]:
-            chip_j = chip_j + count * (reference.prices_fj[place] / FJ_PER_J)
+        if reference.on_chip[row]:
+            chip_j = chip_j + count * (reference.prices_fj[row] / FJ_PER_J)
         else:
-            memory_j = memory_j + count * (reference.prices_fj[place] / FJ_PER_J)
+            memory_j = memory_j + count * (reference.prices_fj[row] / FJ_PER_J)
     return chip_j, memory_j

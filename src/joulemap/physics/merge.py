@@ -113,10 +113,10 @@ class _Flow:
         count, owner, tensor = work.subgraph_count, work.subgraph_index[work.access_operator], work.access_tensor
         is_output = work.access_role == ROLE_CODE["output"]
         written = np.unique(tensor[is_output] * count + owner[is_output])
-        place = np.searchsorted(written, tensor * count + owner) - 1
-        found = written[np.maximum(place, 0)] if len(written) else np.zeros(len(tensor), dtype=np.int64)
+        index = np.searchsorted(written, tensor * count + owner) - 1
+        pair = written[np.maximum(index, 0)] if len(written) else np.zeros(len(tensor), dtype=np.int64)
         computing = np.unique(work.subgraph_index[rows])
-        is_made = ~is_output & (place >= 0) & (found // count == tensor) & np.isin(found % count, computing)
+        is_made = ~is_output & (index >= 0) & (pair // count == tensor) & np.isin(pair % count, computing)
         times = np.bincount((written // count).astype(np.intp), minlength=int(tensor.max(initial=-1)) + 1)
         may_move = np.ones(count, dtype=bool)
         may_move[owner[is_output & (times[tensor] > 1)]] = False
@@ -131,16 +131,16 @@ class _Flow:
             multiplying=computing[multiplies[computing]],
             is_light=may_move & ~heavy & ~multiplies,
             may_move=may_move,
-            maker=np.where(is_made, found % count, -1),
+            maker=np.where(is_made, pair % count, -1),
             owner=owner,
         )
 
     def last_needed(self, kernel: Integers) -> Integers:
         """Return the last kernel that each light subgraph waits for; -1 for all other subgraphs."""
         reader, writer = self._pairs(kernel)
-        found = np.full(self.count, -1)
-        np.maximum.at(found, reader, writer)
-        return np.where(self.is_light, found, -1)
+        last = np.full(self.count, -1)
+        np.maximum.at(last, reader, writer)
+        return np.where(self.is_light, last, -1)
 
     def join(self, kernel: Integers, key: Integers, some: Integers) -> Integers:
         """Return the kernel of each subgraph, after merging neighbours in `some` with equal keys other than -1.
@@ -185,10 +185,10 @@ class _Flow:
             low, high = np.full(self.count, self.count), np.full(self.count, -1)
             np.minimum.at(low, pairs[1], owner[pairs[0]])
             np.maximum.at(high, pairs[1], owner[pairs[0]])
-            found = free & (owner < 0) & (low == high) & (low >= 0) & (routed | (reach == low))
-            if not found.any():
+            is_joined = free & (owner < 0) & (low == high) & (low >= 0) & (routed | (reach == low))
+            if not is_joined.any():
                 break
-            owner[found] = low[found]
+            owner[is_joined] = low[is_joined]
         leaks = up[np.isin(up, pairs[1][owner[pairs[0]] != pairs[1]])]
         return np.where((owner >= 0) & ~np.isin(owner, leaks), owner, every)
 
@@ -213,13 +213,13 @@ class _Flow:
 
     def _spread(self, source: Integers, reader: Integers, writer: Integers) -> Integers:
         """Return the last source that each subgraph reads directly or through light subgraphs; -1 for none."""
-        found = np.full(self.count, -1)
+        sources = np.full(self.count, -1)
         while True:
-            through = np.where(source >= 0, source, np.where(self.is_light, found, -1))
-            last = found.copy()
-            np.maximum.at(found, reader, through[writer])
-            if np.array_equal(last, found):
-                return found
+            through = np.where(source >= 0, source, np.where(self.is_light, sources, -1))
+            last = sources.copy()
+            np.maximum.at(sources, reader, through[writer])
+            if np.array_equal(last, sources):
+                return sources
 
     def _pairs(self, kernel: Integers) -> tuple[Integers, Integers]:
         """Return (reading kernels, writing kernels): one pair for each read of data that another kernel wrote."""
@@ -232,7 +232,7 @@ def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
     """Return a key per subgraph, equal for GEMMs with the same input, rows and depth; -1 unless it has exactly one
     GEMM.
     """
-    found = np.full(flow.count, -1)
+    key = np.full(flow.count, -1)
     counted = np.bincount(work.subgraph_index.astype(np.intp), weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move
     is_lone = work.of_kind("linear", "matmul") & work.has_macs & (work.gemm_groups == 1.0) & ~work.is_foldable
@@ -244,8 +244,8 @@ def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
     operator, first = np.unique(work.access_operator[reads], return_index=True)
     access = reads[first]
     same = np.stack([work.access_tensor[access], flow.maker[access], work.gemm_m[operator], work.gemm_k[operator]])
-    found[work.subgraph_index[operator]] = np.unique(same, axis=1, return_inverse=True)[1].ravel()
-    return found
+    key[work.subgraph_index[operator]] = np.unique(same, axis=1, return_inverse=True)[1].ravel()
+    return key
 
 
 def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:

@@ -158,12 +158,12 @@ def cut_runs(
     separate = alone.list_columns(others, "separate_")
     separate["separate_energy_fj"] = alone.expand(alone.operator_fj, others)
     clocks_apart = alone.timing.clock_fraction.ravel()
-    facts = list_facts(own, points, [(place, 0) for place in places], asked, [kernels])
-    found = []
-    for place, other, (hardware, _), given in zip(places, beside, asked, facts, strict=True):
-        mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
-        some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
-        found.append(
+    facts = list_facts(own, points, [(index, 0) for index in places], asked, [kernels])
+    runs = []
+    for index, other, (hardware, _), given in zip(places, beside, asked, facts, strict=True):
+        mine, theirs = slice(index * count, (index + 1) * count), row + other * alone.kernels.work.operator_count
+        some, rows = slice(*lines[index : index + 2]), slice(*shown[index : index + 2])
+        runs.append(
             RunColumns(
                 **given,
                 separate_clock_fraction=float(clocks_apart[other % len(clocks_apart)]),
@@ -184,7 +184,7 @@ def cut_runs(
                 ),
             )
         )
-    return found
+    return runs
 
 
 def list_facts(
@@ -207,12 +207,12 @@ def list_facts(
     if works > 1:
         columns = tuple(np.broadcast_to(one, (points, works)) for one in columns)
     units, clocks, factors, watts, limits = [np.asarray(one).ravel() for one in columns]
-    found = []
-    for (place, number), (hardware, configuration) in zip(places, asked, strict=True):
-        kernels, row = forms[number], place * works + number
+    facts = []
+    for (index, number), (hardware, configuration) in zip(places, asked, strict=True):
+        kernels, row = forms[number], index * works + number
         clock = float(clocks[row % len(clocks)])
         peak_rate = hardware.product_rate(configuration.precision, configuration.weight_precision)
-        found.append(
+        facts.append(
             {
                 "configuration": configuration,
                 "hardware": hardware,
@@ -229,7 +229,7 @@ def list_facts(
                 "throughput_limit": str(limits[row % len(limits)]),
             }
         )
-    return found
+    return facts
 
 
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:

@@ -85,5 +85,5 @@ def count_overhead(counts: ActionCounts, kernels: KernelColumns, hardware: Hardw
 
 def count_waits(counts: Counts, hardware: Hardware, wait_s: Floats) -> Counts:
     """Return the counts with the seconds in which each operator's device waits for its host."""
-    place = hardware.reference.position(WAIT_ACTION)
-    return counts if place is None else dict(sorted({**counts, place: wait_s}.items()))
+    row = hardware.reference.position(WAIT_ACTION)
+    return counts if row is None else dict(sorted({**counts, row: wait_s}.items()))

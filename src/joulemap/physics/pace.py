@@ -51,7 +51,9 @@ class Pace:
     _last: list[Any] = attrs.field(factory=list, init=False)
     """Cache of the last times, clock and result, because a clock that was found is queried again."""
 
-    def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
+    def find_steady_clock(
+        self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats
+    ) -> tuple[Floats, Floats]:
         """Return (clock, energy factor of on-chip actions) of each workload under the power cap.
 
         `seconds_at` maps one clock per workload to one time per workload. The only kernel of a workload is timed before
@@ -152,8 +154,8 @@ class Pace:
             slower = self.law.stretch(clock) * self._slow_stream(clock)
             each, stretch = map(self.kernels.kernel_workload, (clock, slower))
             self._last[:] = times, clock, balance(compute / each, memory * stretch, self.placement.sharpness)
-        found: tuple[Floats, Floats] = self._last[2]
-        return found
+        last_times: tuple[Floats, Floats] = self._last[2]
+        return last_times
 
     def _slow_stream(self, clock: Floats) -> Floats | float:
         """Return the factor on memory times at these clocks where units limit the rate of memory; below the knee, all

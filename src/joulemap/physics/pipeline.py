@@ -119,10 +119,10 @@ class Evaluator:
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a chip. Raises like the function `evaluate`."""
-        (found,) = self.evaluate_all([(hardware, configuration)])
-        if isinstance(found, Exception):
-            raise found
-        return found
+        (run,) = self.evaluate_all([(hardware, configuration)])
+        if isinstance(run, Exception):
+            raise run
+        return run
 
     def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
         """Return the run of each configuration, or the exception that `evaluate` raises because of its hardware.
@@ -146,45 +146,45 @@ class Evaluator:
     def _evaluate_all(
         self, asked: Sequence[Asked], make: Make[Result]
     ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
-        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {**self.find_apart(asked)}
-        rest = [number for number in range(len(asked)) if number not in found]
-        found |= zip(rest, self._evaluate_alone([asked[number] for number in rest], make), strict=True)
-        return [found[number] for number in range(len(asked))]
+        results: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {**self.find_apart(asked)}
+        rest = [number for number in range(len(asked)) if number not in results]
+        results |= zip(rest, self._evaluate_alone([asked[number] for number in rest], make), strict=True)
+        return [results[number] for number in range(len(asked))]
 
     def find_apart(self, asked: Sequence[Asked]) -> dict[int, RunColumns | UnsupportedError | KeyError]:
         """Return index in `asked` -> run of a configuration whose compiler leaves part of it to a host, or the
         exception if the hardware lacks the precision or the memory; others run the whole workload.
         """
-        found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
+        runs: dict[int, RunColumns | UnsupportedError | KeyError] = {}
         for number, (hardware, configuration) in enumerate(asked):
             try:
                 if (run := self._evaluate_parts(hardware, configuration)) is not None:
-                    found[number] = run
+                    runs[number] = run
                 else:
                     self._check(hardware, configuration)
             except (UnsupportedError, KeyError) as error:
-                found[number] = error
-        return found
+                runs[number] = error
+        return runs
 
     def _evaluate_alone(self, asked: Sequence[Asked], make: Make[Result]) -> list[Result | UnsupportedError | KeyError]:
         """Return the result of each configuration of hardware that runs the whole workload."""
         if len(asked) == 1:
             return list(evaluate_alike(asked, make))
-        found: dict[int, Result | UnsupportedError | KeyError] = {}
+        results: dict[int, Result | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
         for number, one in enumerate(asked):
             try:
                 alike.setdefault(self.find_kind(*one), []).append(number)
             except (UnsupportedError, KeyError) as error:
-                found[number] = error
+                results[number] = error
         most = max(1, TOGETHER // max(1, self.work.operator_count))
         for numbers in alike.values():
             chips = list(dict.fromkeys(id(asked[number][0]) for number in numbers))
             for start in range(0, len(chips), most):
                 some = frozenset(chips[start : start + most])
                 mine = [number for number in numbers if id(asked[number][0]) in some]
-                found |= zip(mine, evaluate_alike([asked[number] for number in mine], make), strict=True)
-        return [found[number] for number in range(len(asked))]
+                results |= zip(mine, evaluate_alike([asked[number] for number in mine], make), strict=True)
+        return [results[number] for number in range(len(asked))]
 
     def find_kind(self, hardware: Hardware, configuration: Configuration) -> Hashable:
         """Return what chips have in common that run the workload by the same branches of formulas, at one precision."""
@@ -237,7 +237,7 @@ class Evaluator:
         timed: dict[tuple[str, int], Place] = {}
         for runtime in dict.fromkeys(configuration.runtime for _, configuration in asked):
             chips = [id(chip) for chip, one in asked if one.runtime == runtime]
-            timed |= {(runtime, name): place for name, place in self._time(asked, chips, runtime).items()}
+            timed |= {(runtime, name): index for name, index in self._time(asked, chips, runtime).items()}
         return timed
 
     def cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
@@ -246,20 +246,20 @@ class Evaluator:
         merged = dict.fromkeys(id(chip) for chip, one in asked if RUNTIME[one.runtime].merges)
         if apart := [name for name in merged if (SEPARATE_RUNTIME, name) not in timed]:
             timed |= {
-                (SEPARATE_RUNTIME, name): place for name, place in self._time(asked, apart, SEPARATE_RUNTIME).items()
+                (SEPARATE_RUNTIME, name): index for name, index in self._time(asked, apart, SEPARATE_RUNTIME).items()
             }
         cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
-            own, place, _ = timed[one.runtime, id(chip)]
+            own, index, _ = timed[one.runtime, id(chip)]
             alone, other, _ = timed[SEPARATE_RUNTIME if RUNTIME[one.runtime].merges else one.runtime, id(chip)]
-            cuts.setdefault((id(own), id(alone)), []).append((number, place, other))
+            cuts.setdefault((id(own), id(alone)), []).append((number, index, other))
         by_id = {id(one): (one, count) for one, _, count in timed.values()}
-        found: dict[int, RunColumns] = {}
+        by_number: dict[int, RunColumns] = {}
         for (own_id, alone_id), each in cuts.items():
             numbers, places, beside = zip(*each, strict=True)
             runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
-            found |= zip(numbers, runs, strict=True)
-        return [found[number] for number in range(len(asked))]
+            by_number |= zip(numbers, runs, strict=True)
+        return [by_number[number] for number in range(len(asked))]
 
     def add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
         """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed
@@ -270,16 +270,16 @@ class Evaluator:
     def _measure(self, asked: Sequence[Asked]) -> list[Busy]:
         """Return energy and times of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
-        found = []
+        measured = []
         for chip, one in asked:
-            own, place, points = timed[one.runtime, id(chip)]
+            own, index, points = timed[one.runtime, id(chip)]
             exact = own.sum_exactly(own.operator_fj) / FJ_PER_J, own.sum_exactly(own.interval_fs) / FS_PER_S
             busy = map(own.timing.kernels.sum_workload, own.timing.placement.busy_s)
             spent_j, taken_s, compute_s, memory_s = (
-                float(np.broadcast_to(each, (points, 1))[place, 0]) for each in (*exact, *busy)
+                float(np.broadcast_to(each, (points, 1))[index, 0]) for each in (*exact, *busy)
             )
-            found.append(Busy(spent_j=spent_j, taken_s=taken_s, compute_s=compute_s, memory_s=memory_s))
-        return found
+            measured.append(Busy(spent_j=spent_j, taken_s=taken_s, compute_s=compute_s, memory_s=memory_s))
+        return measured
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
@@ -326,20 +326,20 @@ def evaluate_together(
 
     Workloads that take the same chips are evaluated together, so that several batch sizes cost little more than one.
     """
-    found: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
+    by_number: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
     kinds: dict[tuple[int, str, str, str], dict[int, tuple[Hashable, list[int]]]] = {}
     for work, evaluator in enumerate(evaluators):
         mine = [number for number, (one, *_) in enumerate(asked) if one == work]
         apart = evaluator.find_apart([asked[number][1:] for number in mine])
-        for place, number in enumerate(mine):
-            if place in apart:
-                found[number] = apart[place]
+        for index, number in enumerate(mine):
+            if index in apart:
+                by_number[number] = apart[index]
                 continue
             _, hardware, one = asked[number]
             try:
                 kind = evaluator.find_kind(hardware, one)
             except (UnsupportedError, KeyError) as error:
-                found[number] = error
+                by_number[number] = error
             else:
                 key = id(hardware), one.runtime, one.precision, one.weight_precision
                 kinds.setdefault(key, {}).setdefault(work, (kind, []))[1].append(number)
@@ -355,8 +355,8 @@ def evaluate_together(
         for start in range(0, len(chips), most):
             numbers = [number for some in chips[start : start + most] for number in some]
             runs = evaluate_alike([asked[number] for number in numbers], partial(add_up_all, evaluators, joined))
-            found |= zip(numbers, runs, strict=True)
-    return [found[number] for number in range(len(asked))]
+            by_number |= zip(numbers, runs, strict=True)
+    return [by_number[number] for number in range(len(asked))]
 
 
 def evaluate_alike(
@@ -379,7 +379,7 @@ def add_up_all(
     """Return the totals of configurations at one precision on equivalent hardware, each of which runs the same
     workloads under a runtime, or their runs if totals exceed 64 bits. `joined` caches kernels of joined workloads.
     """
-    found: dict[int, RunTotals] = {}
+    by_number: dict[int, RunTotals] = {}
     for runtime in dict.fromkeys(one.runtime for _, _, one in asked):
         mine = [number for number, (_, _, one) in enumerate(asked) if one.runtime == runtime]
         works = tuple(dict.fromkeys(asked[number][0] for number in mine))
@@ -399,8 +399,8 @@ def add_up_all(
             totals = add_up_runs((own, points), places, [asked[number][1:] for number in numbers], forms)
             if totals is None:
                 return [run for work, chip, one in asked for run in evaluators[work].cut([(chip, one)])]
-            found |= zip(numbers, totals, strict=True)
-    return [found[number] for number in range(len(asked))]
+            by_number |= zip(numbers, totals, strict=True)
+    return [by_number[number] for number in range(len(asked))]
 
 
 def time_chips(
@@ -414,14 +414,14 @@ def time_chips(
     whole = gathering.gather([by_id[one] for one in names], kernels.precision)
     if len(names) == 1:
         return {names[0]: (Timed.of(kernels, whole), 0, 1)}
-    found = find_parts(Kinds.of(kernels).kernels, whole)
-    parts = [tuple(one) for one in np.broadcast_to(found, (len(names), kernels.workload_count)).tolist()]
+    part_counts = find_parts(Kinds.of(kernels).kernels, whole)
+    parts = [tuple(one) for one in np.broadcast_to(part_counts, (len(names), kernels.workload_count)).tolist()]
     timed: dict[int, Place] = {}
     for counts in dict.fromkeys(parts):
         cut = [name for name, part in zip(names, parts, strict=True) if part == counts]
         some = whole if len(cut) == len(names) else gathering.gather([by_id[one] for one in cut], kernels.precision)
         own = Timed.of(kernels, some, np.array(counts))
-        timed |= {name: (own, place, len(cut)) for place, name in enumerate(cut)}
+        timed |= {name: (own, index, len(cut)) for index, name in enumerate(cut)}
     return timed
 
 

@@ -111,8 +111,8 @@ class Points:
 
     def evaluate(self) -> None:
         """Evaluate the points that are not refused, in blocks on which all formulas branch alike."""
-        found = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
-        decided = [np.asarray(one)[..., 0] for one in found if np.ndim(one) > 1]
+        decisions = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
+        decided = [np.asarray(one)[..., 0] for one in decisions if np.ndim(one) > 1]
         if self.kernels.work.of_kind("communication").any():
             decided += [column for address, column in self.numbers.items() if address.kind == "link"]
         decided += [*self.set_prices.values(), self.refusal != ""]
@@ -159,10 +159,10 @@ class Points:
         try:
             each = np.asarray(parts or find_parts(kinds, hardware)[..., 0])
             for parts in np.unique(each).tolist():
-                found, spent = add_up(
+                columns, spent = add_up(
                     Timed.of(self.kernels, hardware, np.array([parts])), frozenset(self.numbers) - own
                 )
-                self._write(block, each == parts, found, spent)
+                self._write(block, each == parts, columns, spent)
         except (UnsupportedError, ConservationError) as error:
             if all(len(one) == 1 for one in block):
                 self.refusal[np.ix_(*block)] = str(error)
@@ -171,7 +171,7 @@ class Points:
                 self._evaluate_block(half, parts)
 
     def _write(
-        self, block: Block, is_mine: Booleans, found: Mapping[str, NDArray[Any]], spent: Mapping[Spent, Integers]
+        self, block: Block, is_mine: Booleans, columns: Mapping[str, NDArray[Any]], spent: Mapping[Spent, Integers]
     ) -> None:
         """Write the results of the points of a block that `is_mine` marks."""
         places = np.ix_(*block)
@@ -179,7 +179,7 @@ class Points:
         def write(column: NDArray[Any], values: NDArray[Any], mask: Booleans) -> None:
             column[places] = values if mask.all() else np.where(mask, values, column[places])
 
-        for name, values in found.items():
+        for name, values in columns.items():
             shape = (*self.shape, values.shape[-1]) if name in WIDE else self.shape
             if name not in self.columns:
                 self.columns[name] = np.zeros(shape, dtype=LIMIT if values.dtype.kind == "U" else values.dtype)
@@ -218,8 +218,8 @@ def _group(decided: Sequence[NDArray[Any]], axis: int, count: int) -> list[Integ
         if one.shape[axis] > 1 and (one != one.flat[0]).any():
             lines = np.moveaxis(one, axis, 0).reshape(count, -1)
             lines = lines[:, 0] if lines.shape[1] == 1 else lines
-            values, place = np.unique(lines, axis=0, return_inverse=True)
-            group = np.unique(group * len(values) + place.ravel(), return_inverse=True)[1].astype(np.int64)
+            values, index = np.unique(lines, axis=0, return_inverse=True)
+            group = np.unique(group * len(values) + index.ravel(), return_inverse=True)[1].astype(np.int64)
     return [np.flatnonzero(group == one) for one in range(int(group.max(initial=0)) + 1)]
 
 
@@ -240,7 +240,7 @@ def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[
     """
     sums, timing = Sums(timed=timed), timed.timing
     spent = add_spent(sums, varied)
-    found: dict[str, NDArray[Any]] = {
+    columns: dict[str, NDArray[Any]] = {
         "clock_fraction": timing.clock_fraction[..., 0],
         "voltage_factor": np.asarray(timing.voltage_factor)[..., 0],
         "uncapped_power_w": timing.uncapped_power_w[..., 0],
@@ -255,7 +255,7 @@ def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[
         "bound_fs": sums.bottleneck_fs,
         "share_fs": sums.share_fs,
     }
-    return found, spent
+    return columns, spent
 
 
 def add_spent(sums: Sums, varied: frozenset[Address]) -> dict[Spent, Integers]:
@@ -265,11 +265,11 @@ def add_spent(sums: Sums, varied: frozenset[Address]) -> dict[Spent, Integers]:
     """
     hardware = sums.timed.hardware
     check_energy(hardware.id, sums.most_fj)
-    found: dict[Spent, Integers] = {}
-    for place, energy in sums.energies.items():
-        key = name_spent(hardware.reference.actions[place], varied)
-        found[key] = found.get(key, np.zeros(1, dtype=np.int64)) + energy[..., 0]
-    return found
+    energies: dict[Spent, Integers] = {}
+    for row, energy in sums.energies.items():
+        key = name_spent(hardware.reference.actions[row], varied)
+        energies[key] = energies.get(key, np.zeros(1, dtype=np.int64)) + energy[..., 0]
+    return energies
 
 
 def check_energy(name: str, energy_fj: float) -> None:

@@ -179,12 +179,12 @@ def _find_root(
             break
         step = np.divide(at_high * (high - low), at_high - at_low, out=np.zeros_like(low), where=is_open)
         middle = high - step
-        found = function(middle) + tolerance / 2.0
-        is_above = found > 0.0
-        is_near = np.abs(found) <= tolerance / 2.0
+        height = function(middle) + tolerance / 2.0
+        is_above = height > 0.0
+        is_near = np.abs(height) <= tolerance / 2.0
         root = np.where(is_open & (is_near | ~is_above), middle, root)
-        at_low = np.where(is_above, np.where(side > 0.0, at_low / 2.0, at_low), found)
-        at_high = np.where(is_above, found, np.where(side < 0.0, at_high / 2.0, at_high))
+        at_low = np.where(is_above, np.where(side > 0.0, at_low / 2.0, at_low), height)
+        at_high = np.where(is_above, height, np.where(side < 0.0, at_high / 2.0, at_high))
         low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
         side = np.where(is_above, 1.0, -1.0)
         is_open = is_open & ~is_near

@@ -144,8 +144,8 @@ def _exchanges(kernels: KernelColumns) -> Booleans:
     outputs = np.maximum(work.output_element_count, 1.0)
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
     normalizes = work.of_kind("softmax", "normalization") & (work.row_length > BLOCK)
-    found: Booleans = (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes | work.decomposes
-    return found & ~work.has_word(BATCHED) & ~work.of_operation(SUPPRESSION)
+    is_exchange: Booleans = (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes | work.decomposes
+    return is_exchange & ~work.has_word(BATCHED) & ~work.of_operation(SUPPRESSION)
 
 
 def _share(overlap: Overlap, launch_s: Floats) -> Floats:
@@ -185,8 +185,8 @@ def _shared_rate(hardware: Hardware) -> Floats | float:
     rate = hardware.memory_bandwidth.value
     if not shared or shared[-1].bandwidth is None:
         return rate
-    found: Floats | float = np.maximum(rate, shared[-1].bandwidth.value)
-    return found
+    bandwidth: Floats | float = np.maximum(rate, shared[-1].bandwidth.value)
+    return bandwidth
 
 
 def _capacity(level: MemoryLevel, hardware: Hardware) -> Floats | float:

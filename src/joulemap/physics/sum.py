@@ -54,21 +54,21 @@ class Patterns:
     @classmethod
     def of(cls, kernels: KernelColumns) -> Patterns:
         """Return the patterns of a workload's kernels, cached."""
-        found = kernels.memo.get(("patterns",))
-        if isinstance(found, cls):
-            return found
+        patterns = kernels.memo.get(("patterns",))
+        if isinstance(patterns, cls):
+            return patterns
         row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
         order = np.argsort(owner, kind="stable")
         starts = np.flatnonzero(np.append(True, np.diff(owner[order]) != 0)) if len(order) else order
         counts = Counter(tuple(one.tolist()) for one in np.split(row[order], starts[1:]) if len(one))
         lengths = [len(pattern) for pattern in counts]
-        found = kernels.memo["patterns",] = cls(
-            row=np.array([place for pattern in counts for place in pattern], dtype=np.int64),
+        patterns = kernels.memo["patterns",] = cls(
+            row=np.array([index for pattern in counts for index in pattern], dtype=np.int64),
             owner=np.repeat(np.arange(len(counts)), lengths),
             starts=np.cumsum([0, *lengths])[:-1].astype(np.int64),
             times=np.array(list(counts.values()), dtype=np.int64),
         )
-        return found
+        return patterns
 
     @classmethod
     def join(cls, each: Sequence[KernelColumns]) -> KernelColumns:
@@ -123,13 +123,13 @@ class Sums:
     @cached_property
     def open_counts(self) -> Counts:
         """Row of the reference table -> count of its action in each workload, before `close_counts`."""
-        return {place: self._over_operators(count) for place, count in self.timed.timing.counts.items()}
+        return {row: self._over_operators(count) for row, count in self.timed.timing.counts.items()}
 
     @cached_property
     def counts(self) -> Counts:
         """Row of the reference table -> count of its action in each workload."""
         if self.rounded:
-            return {place: self._over_operators(count) for place, count in self.timed.closed_counts.items()}
+            return {row: self._over_operators(count) for row, count in self.timed.closed_counts.items()}
         timed, timing = self.timed, self.timed.timing
         return close_counts(self.open_counts, timed.hardware, timing.interval_s, timing.voltage_factor)
 
@@ -137,10 +137,10 @@ class Sums:
     def energies(self) -> dict[int, Any]:
         """Row of the reference table -> energy of each workload; femtojoules are exact if their total is below 2^63."""
         if not self.rounded:
-            return {place: self._price(place, count) for place, count in self.counts.items()}
+            return {row: self._price(row, count) for row, count in self.counts.items()}
         if self.most_fj < EXACT:
-            return {place: energy.astype(np.int64) for place, energy in self._rough_fj.items()}
-        return {place: self.timed.sum_exactly(energy.astype(np.int64)) for place, energy in self._energies()}
+            return {row: energy.astype(np.int64) for row, energy in self._rough_fj.items()}
+        return {row: self.timed.sum_exactly(energy.astype(np.int64)) for row, energy in self._energies()}
 
     @property
     def energy_fj(self) -> list[int]:
@@ -154,8 +154,8 @@ class Sums:
         return [(one << HALF) + other for one, other in zip(high, low, strict=True)]
 
     def _sum_actions(self, energies: Sequence[Integers]) -> list[int]:
-        found: list[int] = sum(energies, np.zeros(self._kinds.workload_count, dtype=np.int64)).tolist()
-        return found
+        totals: list[int] = sum(energies, np.zeros(self._kinds.workload_count, dtype=np.int64)).tolist()
+        return totals
 
     @cached_property
     def most_fj(self) -> float:
@@ -187,8 +187,8 @@ class Sums:
         """Latency of one subgraph of each pattern."""
         each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
         starts = self.patterns.starts.astype(np.intp)
-        found: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
-        return found
+        latency: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
+        return latency
 
     @cached_property
     def bounds_s(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -253,16 +253,16 @@ class Sums:
     @cached_property
     def _rough_fj(self) -> dict[int, Floats]:
         """Row of the reference table -> its energy in fp64, exact if the sum of all is below `EXACT`."""
-        return {place: self._over_operators(energy) for place, energy in self._energies()}
+        return {row: self._over_operators(energy) for row, energy in self._energies()}
 
     def _energies(self) -> Iterator[tuple[int, Floats]]:
         timed = self.timed
         return energies_fj(timed.closed_counts, timed.hardware, timed.timing.row_factor)
 
-    def _price(self, place: int, count: Floats) -> Floats:
+    def _price(self, row: int, count: Floats) -> Floats:
         """Return the energy in joules of the action at row `place` of the reference table, for this count."""
         reference, factor = self.timed.hardware.reference, self.timed.timing.voltage_factor
-        joules: Floats = count * reference.prices_fj[place] / FJ_PER_J * (factor if reference.on_chip[place] else 1.0)
+        joules: Floats = count * reference.prices_fj[row] / FJ_PER_J * (factor if reference.on_chip[row] else 1.0)
         return joules
 
     def _by_code(self, code: Integers, names: Sequence[str]) -> Integers:
@@ -335,14 +335,14 @@ def add_up_runs(
     actions = np.array(list(energies), dtype=np.int64)
     counts = np.empty((len(energies), points, works))
     spent = np.empty((len(energies), points, works), dtype=np.int64)
-    for row, (place, energy) in enumerate(energies.items()):
-        counts[row], spent[row] = sums.counts[place], energy
+    for row, (action_row, energy) in enumerate(energies.items()):
+        counts[row], spent[row] = sums.counts[action_row], energy
     facts = list_facts(own, points, places, asked, forms)
-    found = []
-    for (place, number), (hardware, _), given in zip(places, asked, facts, strict=True):
-        mine = {name: column[place][number] for name, column in columns.items()}
-        happens = np.flatnonzero(counts[:, place, number])
-        found.append(
+    totals = []
+    for (point, number), (hardware, _), given in zip(places, asked, facts, strict=True):
+        mine = {name: column[point][number] for name, column in columns.items()}
+        happens = np.flatnonzero(counts[:, point, number])
+        totals.append(
             RunTotals(
                 **given,
                 latency_fs=mine["latency"],
@@ -353,10 +353,10 @@ def add_up_runs(
                 **dict(zip(("compute_fs", "memory_fs", "launch_fs"), mine["share_fs"], strict=True)),
                 bottleneck_fs=tuple(mine["bottleneck_fs"]),
                 bound_fs=tuple(mine["bound_fs"]),
-                unit_fs=(high[place][number] << HALF) + low[place][number],
+                unit_fs=(high[point][number] << HALF) + low[point][number],
                 action_index=find_rows(actions[happens], own.hardware.reference, hardware.reference),
-                action_count=counts[happens, place, number],
-                action_fj=spent[happens, place, number],
+                action_count=counts[happens, point, number],
+                action_fj=spent[happens, point, number],
             )
         )
-    return found
+    return totals

@@ -102,15 +102,15 @@ def name_families(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
     if not hardware.kernels:
         return kernels
     key = ("families", hardware.kernels)
-    found = kernels.memo.get(key)
-    if not isinstance(found, KernelColumns):
+    renamed = kernels.memo.get(key)
+    if not isinstance(renamed, KernelColumns):
         work = kernels.work
         variant = work.variant
         for operation, words in hardware.families.items():
             named = np.char.strip(np.char.add(np.char.add(work.variant, " "), words))
             variant = np.where(work.of_operation(operation), named, variant)
-        found = kernels.memo[key] = attrs.evolve(kernels, work=attrs.evolve(work, variant=variant, origin=None))
-    return found
+        renamed = kernels.memo[key] = attrs.evolve(kernels, work=attrs.evolve(work, variant=variant, origin=None))
+    return renamed
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
@@ -122,12 +122,12 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
         return whole
     least = hardware.coefficients.get(ENGINE_PART)
     if least is not None and isinstance(least.value, np.ndarray) and least.value.size > 1:
-        sizes, found = np.reshape(least.value, (-1, 1)), np.ones((np.size(least.value), kernels.workload_count))
+        sizes, parts = np.reshape(least.value, (-1, 1)), np.ones((np.size(least.value), kernels.workload_count))
         for size in np.unique(sizes):
             coefficients = {**hardware.coefficients, ENGINE_PART: attrs.evolve(least, value=float(size))}
             alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
-            found = np.where(sizes == size, alike, found)
-        return found
+            parts = np.where(sizes == size, alike, parts)
+        return parts
     counts = [] if least is None else list_parts(kernels, float(np.ravel(least.value)[0]))
     if not counts:
         return whole
@@ -209,8 +209,8 @@ def _time_parts(
     full_s = interval_s = pace.interval_s(clock)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
-        clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
-        alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
+        clock, factor = pace.find_steady_clock(pace.interval_s, chip_j, memory_j)
+        alone = clock if placement.overlap is None else pace.find_steady_clock(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
     if placement.host is not None:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
@@ -285,7 +285,7 @@ def _count(
     runs = times * part.work.run_count
     kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * runs)
     repeats = runs * step.repeat_count
-    return kernels, placement.repeated(runs, part), {place: one * repeats for place, one in counts.items()}
+    return kernels, placement.repeated(runs, part), {row: one * repeats for row, one in counts.items()}
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -333,8 +333,8 @@ def _overlap_streams(
         part, part_step = (kernels, step) if is_whole else (kernels.part(parts), step.part(parts))
         simple = part_step.without_dequantization
         on_share = repeat_step(architecture.place(simple, share).hiding(part_step.feeds), simple, share)
-        found = overlap_streams(add_host(add_links(on_share, part, share), part, share), part, hardware)
-        return found if is_whole else found.scaled(parts, kernels.of_leader(parts))
+        placement = overlap_streams(add_host(add_links(on_share, part, share), part, share), part, hardware)
+        return placement if is_whole else placement.scaled(parts, kernels.of_leader(parts))
 
     best = stream(np.inf)
     largest = float(np.max(kernels.batch)) if DIVIDED in hardware.geometry and kernels.runtime.is_built else 1.0

@@ -77,11 +77,11 @@ class PointColumns:
     def category_fj(self) -> dict[str, Integers]:
         """Energy by common category, for categories that occur, in the order of `COMMON_CATEGORIES`."""
         none = np.zeros(len(self), dtype=np.int64)
-        found = {
+        energies = {
             name: sum((one for key, one in self.spent_fj.items() if key.common_category == name), none)
             for name in COMMON_CATEGORIES
         }
-        return {name: one for name, one in found.items() if one.any()}
+        return {name: one for name, one in energies.items() if one.any()}
 
     @property
     def peak_memory_bytes(self) -> Integers:
@@ -125,8 +125,8 @@ class PointColumns:
 
 
 def _divide(share: Floats, whole: Floats) -> Floats:
-    found: Floats = np.divide(share, whole, out=np.zeros(len(share)), where=whole > 0.0)
-    return found
+    quotient: Floats = np.divide(share, whole, out=np.zeros(len(share)), where=whole > 0.0)
+    return quotient
 
 
 def evaluate_points(
@@ -191,12 +191,12 @@ def _evaluate_one(
     index: int,
 ) -> RunColumns | RunTotals | Exception:
     try:
-        (found,) = evaluator.evaluate_totals([(point_hardware(hardware, numbers, index), configuration)])
+        (totals,) = evaluator.evaluate_totals([(point_hardware(hardware, numbers, index), configuration)])
     except ValueError as error:
         return error
-    if isinstance(found, KeyError):
-        raise found
-    return found
+    if isinstance(totals, KeyError):
+        raise totals
+    return totals
 
 
 def _stack(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
@@ -225,9 +225,9 @@ def _list_row(run: RunColumns | RunTotals | Exception) -> tuple[dict[str, Any], 
 def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:
     """Return the energy of a run by `Spent` key."""
     spent: dict[Spent, int] = {}
-    for place, energy in zip(run.action_index.tolist(), run.action_fj.tolist(), strict=True):
+    for row, energy in zip(run.action_index.tolist(), run.action_fj.tolist(), strict=True):
         if energy:
-            key = name_spent(run.hardware.reference.actions[place], frozenset())
+            key = name_spent(run.hardware.reference.actions[row], frozenset())
             spent[key] = spent.get(key, 0) + energy
     return spent
 

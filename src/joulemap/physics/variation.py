@@ -122,13 +122,13 @@ class Varied:
             chip, host = parts
             totals = chip.evaluate(attrs.evolve(hardware, compiler=None))
             return totals if host is None else _add_host(totals, host, hardware)
-        (found,) = _list_totals(Timed.of(self.kernels, hardware), 1)
-        return found
+        (result,) = _list_totals(Timed.of(self.kernels, hardware), 1)
+        return result
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
         """Return the result of `evaluate` for each chip, or None if it raises. Equivalent chips are evaluated once."""
         own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
-        found: list[Totals | None] = [None] * len(hardware)
+        results: list[Totals | None] = [None] * len(hardware)
         for chip in dict.fromkeys(chip for chip, _ in own):
             numbers = [number for number, (one, _) in enumerate(own) if one is chip]
             some = [hardware[number] for number in numbers]
@@ -136,8 +136,10 @@ class Varied:
             each = chip._each(some, lambda mine, timed: _list_totals(timed, len(mine)))
             for number, totals in zip(numbers, each, strict=True):
                 host = own[number][1]
-                found[number] = totals if totals is None or host is None else _add_host(totals, host, hardware[number])
-        return found
+                results[number] = (
+                    totals if totals is None or host is None else _add_host(totals, host, hardware[number])
+                )
+        return results
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the workload's run on a chip that computes all of it. Columns of separate kernels repeat the run's
@@ -176,7 +178,7 @@ class Varied:
             alike.setdefault(self._key(one, number), []).append(number)
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         waiting = [some[start : start + most] for some in alike.values() for start in range(0, len(some), most)]
-        found: list[Value | None] = [None] * len(hardware)
+        values: list[Value | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
             # In a group, an invalid division means that one member is wrong; for one chip, its sums show it.
@@ -184,13 +186,13 @@ class Varied:
             try:
                 with np.errstate(all="ignore", divide=wrong, invalid=wrong):
                     for mine, timed in self._time([hardware[number] for number in some]):
-                        numbers = [some[place] for place in mine]
+                        numbers = [some[index] for index in mine]
                         for number, value in zip(numbers, make(numbers, timed), strict=True):
-                            found[number] = value
+                            values[number] = value
             except FAILURES:
                 half = len(some) // 2
                 waiting += [some[:half], some[half:]] if half else []
-        return found
+        return values
 
     def _key(self, hardware: Hardware, number: int) -> Hashable:
         """Return all properties of a chip on which formulas branch, or a unique number if formulas raise an error."""
@@ -248,12 +250,10 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
 
     timing, hardware, reference = timed.timing, timed.hardware, timed.hardware.reference
     sums = Sums(timed=timed, rounded=False)
-    spent = {place: each(joules) for place, joules in sums.energies.items()}
-    lost = spent[place] if (place := reference.position(LOSS_ACTION)) in spent else 0.0
+    spent = {row: each(joules) for row, joules in sums.energies.items()}
+    lost = spent[row] if (row := reference.position(LOSS_ACTION)) in spent else 0.0
     with_loss = np.where(np.greater(lost, 0.0), 1.0 + each(reference.loss_j), 1.0)
-    with_around = 1.0 + sum(
-        (each(reference.prices_fj[place] / FJ_PER_J) for place in reference.around), np.zeros(points)
-    )
+    with_around = 1.0 + sum((each(reference.prices_fj[row] / FJ_PER_J) for row in reference.around), np.zeros(points))
     numbers = {
         "latency_s": each(sums.latency),
         "interval_s": each(sums.interval),
@@ -264,15 +264,15 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
     if not np.isfinite([*numbers.values()]).all():
         raise ArithmeticError(f"{hardware.id}: its numbers have no finite time and energy")
     action_j, often = dict[str, list[float]](), dict[str, list[float]]()
-    for place, joules in spent.items():
-        action = reference.actions[place]
+    for row, joules in spent.items():
+        action = reference.actions[row]
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
         is_delivered = action.category == UNATTRIBUTED or action.common_category not in ("board", "host", "static")
-        is_board = place not in reference.around and action.key != HOST_ACTION
+        is_board = row not in reference.around and action.key != HOST_ACTION
         joules = joules * with_loss if is_delivered else joules
         action_j[name] = (joules * with_around if is_board else joules).tolist()
-    for place, count in sums.open_counts.items():
-        often[".".join(reference.actions[place].key)] = each(count).tolist()
+    for row, count in sums.open_counts.items():
+        often[".".join(reference.actions[row].key)] = each(count).tolist()
     return [
         Totals(
             action_j={name: column[point] for name, column in action_j.items() if column[point] > 0.0},

@@ -178,8 +178,8 @@ class Work:
     def has_word(self, *words: str) -> Booleans:
         """Return a mask of the operators whose variant has one of these words."""
         if self.origin is not None:
-            found: Booleans = self.origin[0].has_word(*words)[self.origin[1]]
-            return found
+            mask: Booleans = self.origin[0].has_word(*words)[self.origin[1]]
+            return mask
         variants = self.variant.tolist()
         found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(variants)}
         return np.array([found_of[one] for one in variants], dtype=bool)
@@ -198,12 +198,12 @@ class Work:
             return self.origin[0].stored_as(main)[self.origin[1]]
         begin = f"{main}{STORED_AS}"
         variants, places = self._variants
-        found = []
+        formats = []
         for variant in variants.tolist():
             words = variant.split()
             own = next((word.removeprefix(begin) for word in words if word.startswith(begin)), main)
-            found.append("" if KEPT in words else own)
-        return np.array(found, dtype=np.str_)[places]
+            formats.append("" if KEPT in words else own)
+        return np.array(formats, dtype=np.str_)[places]
 
     @cached_property
     def _variants(self) -> tuple[Texts, Integers]:
@@ -325,11 +325,11 @@ class WorkloadColumns(Work):
 
     def active(self, *, is_fused: bool) -> tuple[Integers, Work]:
         """Return the indices and the rows of operators that compute: no views, and if fused, no foldable operators."""
-        found = self._active.get(is_fused)
-        if found is None:
+        computing = self._active.get(is_fused)
+        if computing is None:
             rows = np.flatnonzero(~self.is_view & ~(self.is_foldable & is_fused))
-            found = self._active[is_fused] = rows, self.take(rows)
-        return found
+            computing = self._active[is_fused] = rows, self.take(rows)
+        return computing
 
     @cached_property
     def _active(self) -> dict[bool, tuple[Integers, Work]]:
@@ -364,8 +364,8 @@ class WorkloadColumns(Work):
         """Index of the first access that reads each weight."""
         reads = np.flatnonzero(self.access_role == ROLE_CODE["weight"])
         _, first = np.unique(self.access_tensor[reads], return_index=True)
-        found: Integers = reads[first]
-        return found
+        access: Integers = reads[first]
+        return access
 
     def access_scale(self, precision: str) -> Floats:
         """Return each access's factor from traced bytes to bytes of a run at `precision`, with weights at that
@@ -453,8 +453,8 @@ class WorkloadColumns(Work):
         """Return a mask of the operators that name the format of their weights in a run with this main format."""
         variants, places = self._variants
         begin = f"{main}{STORED_AS}"
-        found = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
-        return np.array(found, dtype=bool)[places]
+        is_named = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
+        return np.array(is_named, dtype=bool)[places]
 
     @property
     def _is_row(self) -> Booleans:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Usage
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.workload import WorkloadColumns
-    from joulemap.plan.hold import StoredRuns
     from joulemap.plan.kind import HardwareKind, VariedRun
     from joulemap.plan.run import Plan
+    from joulemap.plan.stored_runs import StoredRuns
     from joulemap.store.connection import Connection
 
 STEP: Final = 1.01

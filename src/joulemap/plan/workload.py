@@ -100,7 +100,7 @@ def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: in
     ]
 
 
-def hold_module(module: object, example_inputs: object) -> Model:
+def trace_user_module(module: object, example_inputs: object) -> Model:
     """Trace a PyTorch module of this program and return its model; raises UsageError or ModelError."""
     need_torch("tracing a module")
     from joulemap.construct.held import request_module
@@ -269,7 +269,7 @@ def ensure_known(connection: Connection, models: Sequence[Model]) -> None:
 
 
 @contextlib.contextmanager
-def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
+def opening_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
     """Yield the id of a model's workload and an open connection to it; store the workload if it is missing."""
     with reading_if_there(source) as connection:
         key = stored_key(connection, model) if connection is not None else None

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.physics.record.hardware import IDLE_STATES, UNMEASURED, Hardware, Link, Load, MemoryLevel, Peak, PowerMode
+from joulemap.physics.record.hardware import (
+    IDLE_STATES,
+    UNMEASURED,
+    Hardware,
+    Link,
+    MeasuredLoad,
+    MemoryLevel,
+    Peak,
+    PowerMode,
+)
 from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity, read_evidence
 from joulemap.physics.record.reference import EnergyAction, EnergyReference
 from joulemap.store.connection import Connection
@@ -58,7 +67,7 @@ rows).
 LISTED: Final[tuple[tuple[str, Callable[..., Any], str, str], ...]] = (
     ("memory_levels", MemoryLevel, "hardware_level", "memory"),
     ("links", Link, "hardware_link", "link"),
-    ("loads", Load, "hardware_load", "load"),
+    ("loads", MeasuredLoad, "hardware_load", "load"),
     ("power_modes", PowerMode, "hardware_power_mode", "power_mode"),
 )
 """(field of `Hardware`, record of its items, table of the items, prefix of facts that are fields of an item)."""

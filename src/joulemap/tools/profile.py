@@ -21,7 +21,7 @@ from joulemap.catalog.measurement import Profile, load_profiles
 from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, TracedOperator
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
-from joulemap.plan.workload import find_model, holding_workload
+from joulemap.plan.workload import find_model, opening_workload
 from joulemap.store.measurement import write_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.system.record import frozen
@@ -190,7 +190,7 @@ def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
 
     @cache
     def operators(model: str, batch: int) -> tuple[TracedOperator, ...]:
-        with holding_workload(source, find_model(model, Settings(), batch)) as (workload_id, connection):
+        with opening_workload(source, find_model(model, Settings(), batch)) as (workload_id, connection):
             return read_operators(connection, workload_id)
 
     for (model, precision, batch), kernels in profile.read_kernels().items():

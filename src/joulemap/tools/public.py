@@ -53,7 +53,7 @@ BESIDE: Final = {
 """Module -> names that are always public."""
 
 HIDDEN: Final = {
-    "Batch", "Call", "Chapter", "Connection", "Questions", "Report", "RunReading", "Selection", "Shape",
+    "Batch", "Call", "Chapter", "Connection", "ModelShare", "Questions", "Report", "RunReading", "Selection", "Shape",
     "default_workspace",
 }  # fmt: skip
 """Names that public objects use, but that callers do not need, so that they are not public."""

@@ -25,10 +25,10 @@ from joulemap.generated.architectures import ArchitectureAction, ArchitectureCat
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.weight import keep_narrower, spell_precision, split_precision
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import StoredRun, opening_plans
 from joulemap.present.category import CATEGORY, name_category
 from joulemap.present.cell import Number, Remark, name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
@@ -377,14 +377,14 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     nearest precision that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises
     like `compare`.
     """
-    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as scope:
+    with opening_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as scope:
         tables = fetch_tables(scope.connection, ArchitecturesAnswer, run_ids=list(scope.run_ids))
         facts = find_facts(scope, tables["rows"].rows)
         return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], facts=facts, **tables)
 
 
 @contextlib.contextmanager
-def holding_classes(
+def opening_classes(
     source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
 ) -> Iterator[Scope]:
     """Yield the scope of a question about one chip per class, with an open connection.
@@ -400,7 +400,7 @@ def holding_classes(
     selection = attrs.evolve(selection, unplugged={**unplugged, **selection.unplugged})
     whole = plan_selected(models, settings, selection)
     whole.selection.check_chips("architectures")
-    with holding_plans(source, _divide(whole)) as (connection, held):
+    with opening_plans(source, _divide(whole)) as (connection, held):
         scope = Scope.of_plan(whole, connection, _order_runs(whole, held))
         scope = attrs.evolve(scope, settings=asked, names=tuple(model.request.model for model in whole.models))
         scope.check_evaluated()
@@ -428,7 +428,7 @@ def _divide(whole: Plan) -> list[Plan]:
     ]
 
 
-def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
+def _order_runs(whole: Plan, held: Iterable[StoredRun]) -> list[int]:
     """Return the run ids of several plans in the order of the whole plan: by model, then by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

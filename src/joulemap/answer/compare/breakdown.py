@@ -12,7 +12,7 @@ from joulemap.answer.layout import lay_beside
 from joulemap.answer.run import prove
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_whole
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -143,7 +143,7 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     Raises like `compare`.
     """
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as scope:
+    with opening_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
         tables = fetch_tables(scope.connection, BreakdownAnswer, run_ids=list(scope.run_ids))
         facts = find_whole(scope, tables["rows"], tables["tree"])

@@ -13,7 +13,7 @@ from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice, Facts, Win
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.ask.win import find_parts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -272,7 +272,7 @@ def compare_parts(
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as scope:
+    with opening_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
         connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Contender, run_ids=ids, level=by, metric=metric)

@@ -12,7 +12,7 @@ from joulemap.answer.base import Drawings, RunAnswer
 from joulemap.answer.compare.contest import WINNER, drop_winner, lay_across
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Entry, Facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.ask.win import find_models
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -119,7 +119,7 @@ def compare_models(
     """
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as scope:
+    with opening_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
         rows = fetch(scope.connection, ModelFigure, run_ids=list(scope.run_ids), metric=metric)
         return ModelsAnswer(scope=scope, metric=metric, rows=rows, facts=find_models(scope, rows.rows, metric))

@@ -12,7 +12,7 @@ from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity
 from joulemap.ask.ranking import EVEN, find_facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
@@ -257,7 +257,7 @@ def rank_hardware(
     """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs((model,), settings)) as scope:
+    with opening_scope(source, plan_runs((model,), settings)) as scope:
         scope.check_evaluated()
         connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, RankedHardware, run_ids=ids, sort=sort)

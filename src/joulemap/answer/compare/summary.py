@@ -11,7 +11,7 @@ from joulemap.answer.base import Figures, RunAnswer, drop_options, keep_database
 from joulemap.answer.run import title_runs
 from joulemap.ask.compare import find_facts
 from joulemap.ask.fact import Facts
-from joulemap.ask.scope import Scope, holding_scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, PartMetricName
@@ -277,7 +277,7 @@ def compare(
     """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
-    with holding_scope(source, plan) as scope:
+    with opening_scope(source, plan) as scope:
         scope.check_evaluated()
         connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)

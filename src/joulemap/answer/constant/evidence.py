@@ -13,7 +13,7 @@ from joulemap.answer.constant.variation import (
     ConstantAnswer,
     Varied,
     describe_constant,
-    holding_variations,
+    opening_variations,
     show_elasticity,
 )
 from joulemap.answer.run import title_runs
@@ -145,7 +145,7 @@ def evidence(
         settings = attrs.evolve(settings, precision=selection.pairs[0][0].nearest_precision(USUAL))
     settings.check_single("evidence")
     plan = plan_selected((model,), settings, selection)
-    with holding_variations(source, plan, metric, USAGE) as (scope, (variation,), paid):
+    with opening_variations(source, plan, metric, USAGE) as (scope, (variation,), paid):
         scope.check_evaluated()
         rows = _list_moving(variation, metric)
         facts = find_swings(scope, [], metric)

@@ -16,7 +16,7 @@ from joulemap.answer.constant.variation import (
     SHOWN,
     STEP_TRY,
     ConstantAnswer,
-    holding_variations,
+    opening_variations,
     show_elasticity,
 )
 from joulemap.answer.price import name_unpriced
@@ -308,7 +308,7 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    with holding_variations(source, plan, metric, usage) as (scope, variations, paid):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = variations
@@ -369,7 +369,7 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with holding_variations(source, plan, metric, usage) as (_, variations, _):
+    with opening_variations(source, plan, metric, usage) as (_, variations, _):
         by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
     names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
     rows = []

@@ -17,7 +17,7 @@ from joulemap.answer.constant.variation import (
     ConstantAnswer,
     Varied,
     describe_constant,
-    holding_variations,
+    opening_variations,
     show_elasticity,
 )
 from joulemap.answer.price import name_unpriced
@@ -276,7 +276,7 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with holding_variations(source, plan, metric, usage) as (scope, variations, paid):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
         scope.check_evaluated()
         if all(one.metric(metric) is None for one in variations):
             raise name_unpriced(variations[0].name, metric, paid)

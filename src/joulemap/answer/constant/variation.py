@@ -19,9 +19,9 @@ from joulemap.domain.settings import Usage
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import Constant
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import number
 from joulemap.present.document import Document, Grid, Section
@@ -128,16 +128,16 @@ class ConstantAnswer(RunAnswer):
 
 
 @contextlib.contextmanager
-def holding_variations(
+def opening_variations(
     source: Source, plan: Plan, metric: VariedMetricName, usage: Usage
 ) -> Iterator[tuple[Scope, list[Variation], str]]:
     """Yield the scope of a question about the runs of a plan, each run as a function of its constants, and the way of
     paying.
 
-    `usage` applies if the metric is a cost. Raises like `holding_runs`.
+    `usage` applies if the metric is a cost. Raises like `opening_runs`.
     """
     billed = usage if metric in BILLED else None
-    with holding_runs(source, plan, needs_catalogue=billed is not None) as runs:
+    with opening_runs(source, plan, needs_catalogue=billed is not None) as runs:
         prices = find_prices(runs.connection, runs.ids, plan.settings, billed)
         scope = Scope.of(runs)
         yield scope, find_variations(runs, billed, prices.of_run), prices.paid

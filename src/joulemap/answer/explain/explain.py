@@ -12,7 +12,7 @@ from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide, lay_categories
 from joulemap.answer.run import find_conditions, prove, title_runs
 from joulemap.ask.explain import LEADING, find_facts
-from joulemap.ask.scope import Scope, holding_scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
@@ -235,7 +235,7 @@ def explain(
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
-    with holding_scope(source, plan_selected((model,), settings, selection)) as scope:
+    with opening_scope(source, plan_selected((model,), settings, selection)) as scope:
         scope.check_evaluated()
         return explain_pair(scope, scope.run_ids[0], scope.run_ids[-1], metric, subgraph)
 

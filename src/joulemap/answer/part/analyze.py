@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.base import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
-from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, holding_parts
+from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, opening_parts
 from joulemap.answer.run import find_conditions, overlaps, title_run
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_analysis
@@ -365,7 +365,7 @@ def analyze(
     does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
     cannot run the configuration, for example for lack of a precision or of memory.
     """
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
+    with opening_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
         connection, run_id = scope.connection, scope.run_ids[0]
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
         tables = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.base import Drawings
-from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, holding_parts, lay_across
+from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, lay_across, opening_parts
 from joulemap.answer.run import prove, title_runs
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_largest
-from joulemap.ask.scope import Scope, holding_scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
@@ -230,7 +230,7 @@ def break_down(
     Raises like `analyze`; UnknownNameError for a subgraph that the model does not have.
     """
     _check(level, by)
-    with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
+    with opening_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as scope:
         answer = _fetch(scope, level=level, by=by, subgraph=subgraph, is_common=False)
     return _check_energy(answer)
 
@@ -251,7 +251,7 @@ def compare_breakdowns(
     """
     _check(level, by)
     settings.check_single("compare")
-    with holding_scope(source, plan_runs(models, settings)) as scope:
+    with opening_scope(source, plan_runs(models, settings)) as scope:
         scope.check_evaluated()
         check_subgraph(scope, subgraph)
         answer = _fetch(scope, level=level, by=by, subgraph=subgraph, is_common=True)

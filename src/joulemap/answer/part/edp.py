@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.base import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import lay_facts
-from joulemap.answer.part.part import FACTS, PartsAnswer, holding_parts, lay_across
+from joulemap.answer.part.part import FACTS, PartsAnswer, lay_across, opening_parts
 from joulemap.answer.run import title_run
 from joulemap.ask.edp import find_facts
 from joulemap.ask.fact import Facts
@@ -229,7 +229,7 @@ def edp(
     `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
     reason. Raises like `analyze`.
     """
-    with holding_parts(source, "edp", model, hardware, settings, against=against) as scope:
+    with opening_parts(source, "edp", model, hardware, settings, against=against) as scope:
         beside = list(scope.evaluated_ids) if len(scope.run_ids) > 1 else []
         tables = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
         (total,) = tables["totals"]

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.base import RunAnswer
 from joulemap.answer.run import prove
-from joulemap.ask.scope import Scope, holding_scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
@@ -67,7 +67,7 @@ def lay_across(
 
 
 @contextlib.contextmanager
-def holding_parts(
+def opening_parts(
     source: Source,
     question: str,
     model: str,
@@ -85,7 +85,7 @@ def holding_parts(
     settings.check_single(question)
     select_one(hardware, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
-    with holding_scope(source, plan_selected((model,), settings, selection)) as scope:
+    with opening_scope(source, plan_selected((model,), settings, selection)) as scope:
         if scope.run_ids[0] in scope.refused:
             raise UnsupportedError(scope.refused[scope.run_ids[0]])
         check_subgraph(scope, subgraph)

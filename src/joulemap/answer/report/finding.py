@@ -26,10 +26,10 @@ from joulemap.domain.table import Table
 from joulemap.generated.analyze import SubgraphRoof
 from joulemap.generated.compare import Comparison
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.model_name import find_answer
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -112,7 +112,7 @@ def find_out(
     added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
     steps.begin("breakdown")
     runs = compare_runs(source, (model,), chosen)
-    with holding_runs(source, plan_runs((model,), chosen)) as held:
+    with opening_runs(source, plan_runs((model,), chosen)) as held:
         connection, ids = held.connection, list(held.ids)
         own = {
             "tree": fetch(connection, EnergyLeaf, run_ids=ids, most=LEAVES if len(ids) <= FEW else 1),

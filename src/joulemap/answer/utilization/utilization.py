@@ -9,7 +9,7 @@ from joulemap.answer.base import Figures, RunAnswer
 from joulemap.answer.layout import Cell
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.ask.fact import Facts
-from joulemap.ask.scope import holding_scope
+from joulemap.ask.scope import opening_scope
 from joulemap.ask.utilization import BOUNDS, find_facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
@@ -341,7 +341,7 @@ def utilization(
     variants = evaluate_variants(source, plan) if has_advice else None
     if is_pairing:
         evaluate_sizes(source, plan)
-    with holding_scope(source, plan) as scope:
+    with opening_scope(source, plan) as scope:
         scope.check_evaluated()
         connection, ids = scope.connection, list(scope.run_ids)
         rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)

@@ -14,11 +14,11 @@ from joulemap.domain.settings import BATCHES, Settings
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
 from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.model_name import find_batch
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 
@@ -53,7 +53,7 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
     """Return the runs of a plan's model with one setting changed; runs that are not stored are evaluated.
 
     Batch sizes are those of a sweep, or fewer if the model must be traced at each. All precisions and power modes of
-    the hardware are included. Other hardware is the whole catalogue at default power mode. Raises like `holding_runs`.
+    the hardware are included. Other hardware is the whole catalogue at default power mode. Raises like `opening_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
     runtimes = (
@@ -70,7 +70,7 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
 
 
 def _evaluate(source: Source, plan: Plan) -> tuple[int, ...]:
-    with holding_runs(source, plan) as runs:
+    with opening_runs(source, plan) as runs:
         return runs.ids
 
 

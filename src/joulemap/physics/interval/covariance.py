@@ -130,8 +130,8 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
 
         def square(part: Floats) -> Floats:
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = np.square(part / np.where(whole == 0.0, np.nan, whole))
-            return np.asarray(np.minimum(np.nan_to_num(found, nan=0.0), 1.0))
+                ratio = np.square(part / np.where(whole == 0.0, np.nan, whole))
+            return np.asarray(np.minimum(np.nan_to_num(ratio, nan=0.0), 1.0))
 
         own = square(part)
         few = np.minimum(square(thin), 1.0 - own)
@@ -143,7 +143,7 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
     places: dict[str, int] = {}
     keys = [[places.setdefault(" ".join(KEYS[one](run)), len(places)) for one in factors] for run in runs]
     return ErrorColumns(
-        places={int(run["run_id"]): place for place, run in enumerate(runs)},
+        places={int(run["run_id"]): index for index, run in enumerate(runs)},
         factors=factors,
         latency_half_width=latency_width,
         power_half_width=power_width,

@@ -120,16 +120,16 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)
         evidence = np.square(power.half_width) + own_square
         beside = np.where(spent.has_load, 0.0, np.square(power.half_width))
-        found = np.where(
+        spread_square = np.where(
             power.level < CLASS_LEVEL,
             beside + spent.basis_square,
             widen_by_prices(evidence, spent.basis_square, power.group_count),
         )
         left = np.maximum(np.square(power.held_out) - np.square(width), np.square(power.least))
-        found = np.where(np.isnan(power.held_out), found, left)
+        spread_square = np.where(np.isnan(power.held_out), spread_square, left)
         around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
         around_square = around_square + np.square(spent.host_half_width * spent.host_share)
-        power_square = found + around_square
+        power_square = spread_square + around_square
         return HalfWidths(
             latency=width,
             latency_own=own,

@@ -46,8 +46,8 @@ def probability_above(ahead: ArrayLike, half_width: ArrayLike, thin: ArrayLike =
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = -LOGISTIC * ahead / np.where(has_error, half_width, 1.0)
         certain = np.where(np.isnan(ahead), np.nan, np.heaviside(ahead, 0.5))
-        found = np.where(has_error, 1.0 / (1.0 + np.exp(exponent)), certain)
-        return np.where(np.abs(ahead) < np.asarray(thin), np.clip(found, 1.0 - MOST_SURE, MOST_SURE), found)
+        probability = np.where(has_error, 1.0 / (1.0 + np.exp(exponent)), certain)
+        return np.where(np.abs(ahead) < np.asarray(thin), np.clip(probability, 1.0 - MOST_SURE, MOST_SURE), probability)
 
 
 def is_told_apart(probability: Floats) -> NDArray[np.bool_]:

@@ -77,8 +77,8 @@ def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> fl
         and one.architecture in ("", subject.architecture)
         and (subject.ops_per_s or 0.0) <= one.most_ops_per_s
     ]
-    found = min(fitting, key=lambda one: (one.architecture == "", one.most_ops_per_s), default=None)
-    return found.half_width.value if found else 0.0
+    floor = min(fitting, key=lambda one: (one.architecture == "", one.most_ops_per_s), default=None)
+    return floor.half_width.value if floor else 0.0
 
 
 def find_scale(
@@ -98,14 +98,14 @@ def find_scale(
         "precision": subject.precision,
         "hardware": subject.hardware,
     }
-    found = [
+    fitting = [
         one
         for one in scales
         if one.quantity == quantity
         and all(getattr(one, name) in ("", text) for name, text in asked.items())
         and (subject.ops_per_s is None or one.is_of_size(subject.ops_per_s))
     ]
-    finest = max(found, key=lambda one: one.level, default=None)
+    finest = max(fitting, key=lambda one: one.level, default=None)
     if finest is None:
         return None
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL

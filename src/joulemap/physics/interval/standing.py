@@ -75,10 +75,10 @@ def mix(words: Hashes) -> Hashes:
 def hash_text(text: str) -> int:
     """Return the 64-bit hash of a text, as DuckDB 1.5 computes it (`src/common/types/hash.cpp`)."""
     data = text.encode()
-    found = _SEED ^ (len(data) * _LENGTH & _MASK)
+    mixed = _SEED ^ (len(data) * _LENGTH & _MASK)
     for start in range(0, len(data), 8):
-        found = (found ^ int.from_bytes(data[start : start + 8], "little")) * _FACTOR & _MASK
-    return int(mix(np.array([found], dtype=np.uint64))[0])
+        mixed = (mixed ^ int.from_bytes(data[start : start + 8], "little")) * _FACTOR & _MASK
+    return int(mix(np.array([mixed], dtype=np.uint64))[0])
 
 
 def hash_texts(texts: Sequence[str]) -> Hashes:
@@ -131,14 +131,14 @@ def draw_prices(keys: Sequence[str], sellers: Sequence[str], half_widths: Floats
     """Return the error of ln(price) for each price and draw (prices x draws). Errors of one seller's prices are
     correlated.
     """
-    found = np.zeros((len(half_widths), len(draws.numbers)))
+    errors = np.zeros((len(half_widths), len(draws.numbers)))
     doubted = np.flatnonzero(half_widths > 0.0).tolist()
     if doubted:
-        of_seller, _ = draw_normals(hash_texts([f"seller {sellers[place]}" for place in doubted]), draws.numbers)
-        of_price, _ = draw_normals(hash_texts([f"price {keys[place]}" for place in doubted]), draws.numbers)
+        of_seller, _ = draw_normals(hash_texts([f"seller {sellers[index]}" for index in doubted]), draws.numbers)
+        of_price, _ = draw_normals(hash_texts([f"price {keys[index]}" for index in doubted]), draws.numbers)
         drawn = np.sqrt(SELLER_SHARE) * of_seller + np.sqrt(1.0 - SELLER_SHARE) * of_price
-        found[doubted] = half_widths[doubted, None] * draws.scale * drawn
-    return found
+        errors[doubted] = half_widths[doubted, None] * draws.scale * drawn
+    return errors
 
 
 def price_square(half_width: Floats, other: Floats, is_one_price: Floats, is_one_seller: Floats) -> Floats:
@@ -199,20 +199,20 @@ def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> li
     surely = np.zeros(len(ranked))
     surely[: beaten.shape[1]] = 1.0 - np.nansum(beaten, axis=0)
     won = _count_wins(ranked, errors) if len(ranked) > 2 else np.ones(len(ranked))
-    found = []
-    for place, one in enumerate(ranked):
-        if np.isnan(least[place]):
+    standings = []
+    for rank, one in enumerate(ranked):
+        if np.isnan(least[rank]):
             continue
-        ahead = None if place == 0 or np.isnan(beaten[place, 0]) else float(beaten[place, 0])
-        found.append(
+        ahead = None if rank == 0 or np.isnan(beaten[rank, 0]) else float(beaten[rank, 0])
+        standings.append(
             Standing(
                 place=one.place,
-                probability_best=float(min(max(won[place], surely[place]), least[place])),
+                probability_best=float(min(max(won[rank], surely[rank]), least[rank])),
                 probability_ahead=ahead,
-                is_likely_best=place == 0 or (ahead is not None and ahead > 1.0 - TOLD_APART),
+                is_likely_best=rank == 0 or (ahead is not None and ahead > 1.0 - TOLD_APART),
             )
         )
-    return found
+    return standings
 
 
 def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
@@ -226,17 +226,17 @@ def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
     is_pair = (first != second) & (rows[first] >= 0) & (rows[second] >= 0)
     first, second = first[is_pair], second[is_pair]
     costs = np.array([one.cost for one in ranked])
-    powers = [ranked[place].powers for place in first.tolist()]
+    powers = [ranked[index].powers for index in first.tolist()]
     pairs = compare_pairs(errors, rows[first], rows[second])
     apart = pairs.half_width(powers)
     prices = np.array([one.price_half_width for one in ranked], dtype=float)
     keys, sellers = (_number([getattr(one, name) for one in ranked]) for name in ("price_key", "seller"))
     square = price_square(prices[first], prices[second], keys[first] == keys[second], sellers[first] == sellers[second])
-    found = np.full((len(ranked), len(rivals)), np.nan)
-    found[first, second] = probability_above(
+    beats = np.full((len(ranked), len(rivals)), np.nan)
+    beats[first, second] = probability_above(
         costs[second] - costs[first], np.sqrt(apart**2 + square), pairs.thin_width(powers)
     )
-    return found
+    return beats
 
 
 def _number(texts: Sequence[str]) -> Integers:

@@ -98,33 +98,33 @@ REGULATOR_LOSS: Final = Address("price", ".".join(LOSS_ACTION))
 
 def find_quantity(hardware: Hardware, address: Address) -> Quantity:
     """Return the quantity at an address; KeyError if the hardware has none there."""
-    found = _find(hardware, address)
-    if not isinstance(found, Quantity):
+    quantity = _find(hardware, address)
+    if not isinstance(quantity, Quantity):
         raise KeyError(f"{hardware.id}: no quantity {address}")
-    return found
+    return quantity
 
 
 def read_number(hardware: Hardware, address: Address) -> float:
     """Return the number at an address; KeyError if the hardware has none. Energies of actions are in femtojoules."""
-    found = _find(hardware, address)
-    return float(found.value if isinstance(found, Quantity) else found)
+    quantity = _find(hardware, address)
+    return float(quantity.value if isinstance(quantity, Quantity) else quantity)
 
 
 def _find(hardware: Hardware, address: Address) -> Any:
     kind, name, field, _ = address
-    found: Any = None
+    value: Any = None
     try:
         if kind == "price":
-            found = hardware.reference.prices_fj[_find_row(hardware.reference, address)]
+            value = hardware.reference.prices_fj[_find_row(hardware.reference, address)]
         elif kind == "quantity":
-            found = getattr(hardware, name)
+            value = getattr(hardware, name)
         elif kind in RECORDS:
             record = next((one for one in getattr(hardware, RECORDS[kind]) if one.name == name), None)
-            found = getattr(record, field)
+            value = getattr(record, field)
         else:
-            found = getattr(hardware, MAPPINGS[kind])[name]
-            found = getattr(found, field or "rate") if kind == "peak" else found
-        return found if isinstance(found, Quantity) else found + 0
+            value = getattr(hardware, MAPPINGS[kind])[name]
+            value = getattr(value, field or "rate") if kind == "peak" else value
+        return value if isinstance(value, Quantity) else value + 0
     except (AttributeError, KeyError, TypeError):
         raise KeyError(f"{hardware.id}: no number {address}") from None
 
@@ -136,10 +136,10 @@ def find_action(hardware: Hardware, address: Address) -> EnergyAction:
 
 def _find_row(reference: EnergyReference, address: Address) -> int:
     component, _, action = address.name.partition(".")
-    found = reference.position((component, action))
-    if found is None:
+    row = reference.position((component, action))
+    if row is None:
         raise KeyError(address)
-    return found
+    return row
 
 
 def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = vary) -> Hardware:
@@ -158,8 +158,8 @@ def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = 
             updates[name] = replace_value(getattr(hardware, name), value, make)
         elif kind in RECORDS:
             whole = updates.setdefault(RECORDS[kind], list(getattr(hardware, RECORDS[kind])))
-            place = next(place for place, one in enumerate(whole) if one.name == name)
-            whole[place] = set_fields(whole[place], {field: value}, make)
+            position = next(index for index, one in enumerate(whole) if one.name == name)
+            whole[position] = set_fields(whole[position], {field: value}, make)
         else:
             whole = updates.setdefault(MAPPINGS[kind], dict(getattr(hardware, MAPPINGS[kind])))
             whole[name] = _set_entry(whole[name], field, value, make)
@@ -211,8 +211,8 @@ def _set_prices(reference: EnergyReference, rows: Mapping[int, Any], make: Make)
     if make is not vary:
         fields = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
         return reference.with_actions(
-            make(reference.actions[place], energy_per_action_fj=price, **fields) for place, price in rows.items()
+            make(reference.actions[row], energy_per_action_fj=price, **fields) for row, price in rows.items()
         )
-    prices = tuple(rows.get(place, price) for place, price in enumerate(reference.prices_fj))
+    prices = tuple(rows.get(row, price) for row, price in enumerate(reference.prices_fj))
     loss = reference.position(LOSS_ACTION)
     return vary(reference, prices_fj=prices, loss_j=0.0 if loss is None else prices[loss] / FJ_PER_J)

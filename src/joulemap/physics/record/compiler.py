@@ -90,10 +90,10 @@ def _read_limit(name: str, text: str) -> Limit:
     invalid.
     """
     size, _, spans = text.partition("=")
-    found = [re.fullmatch(r"(\d+)(?:-(\d+))?", span) for span in spans.split(",")]
-    if size not in SIZES or not all(found):
+    matches = [re.fullmatch(r"(\d+)(?:-(\d+))?", span) for span in spans.split(",")]
+    if size not in SIZES or not all(matches):
         raise ValueError(f"{name} {text}: expected a size of {', '.join(SIZES)} and its range, such as stride=1-7")
-    ranges = tuple((int(one[1]), int(one[2] or one[1])) for one in found if one)
+    ranges = tuple((int(one[1]), int(one[2] or one[1])) for one in matches if one)
     return Limit(name=name, size=size, ranges=ranges)
 
 
@@ -117,8 +117,8 @@ def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
     `is_single` is True for a window that gives one output per channel, so that its stride has no effect.
     """
     kernel, stride = (
-        max(map(int, re.findall(r"\d+", found[1])), default=0)
-        if f"{name}=" in scalars and (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
+        max(map(int, re.findall(r"\d+", match[1])), default=0)
+        if f"{name}=" in scalars and (match := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
         else 1
         for name in ("kernel", "stride")
     )

@@ -167,5 +167,5 @@ def name_precision(name: str) -> Precision:
     """Return the precision that a name means; upper case and names of frameworks are allowed. Other texts stay
     unchanged.
     """
-    found = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
-    return cast("Precision", PRECISION_NAMES.get(found, found))
+    folded = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
+    return cast("Precision", PRECISION_NAMES.get(folded, folded))

@@ -206,7 +206,7 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     the part that counts toward the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
-    found = [_price(action) for action in hardware.reference if action.key not in others]
+    constants = [_price(action) for action in hardware.reference if action.key not in others]
     static = next((_price(action) for action in hardware.reference if action.key == STATIC_ACTION), None)
     for name, quantity in hardware.quantities():
         address = Address.read(name)
@@ -217,7 +217,7 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
         if name == "clock_boost" and hardware.full_clock is not quantity:
             continue
         if address.kind in STATED and name not in _ALIASES:
-            found.append(
+            constants.append(
                 Constant(
                     address=address,
                     value=quantity.value,
@@ -229,7 +229,7 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
                     meaning=quantity.note if address.kind == "coefficient" else "",
                 )
             )
-    return {one.name: one for one in found}
+    return {one.name: one for one in constants}
 
 
 def _price(action: EnergyAction) -> Constant:
@@ -283,13 +283,13 @@ def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
 
     In a box, a name without a device matches the constants of this name on all devices.
     """
-    found = _match(written, constants.values())
+    matches = _match(written, constants.values())
     devices = dict.fromkeys(one.of for one in constants.values() if one.of)
     named = [device for device in devices if written.startswith(f"{device}.")]
-    for device in () if found else named or devices:
+    for device in () if matches else named or devices:
         mine = [one for one in constants.values() if one.of == device]
-        found += _match(written.removeprefix(f"{device}."), mine, device)
-    return [one.name for one in found]
+        matches += _match(written.removeprefix(f"{device}."), mine, device)
+    return [one.name for one in matches]
 
 
 def _match(written: str, constants: Iterable[Constant], device: str = "") -> list[Constant]:

@@ -30,8 +30,8 @@ def name_engine(architecture: str, vendor: str) -> str:
     """Return the inference engine for hardware of a class and vendor."""
     if architecture == "dpu":
         return OVERLAY
-    found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
-    return found or f"{vendor}'s compiler"
+    engine = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
+    return engine or f"{vendor}'s compiler"
 
 
 def has_framework(architecture: str) -> bool:

@@ -219,7 +219,7 @@ class Link:
 
 
 @frozen(kw_only=True)
-class Load:
+class MeasuredLoad:
     """Workload under which a board's power was measured at its default power mode."""
 
     name: str
@@ -398,7 +398,7 @@ class Hardware:
     peaks: Mapping[str, Peak]
     """Precision -> peak."""
     links: tuple[Link, ...] = ()
-    loads: tuple[Load, ...] = ()
+    loads: tuple[MeasuredLoad, ...] = ()
     """Loads under which the board's power was measured; its energies per action are adjusted to match them."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
@@ -483,15 +483,15 @@ class Hardware:
     @property
     def around_factor(self) -> float:
         """Joules at the wall plug per joule of the board, without the host; 1 unless the boundary is `system`."""
-        return 1.0 + sum(self.reference.prices_fj[place] for place in self.reference.around) / FJ_PER_J
+        return 1.0 + sum(self.reference.prices_fj[row] for row in self.reference.around) / FJ_PER_J
 
     @property
     def host_w(self) -> float:
         """Power in watts that the host adds to a run: of a counted host, or one board's share at the boundary
         `system`.
         """
-        place = self.reference.position(HOST_ACTION)
-        return 0.0 if place is None else self.reference.prices_fj[place] / FJ_PER_J
+        row = self.reference.position(HOST_ACTION)
+        return 0.0 if row is None else self.reference.prices_fj[row] / FJ_PER_J
 
     @property
     def waiting_w(self) -> float:
@@ -598,13 +598,13 @@ class Hardware:
         Raises KeyError, naming the hardware, if there is none.
         """
         for qualifier in qualifiers:
-            found = self.coefficients.get(f"{name}.{qualifier}")
-            if found is not None:
-                return found.value
-        found = self.coefficients.get(name)
-        if found is None:
+            coefficient = self.coefficients.get(f"{name}.{qualifier}")
+            if coefficient is not None:
+                return coefficient.value
+        coefficient = self.coefficients.get(name)
+        if coefficient is None:
             raise KeyError(f"{self.id}: no coefficient {name} for {qualifiers or 'any kind'}")
-        return found.value
+        return coefficient.value
 
     def level(self, name: str) -> MemoryLevel:
         """Return the memory level called `name`; KeyError if there is none."""
@@ -952,7 +952,7 @@ def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:
 
 
 def _list_quantities(
-    before: str, record: Hardware | MemoryLevel | Link | Load | PowerMode
+    before: str, record: Hardware | MemoryLevel | Link | MeasuredLoad | PowerMode
 ) -> Iterator[tuple[str, Quantity]]:
     for field in attrs.fields(type(record)):
         if isinstance(value := getattr(record, field.name), Quantity):

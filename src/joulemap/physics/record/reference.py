@@ -275,7 +275,7 @@ class EnergyReference:
         kept = [changed.pop(action.key, action) for action in self.actions]
         return EnergyReference((*kept, *changed.values()))
 
-    def place(self, key: ActionKey) -> int:
+    def row(self, key: ActionKey) -> int:
         """Return the index of the row of an action, which the table must have."""
         return self._position[key]
 

@@ -265,34 +265,34 @@ def read_weight_format(text: str) -> WeightFormat:
     Raises UsageError for any other text.
     """
     asked = fold_into(text.strip().lower(), (*ALIASES, *FORMATS, *FILES))
-    found = ALIASES.get(asked, ALIASES.get(asked.removeprefix(GGUF), asked))
-    if BESIDE in found:
-        experts, others = (read_weight_format(part) for part in found.split(BESIDE, 1))
+    plain = ALIASES.get(asked, ALIASES.get(asked.removeprefix(GGUF), asked))
+    if BESIDE in plain:
+        experts, others = (read_weight_format(part) for part in plain.split(BESIDE, 1))
         if others.others:
             raise UsageError(
                 f"weight precision {text!r}: write the precision of experts and that of other weights, e.g. mxfp4+q8_0"
             )
         return attrs.evolve(experts, name=f"{experts.name}{BESIDE}{others.name}", others=others, is_whole=True)
-    if found not in FILES:
-        found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))
-    if found in FORMATS:
-        bits, group_size, row_count, scale_bytes, has_offset, precision = FORMATS[found]
+    if plain not in FILES:
+        plain = fold_into(plain.removeprefix(GGUF), (*FORMATS, *FILES))
+    if plain in FORMATS:
+        bits, group_size, row_count, scale_bytes, has_offset, precision = FORMATS[plain]
         return WeightFormat(
-            name=found,
+            name=plain,
             bits=bits,
             group_size=group_size,
             row_count=row_count,
             scale_bytes=scale_bytes,
             has_offset=has_offset,
             precision=precision,
-            is_whole=found.removeprefix("i").startswith("q"),  # block formats of llama.cpp
+            is_whole=plain.removeprefix("i").startswith("q"),  # block formats of llama.cpp
         )
-    if found in FILES:
-        return WeightFormat(name=found, bits=FILES[found], has_offset=True, is_whole=True)
-    if (width := _BITS.fullmatch(found)) and float(width[1]) > 0.0:
+    if plain in FILES:
+        return WeightFormat(name=plain, bits=FILES[plain], has_offset=True, is_whole=True)
+    if (width := _BITS.fullmatch(plain)) and float(width[1]) > 0.0:
         return WeightFormat(name=f"{float(width[1]):g}bit", bits=float(width[1]), is_whole=True)
-    name, colon, written = found.partition(GROUPED)
-    if own := _read_integers(found) or _read_blocks(found):
+    name, colon, written = plain.partition(GROUPED)
+    if own := _read_integers(plain) or _read_blocks(plain):
         return own
     precision = name_precision(name.strip())
     if precision not in PRECISION_BYTES:
@@ -382,16 +382,16 @@ def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | 
     """
     if weight_precision in ("", precision):
         return None
-    found = read_weight_format(weight_precision)
-    if found.name == precision:
+    weight_format = read_weight_format(weight_precision)
+    if weight_format.name == precision:
         return None
-    if found.precision != precision and found.item_bytes >= PRECISION_BYTES[precision]:
+    if weight_format.precision != precision and weight_format.item_bytes >= PRECISION_BYTES[precision]:
         narrower = [name for name, width in PRECISION_BYTES.items() if width < PRECISION_BYTES[precision]]
         raise UsageError(
-            f"weights at {found.name} are no narrower than activations at {precision}; "
+            f"weights at {weight_format.name} are no narrower than activations at {precision}; "
             + (f"narrower are {', '.join(narrower)}" if narrower else "nothing is narrower")
         )
-    return found
+    return weight_format
 
 
 def label_precision(precision: str, weight_precision: str) -> str:
@@ -417,7 +417,7 @@ def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str
     return tuple(
         name
         for name in weight_precisions
-        if (found := read_weight_format(name)).precision == precision or found.item_bytes < width
+        if (stored := read_weight_format(name)).precision == precision or stored.item_bytes < width
     )
 
 

@@ -7,4 +7,4 @@ from joulemap.system.wing import Wing
 
 def register() -> Wing:
     """Return the model names that this wing adds to the core."""
-    return Wing(name="file", parts={"models": "joulemap.wing.file.name:NAMES"}, uses=("pipeline",))
+    return Wing(name="file", parts={"models": "joulemap.wing.file.model_file:NAMES"}, uses=("pipeline",))

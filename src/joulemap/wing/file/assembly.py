@@ -31,7 +31,7 @@ Strides = tuple[int, ...]
 
 
 @attrs.define(eq=False)
-class Place:
+class MemoryLayout:
     """Location of a value's elements in memory."""
 
     base: int
@@ -83,7 +83,7 @@ class Assembly:
     tensors: list[Tensor] = attrs.field(factory=list)
     accesses: list[Access] = attrs.field(factory=list)
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
-    places: dict[int, Place] = attrs.field(factory=dict)
+    places: dict[int, MemoryLayout] = attrs.field(factory=dict)
     """id() of a value -> its location in memory."""
     held: list[Value] = attrs.field(factory=list)
     names: Counter[str] = attrs.field(factory=Counter)
@@ -92,7 +92,7 @@ class Assembly:
     items: list[int] = attrs.field(factory=list)
     """Bytes per element of each tensor that scale with precision; 0 for tensors of fixed width."""
 
-    def place(self, value: Value) -> Place:
+    def place(self, value: Value) -> MemoryLayout:
         """Return the location of a value; an input or a weight gets memory at its first use."""
         found = self.places.get(id(value))
         if found is None:
@@ -102,7 +102,7 @@ class Assembly:
             found = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
         return found
 
-    def own(self, value: Value, role: str, producer: int | None = None, byte_count: int | None = None) -> Place:
+    def own(self, value: Value, role: str, producer: int | None = None, byte_count: int | None = None) -> MemoryLayout:
         """Give a value a tensor and memory of its own, and return its location."""
         index = len(self.tensors)
         self.tensors.append(
@@ -119,13 +119,13 @@ class Assembly:
         if producer is not None:
             self.makers[index] = producer
         self.held.append(value)
-        found = self.places[id(value)] = Place(index, lie_densely(value.shape), index)
+        found = self.places[id(value)] = MemoryLayout(index, lie_densely(value.shape), index)
         return found
 
-    def see(self, value: Value, base: Place, strides: Strides) -> None:
+    def see(self, value: Value, base: MemoryLayout, strides: Strides) -> None:
         """Make a value a view of the memory at `base`."""
         self.held.append(value)
-        self.places[id(value)] = Place(base.base, strides, base.base)
+        self.places[id(value)] = MemoryLayout(base.base, strides, base.base)
 
     def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
         """Add an operator and return its index."""
@@ -275,7 +275,7 @@ def _touched(value: Value, strides: Strides) -> int:
     return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
 
 
-def _find_strides(call: AtenCall, source: Value, place: Place, output: Value) -> Strides | None:
+def _find_strides(call: AtenCall, source: Value, place: MemoryLayout, output: Value) -> Strides | None:
     """Return the strides of an operator's output as a view; None if it must be a copy."""
     strides = place.strides
     if call.aten == "permute":

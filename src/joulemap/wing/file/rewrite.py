@@ -81,10 +81,10 @@ class Links:
         return found[0] if self.is_inner(value) and (not ops or found[0].op in ops) else None
 
 
-Found = tuple[Node, Sequence[Node]] | None
+Match = tuple[Node, Sequence[Node]] | None
 """Node that replaces a chain, and the nodes of the chain; None if a rule does not apply."""
 
-Rule = Callable[[Links, Node], Found]
+Rule = Callable[[Links, Node], Match]
 
 
 def join_chains(program: Program) -> Program:
@@ -143,7 +143,7 @@ def _is_near(value: float | None, expected: float) -> bool:
     return value is not None and abs(value - expected) <= TOLERANCE * abs(expected)
 
 
-def join_bias(links: Links, node: Node) -> Found:
+def join_bias(links: Links, node: Node) -> Match:
     """Join a GEMM with a weight and the addition of its bias."""
     if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
         return None
@@ -156,7 +156,7 @@ def join_bias(links: Links, node: Node) -> Found:
     return Node("Linear", node.name, list(inputs), node.outputs, {}), (node,)
 
 
-def join_gelu(links: Links, node: Node) -> Found:
+def join_gelu(links: Links, node: Node) -> Match:
     """Join the nodes of a GELU, x/2 (1 + erf(x/√2)), with factors in any order."""
     if node.op != "Erf":
         return None
@@ -187,7 +187,7 @@ def join_gelu(links: Links, node: Node) -> Found:
     return None
 
 
-def join_tanh_gelu(links: Links, node: Node) -> Found:
+def join_tanh_gelu(links: Links, node: Node) -> Match:
     """Join the nodes of an approximate GELU, x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
     if node.op != "Tanh":
         return None
@@ -225,7 +225,7 @@ def join_tanh_gelu(links: Links, node: Node) -> Found:
     return Node("Gelu", last.name, [x], last.outputs, {}), [*chain, last]
 
 
-def join_gate(links: Links, node: Node) -> Found:
+def join_gate(links: Links, node: Node) -> Match:
     """Join x sigmoid(x) to a SiLU, x hardsigmoid(x) to a hardswish, x tanh(softplus(x)) to a Mish."""
     if node.op not in ("Sigmoid", "HardSigmoid", "Tanh"):
         return None
@@ -242,7 +242,7 @@ def join_gate(links: Links, node: Node) -> Found:
     return Node(name, product.name, [x], product.outputs, {}), [*chain, product]
 
 
-def join_norm(links: Links, node: Node) -> Found:
+def join_norm(links: Links, node: Node) -> Match:
     """Join (x - mean) / √(variance + ε) · weight + bias to a layer norm, or, without a mean, to an RMS norm."""
     if node.op != "Sqrt":
         return None
@@ -311,7 +311,7 @@ def _read_through(links: Links, value: Value, op: str) -> list[Node]:
     return []
 
 
-def join_attention(links: Links, node: Node) -> Found:
+def join_attention(links: Links, node: Node) -> Match:
     """Join the nodes of an attention: scores, scale and mask, softmax, and weighted sum of values."""
     if node.op != "Softmax" or int(node.attributes.get("axis", -1)) not in (-1, len(node.given(0).shape) - 1):
         return None
@@ -385,7 +385,7 @@ def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
     return made.given(0), [made]
 
 
-def join_quantized(links: Links, node: Node) -> Found:
+def join_quantized(links: Links, node: Node) -> Match:
     """Remove a pair of quantize and dequantize nodes; later operators read the numbers before it."""
     if node.op != "DequantizeLinear":
         return None
@@ -396,7 +396,7 @@ def join_quantized(links: Links, node: Node) -> Found:
     return Node("Identity", node.name, [made.inputs[0]], node.outputs, {}), chain
 
 
-def join_padding(links: Links, node: Node) -> Found:
+def join_padding(links: Links, node: Node) -> Match:
     """Join the zero padding of an image with channels last, and the convolution that reads the padded image."""
     if node.op not in ("CONV_2D", "DEPTHWISE_CONV_2D") or node.attributes.get("padding") != VALID:
         return None

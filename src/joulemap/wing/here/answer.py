@@ -23,7 +23,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here.ask import find_facts
 from joulemap.wing.here.check import list_run_checks, list_served_checks
-from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
+from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, MatchedChips, match_machine
 from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
@@ -282,7 +282,7 @@ def _read(recorded: str | Path) -> Recording:
 
 
 def _answer(
-    source: Source, model: str, found: Found, asked: Asked, settings: Settings, precision: str
+    source: Source, model: str, found: MatchedChips, asked: Asked, settings: Settings, precision: str
 ) -> tuple[list[ServedHere], list[RunHere]]:
     is_served = bool(model) and is_language_model(model)
     if model and asked.weights and not is_served:
@@ -305,7 +305,7 @@ def _answer(
 
 def is_language_model(model: str) -> bool:
     """Return True for the name or the file of a language model; ModelError for a file that cannot be read."""
-    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.pass_name import find_decoder
 
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 
@@ -320,7 +320,7 @@ def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[La
 
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return (notes on missing weights of a model file, its other notes)."""
-    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.pass_name import find_decoder
 
     decoder = find_decoder(model) if model else None
     if decoder is None:

@@ -96,7 +96,7 @@ class Device:
 
 
 @frozen(kw_only=True)
-class Found:
+class MatchedChips:
     """Chips of a machine, and a note on each chip that is ambiguous or unknown."""
 
     devices: tuple[Device, ...]
@@ -112,7 +112,7 @@ class Found:
         return tuple(one for kind in kinds for one in self.usable if one.kind == kind)
 
 
-def match_machine(machine: Machine) -> Found:
+def match_machine(machine: Machine) -> MatchedChips:
     """Return the chips of a machine, each as hardware of the catalogue or with a description made here.
 
     A name must match as a whole: no chip is guessed from a part of its name.
@@ -132,7 +132,7 @@ def match_machine(machine: Machine) -> Found:
             devices = [*_match_graphics(machine, known, [])]
         devices.append(processor)
     devices += _match_neural(machine, known, notes)
-    return Found(devices=tuple(devices), notes=tuple(notes))
+    return MatchedChips(devices=tuple(devices), notes=tuple(notes))
 
 
 def _set_rate(machine: Machine, bytes_per_s: float | None) -> Machine:

@@ -13,7 +13,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found
+from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips
 from joulemap.wing.here.record import RunHere
 from joulemap.wing.here.serve import list_chips, name_device
 
@@ -30,7 +30,7 @@ USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
 
 
 def run_model(
-    source: Source, models: Sequence[str], found: Found, precision: str = "", settings: Settings = SETTINGS
+    source: Source, models: Sequence[str], found: MatchedChips, precision: str = "", settings: Settings = SETTINGS
 ) -> list[RunHere]:
     """Return a row for each model and chip, at the given precision or else the usual precision of the chip's class.
 
@@ -44,7 +44,7 @@ def run_model(
         for one, devices in groups.items()
     }
     if len(models) > 1:  # one evaluation of all models is faster than one per model
-        from joulemap.plan.hold import evaluate
+        from joulemap.plan.stored_runs import evaluate
 
         for one in asked.values():
             evaluate(source, models, one)

@@ -17,7 +17,7 @@ from joulemap.domain.settings import Settings
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
+from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.record import ServedHere
 from joulemap.wing.llm.setting import Serving
 
@@ -102,7 +102,7 @@ def list_chips(devices: Iterable[Device]) -> tuple[str | Hardware, ...]:
     return tuple({name_device(one): one.hardware for one in devices if one.hardware is not None}.values())
 
 
-def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[ServedHere]:
+def serve_model(source: Source, model: str, found: MatchedChips, asked: Asked) -> list[ServedHere]:
     """Return the rows of a language model: each weight format on each chip, and divided between GPU and processor.
 
     If the model fits nowhere, the rows have the reasons. Raise as `llm` does in all other cases.
@@ -170,7 +170,7 @@ def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, fl
     return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
 
 
-def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
+def serve_popular(source: Source, found: MatchedChips, asked: Asked) -> list[ServedHere]:
     """Return the rows of the popular models, one per chip or per division between GPU and processor.
 
     Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
@@ -234,7 +234,7 @@ def _list_cases(
 
     The calibrated hardware is added to `targets` and reused for the next model.
     """
-    from joulemap.plan.hold import find_targets
+    from joulemap.plan.stored_runs import find_targets
     from joulemap.wing.llm.capacity.case import list_cases
     from joulemap.wing.llm.capacity.model import ServedModel
 

@@ -45,7 +45,7 @@ def register() -> Wing:
         figures={"frontier": ("joulemap.wing.llm.answer.llm", "llm")},
         parts={
             "error_groups": "joulemap.wing.llm.error_scale:GROUP",
-            "models": "joulemap.wing.llm.name:NAMES",
+            "models": "joulemap.wing.llm.model_name:NAMES",
             "measured": "joulemap.wing.llm.table:KIND",
             "dimensions": "joulemap.wing.llm:list_dimensions",
             "energies": "joulemap.wing.llm:ENERGIES",

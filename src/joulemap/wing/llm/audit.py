@@ -36,11 +36,11 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
         return
     from joulemap.plan.version import formula_version
     from joulemap.store.hardware import read_hardware
-    from joulemap.wing.llm.decoder.name import decoder_version, find_pass
+    from joulemap.wing.llm.decoder.pass_name import decoder_version, find_pass
     from joulemap.wing.llm.serving.chip import scale
-    from joulemap.wing.llm.serving.deployment import UNLIMITED, Book
+    from joulemap.wing.llm.serving.deployment import UNLIMITED, PassWorkloads
 
-    books: dict[str, Book] = {}
+    by_decoder: dict[str, PassWorkloads] = {}
     chips = read_hardware(connection, {row[6] for row in rows})
     for run_id, name, batch, precision, weights, runtime, digest, architecture, formulas, tracer, *stored in rows:
         if formulas != formula_version(architecture) or tracer != decoder_version():
@@ -51,8 +51,8 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
             continue
         if asked is None:
             continue
-        book = books.setdefault(asked.decoder.digest, Book(asked.decoder))
-        together = book.describe([(asked.step, batch)])
+        workloads = by_decoder.setdefault(asked.decoder.digest, PassWorkloads(asked.decoder))
+        together = workloads.describe([(asked.step, batch)])
         narrow = "" if weights == precision else weights
         chip = attrs.evolve(chips[digest], memory_capacity=scale(chips[digest].memory_capacity, UNLIMITED))
         (found,) = together.evaluate(chip, precision, runtime, weight_precision=narrow)

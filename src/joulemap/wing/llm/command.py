@@ -24,7 +24,7 @@ def llm(
         typer.Argument(
             metavar="MODEL",
             help="Language model such as llama-3.1-8b, its config.json or folder, file.py:factory or hf:NAME.",
-            autocompletion=offer("wing.llm.decoder.name.list_decoders", is_one=True),
+            autocompletion=offer("wing.llm.decoder.pass_name.list_decoders", is_one=True),
         ),
     ],
     *,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.runtime import RuntimeName
-    from joulemap.wing.llm.decoder.name import DecoderPass
+    from joulemap.wing.llm.decoder.pass_name import NamedPass
     from joulemap.wing.llm.serving.chip import UnderEngine
 
 CACHED: Final = 2048
@@ -37,7 +37,7 @@ INSTEAD: Final = Template(
 
 def count_in(model: str) -> str:
     """Return the plural name of a pass's evaluations: output tokens, or prompts of N tokens; empty for other models."""
-    from joulemap.wing.llm.decoder.name import find_pass, is_pass
+    from joulemap.wing.llm.decoder.pass_name import find_pass, is_pass
 
     asked = find_pass(model) if is_pass(model) else None
     if asked is None:
@@ -50,7 +50,7 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
     Return (None, "") if `models` include no such language model.
     """
-    from joulemap.wing.llm.decoder.name import drop_arguments, is_pass, is_weight_file
+    from joulemap.wing.llm.decoder.pass_name import drop_arguments, is_pass, is_weight_file
 
     name = next((one for one in models if is_pass(one) and ("(" not in one or is_weight_file(one))), "")
     if not name:
@@ -62,7 +62,7 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
 def _describe_step(model: str) -> str:
     """Return a phrase for a decode step of a named pass; empty for a prefill pass."""
-    from joulemap.wing.llm.decoder.name import find_pass
+    from joulemap.wing.llm.decoder.pass_name import find_pass
 
     asked = find_pass(model)
     return STEP(asked.step) if asked is not None and asked.step.tokens == 1 else ""
@@ -75,7 +75,7 @@ def apply_file(
 
     Precisions that the user stated are kept. Raise UsageError for files with different weights in one question.
     """
-    from joulemap.wing.llm.decoder.name import drop_arguments, find_file_engine, is_weight_file
+    from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_file_engine, is_weight_file
 
     named = tuple(_name_step(one) if _is_bare_file(one) else one for one in models)
     files = [one for one in named if is_weight_file(one)]
@@ -100,7 +100,7 @@ def apply_file(
 def _list_activations(model: str) -> tuple[Precision, ...]:
     """Return the activation precisions in which a file's GEMMs can run, the preferred precision first."""
     from joulemap.wing.llm.capacity.question import list_precisions
-    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.decoder.pass_name import find_decoder
 
     decoder = find_decoder(model)
     assert decoder is not None
@@ -109,7 +109,7 @@ def _list_activations(model: str) -> tuple[Precision, ...]:
 
 def _name_step(file: str) -> str:
     """Return the name of the decode step of a file after `CACHED` tokens, or at the end of a shorter context."""
-    from joulemap.wing.llm.decoder.name import find_decoder, find_file_engine
+    from joulemap.wing.llm.decoder.pass_name import find_decoder, find_file_engine
 
     decoder = find_decoder(file)
     most = decoder.context_length if decoder is not None else 0
@@ -117,14 +117,14 @@ def _name_step(file: str) -> str:
 
 
 def _is_bare_file(model: str) -> bool:
-    from joulemap.wing.llm.decoder.name import drop_arguments, is_weight_file
+    from joulemap.wing.llm.decoder.pass_name import drop_arguments, is_weight_file
 
     return drop_arguments(model) == model and is_weight_file(model)
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
     """Return notes on checkpoint quantization that the predictions of `models` ignore."""
-    from joulemap.wing.llm.decoder.name import find_pass, is_pass
+    from joulemap.wing.llm.decoder.pass_name import find_pass, is_pass
 
     found = [find_pass(one) for one in models if is_pass(one)]
     published = [one.decoder.published for one in found if one and one.decoder.published]
@@ -133,7 +133,7 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 
 def find_published(model: str) -> str:
     """Return the format in which the checkpoint of a language model stores its weights; empty for 16 bits."""
-    from joulemap.wing.llm.decoder.name import find_decoder, is_pass
+    from joulemap.wing.llm.decoder.pass_name import find_decoder, is_pass
 
     decoder = find_decoder(model) if is_pass(model) else None
     return decoder.published.weights if decoder and decoder.published else ""
@@ -187,7 +187,7 @@ def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEng
 
 
 @cache
-def _find_pass(name: str) -> DecoderPass | None:
-    from joulemap.wing.llm.decoder.name import find_pass
+def _find_pass(name: str) -> NamedPass | None:
+    from joulemap.wing.llm.decoder.pass_name import find_pass
 
     return find_pass(name)

@@ -125,7 +125,7 @@ class ServerOptions:
         "Draft model with the same tokenizer, or `layer` for one more layer.",
         metavar="MODEL",
         shown="drafts at no cost",
-        complete=offer("wing.llm.decoder.name.list_decoders", is_one=True),
+        complete=offer("wing.llm.decoder.pass_name.list_decoders", is_one=True),
         is_advanced=True,
     )
     handover: str = option(
@@ -283,7 +283,7 @@ class PassRunOptions(WholeRunOptions):
         """Return the options; a pass without a stated precision gets the weight format of the checkpoint."""
         if self.phase is None:
             return self
-        from joulemap.wing.llm.decoder.name import find_file_engine
+        from joulemap.wing.llm.decoder.pass_name import find_file_engine
         from joulemap.wing.llm.engine import find_published
 
         engine = self.engine or find_file_engine(model)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.compare.architecture import holding_classes
+from joulemap.answer.compare.architecture import opening_classes
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -153,14 +153,14 @@ def contrast_phases(
     the precision uses the nearest that it has; a chip that cannot run the model is `unsupported`. Raise as `compare`
     does.
     """
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.source import read_decoder
 
     decoder = read_decoder(source, model, settings, prompt)
     chunk = min(prompt, CHUNK)
-    steps = Step(tokens=chunk, cached=(prompt - chunk) // 2), Step(cached=prompt)
+    steps = DecoderPass(tokens=chunk, cached=(prompt - chunk) // 2), DecoderPass(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
-    with holding_classes(source, passes, settings, HARDWARE) as scope:
+    with opening_classes(source, passes, settings, HARDWARE) as scope:
         rows = fetch(scope.connection, ArchitectureSummary, run_ids=list(scope.run_ids))
         if not (pairs := _pair(rows.rows)):
             raise UnsupportedError("no hardware runs both phases: " + "; ".join(scope.refusals))

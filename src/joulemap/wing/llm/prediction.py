@@ -23,7 +23,7 @@ from joulemap.store.reason import write_values
 from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
-from joulemap.wing.llm.decoder.name import decoder_version
+from joulemap.wing.llm.decoder.pass_name import decoder_version
 from joulemap.wing.llm.row import QUANTITIES
 from joulemap.wing.llm.stack import RELEASES
 from joulemap.wing.llm.stored import ServingPrediction, find_predictions, read_serving_rows, write_predictions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.report.part import Drawing, ReportPart
-from joulemap.wing.llm.decoder.name import is_pass
+from joulemap.wing.llm.decoder.pass_name import is_pass
 
 if TYPE_CHECKING:
     from joulemap.answer.base import Answer

@@ -13,12 +13,12 @@ from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.model import Model
 from joulemap.plan.selection import select_hardware
-from joulemap.plan.workload import find_model, holding_workload
+from joulemap.plan.workload import find_model, opening_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
-from joulemap.wing.llm.decoder.name import decoder_version, is_traced_pass
+from joulemap.wing.llm.decoder.pass_name import decoder_version, is_traced_pass
 from joulemap.wing.llm.phase import MIXED, find_phase
 from joulemap.wing.place.record import BOX
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 
@@ -51,7 +51,7 @@ def can_trace_configurations() -> bool:
     return "absent" not in (package_version("torch"), package_version(HUBS[CONFIGURED]))
 
 
-def describe_pass(step: Step) -> Mapping[str, str]:
+def describe_pass(step: DecoderPass) -> Mapping[str, str]:
     """Return dimension -> value of a pass; defaults are omitted."""
     phase = MIXED if step.chunk else find_phase(step.tokens).name
     devices = step.world * step.pipeline_devices
@@ -63,12 +63,12 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
     from joulemap.domain.operator.name import read_arguments
     from joulemap.wing.hub.pass_size import PassSizes
-    from joulemap.wing.llm.decoder.name import EXAMPLE, split_pass
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
+    from joulemap.wing.llm.decoder.pass_name import EXAMPLE, split_pass
     from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
 
     before, rest = split_pass(name) or (name, "()")
-    step = Step.of(read_arguments(before, name, rest, TRACED_ARGUMENTS, EXAMPLE))
+    step = DecoderPass.of(read_arguments(before, name, rest, TRACED_ARGUMENTS, EXAMPLE))
     if settings.inputs:
         raise UsageError(f"{name} takes no --input: its sizes are its arguments")
     model = settings.modules.get(before)
@@ -95,7 +95,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
     A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """
-    from joulemap.wing.llm.decoder.name import find_pass
+    from joulemap.wing.llm.decoder.pass_name import find_pass
 
     try:
         asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
@@ -178,7 +178,7 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     A decoder without known sizes is interpolated from traces of at most `prompt` tokens. Raise UnknownNameError, with
     the nearest name, for an unknown model; ModelError if a model cannot be read or traced.
     """
-    from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
+    from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 
     if model.endswith(".py"):
         find_model(model, settings, None)  # raises the error that names the missing factory
@@ -224,9 +224,9 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
     from joulemap.store.workload import read_columns, read_notes
     from joulemap.wing.llm.decoder.traced import TracedDecoder
 
-    def sample(step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
+    def sample(step: DecoderPass, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
         asked = find_model(step.spell(model, is_whole=True), settings, batch)
-        with holding_workload(source, asked) as (workload_id, connection):
+        with opening_workload(source, asked) as (workload_id, connection):
             return read_columns(connection, workload_id), read_notes(connection, workload_id)
 
     path = find_model(f"{model}()", settings, None).request.path

@@ -31,6 +31,6 @@ def register() -> Wing:
             "recommend": "joulemap.wing.pipeline.answer.recommend",
             "cost": "joulemap.wing.pipeline.answer.cost",
         },
-        parts={"models": "joulemap.wing.pipeline.name:NAMES"},
+        parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
         queries=("pipeline",),
     )

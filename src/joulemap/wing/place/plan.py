@@ -62,7 +62,7 @@ class StoredPlacement:
 
 
 @frozen(kw_only=True)
-class FoundPlacement:
+class PlacementTotals:
     """Id and results of a stored placement."""
 
     placement_id: int
@@ -71,9 +71,9 @@ class FoundPlacement:
     energy_fj: int
 
 
-def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], FoundPlacement]:
+def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], PlacementTotals]:
     """Return (devices, form) -> stored placement of a question."""
-    names = [one.name for one in attrs.fields(FoundPlacement)]
+    names = [one.name for one in attrs.fields(PlacementTotals)]
     rows = execute(
         connection,
         f"SELECT devices, form, {', '.join(names)} FROM internal.placement WHERE question_key = ? "
@@ -81,7 +81,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
         [question_key],
     ).fetchall()
     return {
-        (str(devices), str(form)): FoundPlacement(**dict(zip(names, numbers, strict=True)))
+        (str(devices), str(form)): PlacementTotals(**dict(zip(names, numbers, strict=True)))
         for devices, form, *numbers in rows
     }
 
@@ -173,7 +173,7 @@ def ensure_placements(
         return {name: one.placement_id for name, one in find_placements(connection, key).items()}
 
 
-def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
+def _is_same(stored: PlacementTotals, run: PlacedRun) -> bool:
     """Return True if a stored placement has exactly the results of a run.
 
     A solver or a longer search may find another placement with the same devices and form.

@@ -16,9 +16,9 @@ from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
 from joulemap.physics.record.product import FP32
 from joulemap.physics.record.quantity import Quantity
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import is_hardware
+from joulemap.plan.stored_runs import find_targets
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import split_names
 from joulemap.wing.place.box.member import Member

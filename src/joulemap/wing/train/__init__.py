@@ -30,7 +30,7 @@ def register() -> Wing:
         figures={"training": ("joulemap.wing.train.answer.train", "train")},
         parts={
             "error_groups": "joulemap.wing.train.error_scale:GROUP",
-            "models": "joulemap.wing.train.name:NAMES",
+            "models": "joulemap.wing.train.step_name:NAMES",
             "words": "joulemap.wing.train.show:WORDS",
             "energies": "joulemap.wing.train:ENERGIES",
         },

@@ -291,10 +291,10 @@ def _predict(
     target: str | Hardware,
     form: str = "{}",
 ) -> ModulesAnswer:
-    from joulemap.plan.workload import hold_module
+    from joulemap.plan.workload import trace_user_module
     from joulemap.wing.verify.call import bind
 
-    prepared = hold_module(module, bind(module, kind))
+    prepared = trace_user_module(module, bind(module, kind))
     name = prepared.request.model
     asked = attrs.evolve(
         settings, modules={name: prepared}, precision=settings.precision or cast("Precision", kind.precision)

@@ -102,8 +102,8 @@ _EACH: Final = (PLAIN, *(family for _, family in _NAMES))
 
 def _find_families(names: Texts, engine: Engine) -> Integers:
     """Return the index in `_EACH` of the family of each kernel name."""
-    place = {name: _find_family(engine, name) for name in set(names.tolist())}
-    return np.array([place[name] for name in names.tolist()], dtype=np.int64)
+    family_of = {name: _find_family(engine, name) for name in set(names.tolist())}
+    return np.array([family_of[name] for name in names.tolist()], dtype=np.int64)
 
 
 def _find_family(engine: Engine, name: str) -> int:

@@ -125,8 +125,8 @@ def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
     if single is None:
         return lanes * REGISTER_BYTES / max(PRECISION_BYTES[precision], REGISTER_BYTES)
     share = hardware.peaks[precision].operations_per_clock / single.operations_per_clock
-    found: Floats | float = lanes * np.minimum(1.0, share)
-    return found
+    rate: Floats | float = lanes * np.minimum(1.0, share)
+    return rate
 
 
 @frozen(kw_only=True)

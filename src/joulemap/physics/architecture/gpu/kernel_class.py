@@ -162,10 +162,10 @@ class ClassifiedTraits(Traits):
     @cached_property
     def index(self) -> Integers:
         """Index of each operator's class in `KERNEL_CLASSES`."""
-        found = np.full(self.kernels.work.operator_count, -1)
+        numbers = np.full(self.kernels.work.operator_count, -1)
         for number, one in enumerate(KERNEL_CLASSES):
-            found[(found < 0) & one.applies(self)] = number
-        return found
+            numbers[(numbers < 0) & one.applies(self)] = number
+        return numbers
 
     @cached_property
     def amount(self) -> Floats:
@@ -238,16 +238,16 @@ def read_table(traits: ClassifiedTraits, engine: Engine) -> ClassNumbers:
     members = [(one, *part) for one, rows in traits.members for part in engine.split(rows)]
 
     def column(name: str, find: Callable[[KernelClass], str | None], elsewhere: float) -> Floats:
-        found = np.full(len(traits.index), elsewhere)
+        values = np.full(len(traits.index), elsewhere)
         for one, mine, own in members:
             qualifier = find(one)
             if qualifier is not None:
                 value = own.value(f"{name}.{qualifier}" if qualifier else name)
                 if isinstance(value, np.ndarray):
-                    found = put(found, mine, value)
+                    values = put(values, mine, value)
                 else:
-                    found[..., mine] = value
-        return found
+                    values[..., mine] = value
+        return values
 
     slots = column("issue_slots", lambda one: one.slots, 0.0) / engine.slots_hz
     chain = traits.links * column("chain_clocks", lambda one: one.chain, 0.0) / engine.clock_hz

@@ -171,7 +171,7 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     def chosen(values: Floats) -> Floats:
         values = values.reshape(*values.shape[:2], *values.shape[-best.ndim :])
         points = _index((*values.shape[2:-1], best.shape[-1]))
-        first = (place if count > 1 else 0 for place, count in zip((tile, part), values.shape, strict=False))
+        first = (index if count > 1 else 0 for index, count in zip((tile, part), values.shape, strict=False))
         some = *first, *points[:-1], points[-1] if values.shape[-1] > 1 else 0 * points[-1]
         return drop_axes(values[some])
 

@@ -362,8 +362,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         moved = 2.0 * often * work.output_element_count * item
         stream = stream_seconds(engine, moved)
         # the passes run after the GEMM, at the memory rate regardless of the clock
-        found = _Passes(start_s=often * light, stream_s=stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
-        return _unpack(kernels, engine, light, found) if work.is_unpacked.any() else found
+        passes = _Passes(start_s=often * light, stream_s=stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
+        return _unpack(kernels, engine, light, passes) if work.is_unpacked.any() else passes
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
@@ -373,13 +373,13 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
     busy = smooth_max(issue, stream_seconds(engine, moved))
-    found = _Passes(start_s=start, stream_s=zero, busy_s=busy, issue_s=issue, moved_bytes=moved)
+    passes = _Passes(start_s=start, stream_s=zero, busy_s=busy, issue_s=issue, moved_bytes=moved)
     if work.is_unpacked.any():
-        found = _unpack(kernels, engine, light, found)
+        passes = _unpack(kernels, engine, light, passes)
     repeats = _repeats_heads(kernels, engine, traits)
     if repeats.any():
-        found = _repeat_heads(kernels, engine, repeats, found)
-    return _quantize(kernels, engine, quantizes, found) if quantizes.any() else found
+        passes = _repeat_heads(kernels, engine, repeats, passes)
+    return _quantize(kernels, engine, quantizes, passes) if quantizes.any() else passes
 
 
 def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floats:

@@ -101,13 +101,13 @@ class Traits:
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
         """Return the traits of the kernels on an engine, cached for all engines of the same mode and width."""
         key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
-        found = kernels.memo.get(key)
-        if not isinstance(found, cls):
+        traits = kernels.memo.get(key)
+        if not isinstance(traits, cls):
             on_tensor_cores = np.zeros(kernels.work.operator_count, dtype=bool)
             for mine, part in engine.split(np.arange(kernels.work.operator_count)):
                 on_tensor_cores[mine] = part.mode == "tensor"
-            found = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
-        return found
+            traits = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
+        return traits
 
     def is_packed(self, kernel: str) -> Booleans:
         """Return a mask of the GEMMs whose quantized weights this kernel dequantizes in registers."""

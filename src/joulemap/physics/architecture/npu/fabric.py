@@ -119,8 +119,8 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
         best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
         best_image_s = np.where(better, image_s, best_image_s)
         before, count = count, max(count + 1, count * 3 // 2 if count & (count - 1) == 0 else count * 4 // 3)
-    found = (best_count, kernels.sum_kernels(np.ones(kernels.kernel_count)), best_image_s)
-    context_count, kernel_count, image_s = map(kernels.of_workload, found)
+    layout = (best_count, kernels.sum_kernels(np.ones(kernels.kernel_count)), best_image_s)
+    context_count, kernel_count, image_s = map(kernels.of_workload, layout)
     return Layout(context_count=context_count, kernel_count=kernel_count, image_s=image_s)
 
 

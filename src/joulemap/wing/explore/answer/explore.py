@@ -498,7 +498,7 @@ def _name_question(question: DesignQuestion) -> str:
         for name, value in (("batch", BATCH(batch=first.batch)), *first.dimensions.items())
         if len({find_dimension(one, name) for one in question.groups}) == 1
     ]
-    bases = ((one.space.hardware, one.loads[0].configuration) for one in question.groups)
+    bases = ((one.space.hardware, one.models[0].configuration) for one in question.groups)
     wide = (
         Fp32Run.of(chip.architecture, chip.vendor, chip.peaks, chip.matmul_precision, configuration.runtime)
         for chip, configuration in bases

@@ -100,7 +100,7 @@ OBJECTIVES: Final[Mapping[str, Objective]] = {
 
 
 @frozen(kw_only=True)
-class Load:
+class ModelShare:
     """Model that a design runs, with its share of the inferences."""
 
     evaluator: Evaluator
@@ -197,37 +197,37 @@ class Outcomes:
         return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
 
-def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> Outcomes:
+def evaluate_designs(space: Space, numbers: Integers, models: Sequence[ModelShare]) -> Outcomes:
     """Return the outcomes of designs of a space, by their numbers."""
-    return evaluate_values(space, space.values_at(numbers), loads, len(numbers))
+    return evaluate_values(space, space.values_at(numbers), models, len(numbers))
 
 
-def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
+def evaluate_values(space: Space, values: Mapping[str, Floats], models: Sequence[ModelShare], count: int) -> Outcomes:
     """Return the outcomes of `count` designs, given the values of each parameter as arrays."""
-    return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
+    return combine(space, values, models, [evaluate_model(space, values, model, count) for model in models], count)
 
 
-def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
+def evaluate_model(space: Space, values: Mapping[str, Floats], model: ModelShare, count: int) -> DesignColumns:
     """Return the totals of one model on designs with these parameter values.
 
     A varied design is another board than its base chip, so errors measured only on that board do not apply.
     """
     law = space.law
-    if load.configuration.precision not in law.hardware.peaks and not load.evaluator.falls_back(law.hardware):
-        return _refuse(describe_precision(law.hardware, load.configuration.precision), count)
+    if model.configuration.precision not in law.hardware.peaks and not model.evaluator.falls_back(law.hardware):
+        return _refuse(describe_precision(law.hardware, model.configuration.precision), count)
     grid, places = _find_grid(values, count)
     followed = law.follow(grid) if values else {}
     asked = {law.constants[name].address: column for name, column in followed.items()}
     varied = {address: np.atleast_1d(one) for address, one in follow(law.hardware, asked).items()}
-    totals = evaluate_points(load.evaluator, law.hardware, load.configuration, varied)
+    totals = evaluate_points(model.evaluator, law.hardware, model.configuration, varied)
     columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
     latency = energy = np.full(len(totals), np.nan)
-    if load.doubt is not None:
+    if model.doubt is not None:
         hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
         shape = np.broadcast_shapes(*(column.shape for column in varied.values()))
-        for given, mine in _list_given(law, followed, load.configuration.precision, shape):
+        for given, mine in _list_given(law, followed, model.configuration.precision, shape):
             if mine.any():
-                found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
+                found = half_widths(totals, hardware, model.configuration, model.doubt, work=model.work, varied=given)
                 latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
     columns |= {"latency_half_width": latency, "energy_half_width": energy}
     if places is not None:
@@ -285,24 +285,24 @@ def _list_given(
 
 
 def combine(
-    space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
+    space: Space, values: Mapping[str, Floats], models: Sequence[ModelShare], whole: Sequence[Any], count: int
 ) -> Outcomes:
-    """Return the outcomes of designs from the totals of each model; `whole` has one `DesignColumns` per load."""
+    """Return the outcomes of designs from the totals of each model; `whole` has one `DesignColumns` per model."""
     law = space.law
     refusal = np.asarray(whole[0].refusal)
     for one in whole[1:]:
         refusal = np.where(refusal == "", one.refusal, refusal)
     area = np.broadcast_to(law.area.find_mm2(values), (count,))
     nothing = np.where(refusal == "", 1.0, np.nan)
-    batches = [float(load.configuration.batch) for load in loads]
-    each = list(zip(whole, loads, batches, strict=True))
+    batches = [float(model.configuration.batch) for model in models]
+    each = list(zip(whole, models, batches, strict=True))
     latency = [one.latency_fs / FS_PER_S for one in whole]
-    per_inference_s = sum(load.share * one.interval_fs / FS_PER_S / batch for one, load, batch in each)
+    per_inference_s = sum(model.share * one.interval_fs / FS_PER_S / batch for one, model, batch in each)
     return Outcomes(
-        latency_s=nothing * sum(load.share * one for one, load in zip(latency, loads, strict=True)),
+        latency_s=nothing * sum(model.share * one for one, model in zip(latency, models, strict=True)),
         slowest_s=nothing * np.max(latency, axis=0),
         energy_per_inference_j=nothing
-        * sum(load.share * (one.energy_fj / FJ_PER_J) / batch for one, load, batch in each),
+        * sum(model.share * (one.energy_fj / FJ_PER_J) / batch for one, model, batch in each),
         throughput_per_s=nothing / np.where(refusal == "", per_inference_s, 1.0),
         peak_memory_bytes=nothing * np.max([one.weight_bytes + one.activation_bytes for one in whole], axis=0),
         area_mm2=area,
@@ -312,8 +312,8 @@ def combine(
         clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
         limit=np.asarray(whole[0].throughput_limit),
         refusal=refusal,
-        latency_half_width=nothing * sum(load.share * one.latency_half_width for one, load, _ in each),
-        energy_half_width=nothing * sum(load.share * one.energy_half_width for one, load, _ in each),
+        latency_half_width=nothing * sum(model.share * one.latency_half_width for one, model, _ in each),
+        energy_half_width=nothing * sum(model.share * one.energy_half_width for one, model, _ in each),
     )
 
 

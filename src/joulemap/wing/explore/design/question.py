@@ -18,16 +18,16 @@ from joulemap.domain.settings import Limits, check_name
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import Configuration
-from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.number import parse_si, read_real
 from joulemap.system.record import frozen
-from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, Load
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, ModelShare
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
 from joulemap.wing.explore.design.survey import Difference
@@ -135,7 +135,7 @@ def prepare_question(
     batches = len(settings.batch or (None,))
     total = sum(chips[run.target.digest].size for each in planned[:batches] for run in each)
     _check_total(count, total)
-    with holding_runs(source, plan) as runs:
+    with opening_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
         workloads = [read_workload(connection, workload_id) if is_kept else None for _, workload_id in works]
@@ -151,8 +151,8 @@ def prepare_question(
                 if any(asked[one][number].target.digest != run.target.digest for one in mine):
                     raise UsageError("these models run under different engines: explore one of them at a time")
                 space = chips[run.target.digest]
-                loads = tuple(
-                    Load(
+                model_shares = tuple(
+                    ModelShare(
                         evaluator=evaluators[one],
                         configuration=_configure(run, evaluators[one].work.batch),
                         share=shares[names[one // batches]],
@@ -169,9 +169,9 @@ def prepare_question(
                 group = Group(
                     hardware=name_configured(run.hardware, run.power_mode),
                     dimensions=_list_dimensions(run),
-                    batch=loads[0].configuration.batch,
+                    batch=model_shares[0].configuration.batch,
                     space=space,
-                    loads=loads,
+                    models=model_shares,
                     numbers=space.draw(part, seed + len(found)),
                 )
                 found.append((group, [ids[asked[one][number].run_key] for one in mine]))
@@ -223,7 +223,7 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
     if len(ids) > MOST_DOUBTED:
         return {}
     rows = {(row.run_id, row.other_run_id): row for row in fetch(connection, DesignDoubt, run_ids=ids).rows}
-    weights = [[load.share for load in group.loads] for group, _ in found]
+    weights = [[model.share for model in group.models] for group, _ in found]
 
     def mean(parts: Sequence[float], place: int) -> float:
         return math.fsum(part * weight for part, weight in zip(parts, weights[place], strict=True))

@@ -128,8 +128,8 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
     """Return the best configuration of each model on each chip, and the number of configurations evaluated."""
     from joulemap.physics.pipeline import Evaluator
     from joulemap.physics.record.configuration import Configuration
-    from joulemap.plan.hold import find_targets
-    from joulemap.plan.workload import holding_workload
+    from joulemap.plan.stored_runs import find_targets
+    from joulemap.plan.workload import opening_workload
     from joulemap.store.workload import read_columns
 
     targets = find_targets(source, plan)
@@ -140,7 +140,7 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
     best: Best = {}
     count = 0
     for number, model in enumerate(plan.models):
-        with holding_workload(source, model) as (workload_id, connection):
+        with opening_workload(source, model) as (workload_id, connection):
             evaluator = Evaluator(read_columns(connection, workload_id))
         batch = evaluator.work.batch
         runs = [run for run in plan.runs("", model) if run.hardware in ranked]
@@ -215,10 +215,10 @@ def _find_rivals(
     The runs of the best chip and its rivals are stored first, because shared errors are known only for stored runs.
     """
     from joulemap.generated.compare import PairChance
-    from joulemap.plan.hold import holding_runs
     from joulemap.plan.reader import reading
     from joulemap.plan.run import plan_selected
     from joulemap.plan.selection import select_hardware
+    from joulemap.plan.stored_runs import opening_runs
     from joulemap.store.query import fetch
 
     spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
@@ -236,7 +236,7 @@ def _find_rivals(
             given |= {"batch": batch} if settings.batch else {}
             one = attrs.evolve(settings, **given, hardware=chips, architecture=(), deployment=(), power_mode="")
             plan = plan_selected((name,), one, select_hardware(one))
-            with holding_runs(source, plan) as runs:
+            with opening_runs(source, plan) as runs:
                 ids |= dict(zip(runs.ids, (entry.id for entry, _ in plan.selection.pairs), strict=True))
         with reading(source) as connection:
             chances = fetch(connection, PairChance, run_ids=list(ids), metric=metric).rows

@@ -57,7 +57,7 @@ def search_group(
             for one in space.parameters
         ]
         numbers = space.number(places)
-        outcomes = evaluate_designs(space, numbers, group.loads)
+        outcomes = evaluate_designs(space, numbers, group.models)
         _report_results(study, trials, outcomes, objectives, bounds)
         looked.append(numbers)
         found.append(outcomes)

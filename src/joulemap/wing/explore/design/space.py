@@ -41,7 +41,7 @@ MOST_POINTS: Final = 100_000_000
 
 
 @frozen(kw_only=True)
-class Parameter:
+class VariedConstant:
     """Varied constant of a chip and its values."""
 
     constant: Constant
@@ -63,7 +63,7 @@ class Space:
     """All designs based on one chip: the Cartesian product of all parameter values."""
 
     hardware: Hardware
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[VariedConstant, ...]
     law: Law
 
     @classmethod
@@ -74,7 +74,7 @@ class Space:
         constant and its values in errors.
         """
         constants = list_constants(hardware)
-        parameters: dict[str, Parameter] = {}
+        parameters: dict[str, VariedConstant] = {}
         for written, values in vary.items():
             shown = label.format(written, values)
             constant = constants[_find_name(written, constants, hardware.id, shown)]
@@ -87,7 +87,7 @@ class Space:
                 raise UsageError(f"{shown}: {error}") from error
             if not found:
                 raise UsageError(f"{shown}: no value is given")
-            parameters[constant.name] = Parameter(constant=constant, values=found)
+            parameters[constant.name] = VariedConstant(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
         # these powers were measured on the unchanged board

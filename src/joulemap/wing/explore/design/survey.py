@@ -160,7 +160,7 @@ class Survey:
         order = np.argsort(self.group[wanted], kind="stable")
         groups, starts = np.unique(self.group[wanted[order]], return_index=True)
         parts = [
-            evaluate_designs(self.groups[group].space, self.numbers[some], self.groups[group].loads)
+            evaluate_designs(self.groups[group].space, self.numbers[some], self.groups[group].models)
             for group, mine in zip(groups.tolist(), np.split(wanted[order], starts[1:]), strict=True)
             for some in np.split(mine, range(LARGEST_BLOCK, len(mine), LARGEST_BLOCK))
         ]
@@ -268,7 +268,7 @@ def survey(
     else:
         watch.report(0, len(found))
         for numbers, one in _cut(groups):
-            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.loads)))
+            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.models)))
             found.evaluated_count += len(numbers)
             watch.report(found.evaluated_count, len(found))
     found.seconds = time.perf_counter() - watch.began_s
@@ -323,4 +323,4 @@ def find_slopes(
 def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
     """Return the outcomes of designs; each row of `rows` is parameter -> value."""
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return evaluate_values(group.space, columns, group.loads, len(rows))
+    return evaluate_values(group.space, columns, group.models, len(rows))

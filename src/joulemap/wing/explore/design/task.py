@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from joulemap.system.record import frozen
-from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
+from joulemap.wing.explore.design.outcome import DesignColumns, ModelShare, Outcomes, combine, evaluate_model
 from joulemap.wing.explore.design.space import Space
 from joulemap.wing.explore.lake.block import describe_block, read_points, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
@@ -34,7 +34,7 @@ class Group:
     dimensions: Mapping[str, str]
     batch: int
     space: Space
-    loads: tuple[Load, ...]
+    models: tuple[ModelShare, ...]
     numbers: Integers
     """Numbers of the designs in their space."""
     found: Outcomes | None = None
@@ -72,7 +72,7 @@ class DesignTask:
     """
 
     packed: bytes
-    """Pickled space, load and description, which are equal in all blocks of a group.
+    """Pickled space, model and description, which are equal in all blocks of a group.
 
     The sender packs them once, and the evaluating process unpacks them once.
     """
@@ -96,13 +96,13 @@ class DesignTask:
 
 def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
-    space, load, _ = _unpack(task.packed)
-    return evaluate_load(space, task.values, load, len(task.numbers))
+    space, model, _ = _unpack(task.packed)
+    return evaluate_model(space, task.values, model, len(task.numbers))
 
 
 @lru_cache(maxsize=16)
-def _unpack(packed: bytes) -> tuple[Space, Load, Block]:
-    found: tuple[Space, Load, Block] = pickle.loads(zlib.decompress(packed))
+def _unpack(packed: bytes) -> tuple[Space, ModelShare, Block]:
+    found: tuple[Space, ModelShare, Block] = pickle.loads(zlib.decompress(packed))
     return found
 
 
@@ -120,7 +120,7 @@ def survey_lake(
     """
     parts = cut_blocks(groups)
     kept: list[list[tuple[str, str]]] = [[] for _ in parts]
-    total, loads = sum(len(numbers) for _, numbers in parts), len(groups[0].loads)
+    total, model_count = sum(len(numbers) for _, numbers in parts), len(groups[0].models)
     last = Filled()
     done = 0
 
@@ -132,15 +132,21 @@ def survey_lake(
     def record(filled: Filled) -> None:
         nonlocal done, last
         last = filled
-        while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
+        while (
+            done < len(parts) and len(kept[done]) == model_count and filled.questions >= {one for _, one in kept[done]}
+        ):
             group, numbers = parts[done]
             totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept[done]]
-            see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+            see(combine(group.space, group.space.values_at(numbers), group.models, totals, len(numbers)))
             done += 1
-        report((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
+        report(
+            (filled.known_point_count + filled.point_count) // model_count,
+            total,
+            filled.known_point_count // model_count,
+        )
 
     fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, report=record)
-    return last.point_count // loads
+    return last.point_count // model_count
 
 
 def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
@@ -165,16 +171,16 @@ def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, D
     for place, (group, numbers) in enumerate(parts):
         first, count = int(numbers[0]), len(numbers)
         plain = range(first, first + count)
-        for load in group.loads:
-            if id(load) not in packed:
-                packed[id(load)] = _pack(group.space, load)
-            yield place, DesignTask(packed[id(load)], plain if np.array_equal(numbers, plain) else numbers)
+        for model in group.models:
+            if id(model) not in packed:
+                packed[id(model)] = _pack(group.space, model)
+            yield place, DesignTask(packed[id(model)], plain if np.array_equal(numbers, plain) else numbers)
 
 
-def _pack(space: Space, load: Load) -> bytes:
-    """Return the pickled data that all blocks of a load have in common."""
-    assert load.workload is not None
+def _pack(space: Space, model: ModelShare) -> bytes:
+    """Return the pickled data that all blocks of a model have in common."""
+    assert model.workload is not None
     plain = describe_block(
-        load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()
+        model.workload, space.hardware, model.configuration, {}, calibration=model.calibration, rules=rule_version()
     )
-    return zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)
+    return zlib.compress(pickle.dumps((space, attrs.evolve(model, workload=None), plain)), 1)

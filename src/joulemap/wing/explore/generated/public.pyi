@@ -8,7 +8,7 @@ from joulemap.wing.explore.design.best import BestDesign as BestDesign, Margin a
 from joulemap.wing.explore.design.outcome import Bound as Bound, Outcomes as Outcomes
 from joulemap.wing.explore.design.regret import ChipRegret as ChipRegret, ModelWinner as ModelWinner
 from joulemap.wing.explore.design.rule import Law as Law
-from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
+from joulemap.wing.explore.design.space import Space as Space, VariedConstant as VariedConstant
 from joulemap.wing.explore.design.survey import Survey as Survey
 from joulemap.wing.explore.design.task import Group as Group
 from joulemap.wing.explore.lake.block import describe_block as describe_block

@@ -15,7 +15,7 @@ from joulemap.answer.price import find_chip, price_parameters
 from joulemap.ask.fact import Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
-from joulemap.ask.scope import Scope, holding_scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
@@ -119,7 +119,7 @@ def _batch(
     shares = _share(find_model_name(model, load_models()), demand)  # runs have the catalogue's name, not an alias
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
-    with holding_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+    with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         stored = _read(scope, settings, usage, prices, metric=demand.deciding)
     scope.check_evaluated()
     return _Found(scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand))
@@ -127,7 +127,7 @@ def _batch(
 
 def _share(model: str, demand: Demand) -> dict[str, float]:
     """Return model -> its share of the requests; UsageError for a language model, whose requests take many passes."""
-    from joulemap.wing.llm.decoder.name import list_decoders
+    from joulemap.wing.llm.decoder.pass_name import list_decoders
 
     if model in demand.beside:
         raise UsageError(f"{model} gets the remaining share: --beside is for other models")
@@ -185,7 +185,7 @@ def _serve(
     from joulemap.wing.fleet.capacity.served import size_servers
     from joulemap.wing.llm.capacity.case import describe_refusal, refuse
     from joulemap.wing.llm.capacity.model import ServedModel, find_quality
-    from joulemap.wing.llm.capacity.stored import holding_passes
+    from joulemap.wing.llm.capacity.stored import opening_passes
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
@@ -194,7 +194,7 @@ def _serve(
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole, every = choices[0]
     for own, *_ in choices[1:]:
-        own.book = question.book
+        own.workloads = question.workloads
     report = source.progress or (lambda _done, _total: None)
     source.talk("simulating servers (1 of 3) …")
     opened = open_servers(choices, demand, report)
@@ -202,7 +202,7 @@ def _serve(
         raise refuse(every)
     source.talk("evaluating the chosen servers (2 of 3) …")
     groups = [(one.question, one.plan, [one.case]) for one in opened]
-    with holding_passes(source, groups) as (connection, (_, decode)):
+    with opening_passes(source, groups) as (connection, (_, decode)):
         scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
         stored = _read(scope, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope.read()

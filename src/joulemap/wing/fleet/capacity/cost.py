@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.use import add_up
-from joulemap.wing.fleet.capacity.row import LATE, OK, FleetRow, LevelRow, Load
+from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow, LevelRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
@@ -26,7 +26,7 @@ HALF_MORE: Final = 1.5
 
 
 def cost_fleet(
-    station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
+    station: Station, loads: Sequence[DeviceLoad], devices: int, owned: int, idle_w: float | None
 ) -> dict[str, Any]:
     """Return the monthly energy, carbon and cost of a fleet, as fields of its row.
 
@@ -88,7 +88,7 @@ def cost_fleet(
 def complete_fleet(
     station: Station,
     demand: Demand,
-    loads: Sequence[Load],
+    loads: Sequence[DeviceLoad],
     *,
     devices: int,
     idle_w: float,
@@ -129,7 +129,9 @@ def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> f
     return None if usd_per_hour is None else usd_per_hour * HOURS / MONTHS * devices + owned_usd
 
 
-def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float, owned: int) -> tuple[LevelRow, ...]:
+def list_levels(
+    label: str, station: Station, loads: Sequence[DeviceLoad], idle_w: float, owned: int
+) -> tuple[LevelRow, ...]:
     """Return one row per request rate: a fleet's utilization and power there."""
     rent = station.price_cloud_usd_per_hour
     return tuple(

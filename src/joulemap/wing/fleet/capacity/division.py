@@ -177,7 +177,7 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
 def _release(questions: Iterable[Question]) -> None:
     """Free the cached passes of questions; their kernels reference each other, so reference counts do not free them."""
     for question in questions:
-        question.book.release()
+        question.workloads.release()
     gc.collect()
 
 

@@ -11,7 +11,7 @@ import attrs
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
-from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
+from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ class MixedRow:
 
 
 @frozen(kw_only=True, eq=False)
-class Part:
+class MixturePart:
     """Servers of one kind in a mixture, with their load at each rate."""
 
     sizing: Sizing
     servers: int
-    loads: Sequence[Load]
+    loads: Sequence[DeviceLoad]
     """Load of the part at each rate, highest rate first."""
 
     @property
@@ -82,7 +82,7 @@ class Part:
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
-def add_up(parts: Sequence[Part], terms: Terms, best: FleetRow | None) -> dict[str, Any]:
+def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) -> dict[str, Any]:
     """Return the fields of a mixture's row; each kind uses its cheapest way of paying.
 
     `best` is the best fleet of one kind by the objective; None if there is none.
@@ -209,7 +209,7 @@ def _place_side_by_side(parts: Split, terms: Terms, best: FleetRow) -> MixedRow:
     demand = terms.demand
     routes = [_route(parts, level.rate_per_s, demand) for level in demand.levels]
     placed = [
-        Part(sizing=sizing, servers=servers, loads=_serve(sizing, [route[place] for route in routes], demand))
+        MixturePart(sizing=sizing, servers=servers, loads=_serve(sizing, [route[place] for route in routes], demand))
         for place, (sizing, servers) in enumerate(parts)
     ]
     return MixedRow(
@@ -235,7 +235,7 @@ def _route(parts: Split, rate: float, demand: Demand) -> tuple[tuple[float, int]
     return (rate - rest, full), (rest, math.ceil(rest / others))
 
 
-def _serve(sizing: Sizing, routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
+def _serve(sizing: Sizing, routes: Sequence[tuple[float, int]], demand: Demand) -> list[DeviceLoad]:
     """Return the load of a kind's servers at each rate; all servers get an equal share of its requests."""
     assert sizing.serve is not None
     rates = [rate / powered for rate, powered in routes if rate and powered]
@@ -245,7 +245,7 @@ def _serve(sizing: Sizing, routes: Sequence[tuple[float, int]], demand: Demand) 
     for level, (rate, powered) in zip(demand.levels, routes, strict=True):
         busy, watts = next(seen) if rate and powered else (0.0, 0.0)
         loads.append(
-            Load(
+            DeviceLoad(
                 level=Level(rate_per_s=rate, share=level.share),
                 devices=demand.round_up(powered * world),
                 busy_devices=busy * powered * world,

@@ -171,16 +171,16 @@ class Candidate:
 
 def form_candidate(
     batches: Sequence[int],
-    hold_s: Sequence[Sequence[float]],
+    occupied_s: Sequence[Sequence[float]],
     latency_s: Sequence[Sequence[float]],
     energy_j: Sequence[Sequence[float]],
 ) -> Candidate:
     """Return a candidate from times and energies of each model at some batch sizes; other sizes are interpolated."""
     every = np.arange(batches[-1] + 1)
-    hold, latency, energy = (
-        np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
+    occupied, latency, energy = (
+        np.stack([np.interp(every, batches, values) for values in table]) for table in (occupied_s, latency_s, energy_j)
     )
-    return Candidate(service=Service(hold_s=hold, latency_s=latency, energy_j=energy), batches=tuple(batches))
+    return Candidate(service=Service(occupied_s=occupied, latency_s=latency, energy_j=energy), batches=tuple(batches))
 
 
 @frozen(kw_only=True, eq=False)
@@ -241,7 +241,7 @@ class Seen:
 def scale(candidate: Candidate, factor: float) -> Candidate:
     """Return a candidate with all times multiplied by `factor` and unchanged energy."""
     service = candidate.service
-    scaled = attrs.evolve(service, hold_s=service.hold_s * factor, latency_s=service.latency_s * factor)
+    scaled = attrs.evolve(service, occupied_s=service.occupied_s * factor, latency_s=service.latency_s * factor)
     return attrs.evolve(candidate, service=scaled)
 
 
@@ -312,14 +312,14 @@ class _Closed:
     @cached_property
     def _waits(self) -> Waits | None:
         shared = min(self.devices, TOGETHER)
-        return form_waits(self.rate * shared / self.devices, self._take("hold_s"), shared)
+        return form_waits(self.rate * shared / self.devices, self._take("occupied_s"), shared)
 
     def _take(self, name: str) -> float:
         return float(getattr(self.service, name)[0, 1])
 
     @property
     def _load(self) -> float:
-        return self.rate * self._take("hold_s") / self.devices
+        return self.rate * self._take("occupied_s") / self.devices
 
     @property
     def batch_w(self) -> list[float]:

@@ -17,9 +17,9 @@ import attrs
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
-from joulemap.wing.fleet.capacity.mixture import Part, add_up
-from joulemap.wing.fleet.capacity.row import Load, Sizing
-from joulemap.wing.fleet.capacity.served import take_promise
+from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
+from joulemap.wing.fleet.capacity.row import DeviceLoad, Sizing
+from joulemap.wing.fleet.capacity.served import find_worst_ratio
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
@@ -164,7 +164,7 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
     if sized is None:
         return None
     counts, served, works = sized
-    loads: tuple[list[Load], list[Load]] = ([], [])
+    loads: tuple[list[DeviceLoad], list[DeviceLoad]] = ([], [])
     for place, level in enumerate(demand.levels):
         if place and level.rate_per_s:
             _, works = _step(kinds, counts, level.rate_per_s / cells, handover.seconds)
@@ -172,7 +172,7 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
             some.append(_form_load(level, kind, count * cells, work, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
     parts = [
-        Part(sizing=kind.sizing, servers=count * cells, loads=some)
+        MixturePart(sizing=kind.sizing, servers=count * cells, loads=some)
         for kind, count, some in zip(kinds, counts, loads, strict=True)
     ]
     figures = add_up(parts, terms, best)
@@ -190,20 +190,20 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         answer_device_count=parts[1].device_count,
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99,
-        promise_fraction=take_promise(served, demand),
+        promise_fraction=find_worst_ratio(served, demand),
         handover_s=handover.seconds,
         regret_ratio=None,
         **figures,
     )
 
 
-def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
+def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> DeviceLoad:
     """Return the load of a pool at a rate; `work` is the work of one of its equal cells."""
     working = servers * kind.sizing.row.server_device_count
     devices = demand.round_up(working)
     if not level.rate_per_s:
-        return Load(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
-    return Load(
+        return DeviceLoad(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
+    return DeviceLoad(
         level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
     )
 
@@ -218,7 +218,7 @@ def _size(
     counts = [max(1, math.ceil(rate / each)) for each in rates]
     for _ in range(ROUNDS):
         served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
-        if take_promise(served, demand) <= 1.0:
+        if find_worst_ratio(served, demand) <= 1.0:
             return (counts[0], counts[1]), served, works
         shares = [
             0.0 if promise is None else spread.p99 / promise

@@ -56,10 +56,10 @@ MOST_DRAWN: Final = 2**18
 class Service:
     """Times and energy of batches on a device: tables [model, requests of the batch], with a column for 0 requests."""
 
-    hold_s: Array
+    occupied_s: Array
     """Seconds that the batch occupies the device."""
     latency_s: Array
-    """Seconds from a batch's start to its results; longer than `hold_s` if batches overlap on the device."""
+    """Seconds from a batch's start to its results; longer than `occupied_s` if batches overlap on the device."""
     energy_j: Array
 
 
@@ -161,10 +161,10 @@ class _Tables:
     """Times and energy of the batches of all services, as flat tables [service, model, requests of the batch]."""
 
     def __init__(self, services: list[Service]) -> None:
-        self.width = max(one.hold_s.shape[1] for one in services)
-        self.hold, self.latency, self.energy = (
+        self.width = max(one.occupied_s.shape[1] for one in services)
+        self.occupied, self.latency, self.energy = (
             np.stack([_pad(getattr(one, name), self.width) for one in services]).ravel()
-            for name in ("hold_s", "latency_s", "energy_j")
+            for name in ("occupied_s", "latency_s", "energy_j")
         )
 
 
@@ -190,7 +190,12 @@ class _Run:
         self.rows, self.lengths, self.models = rows, lengths, requests.models
         self.span, self.arrivals, self.flat = requests.span, requests.arrivals, requests.flat
         self.second = self.flat[1:]
-        self.width, self.hold, self.latency, self.energy = tables.width, tables.hold, tables.latency, tables.energy
+        self.width, self.occupied, self.latency, self.energy = (
+            tables.width,
+            tables.occupied,
+            tables.latency,
+            tables.energy,
+        )
         self.at = np.arange(total)
         self.seed = self.at % seeds
         self.table = rows.service * self.models * self.width
@@ -287,14 +292,14 @@ class _Run:
         if table is not None:
             kind += table
         found.kind[row] = kind
-        hold = self.hold.take(kind)
+        occupied = self.occupied.take(kind)
         if self.varies:
-            hold *= self.factors[self.seed[:some], number]
-        hold += found.start_s[row]
+            occupied *= self.factors[self.seed[:some], number]
+        occupied += found.start_s[row]
         if server is None:
-            self.free[:some, 0] = hold
+            self.free[:some, 0] = occupied
         else:
-            self.free.reshape(-1)[server] = hold
+            self.free.reshape(-1)[server] = occupied
         return taken
 
     def _count_taken(self, spot: Counts, until: Array, batch: Counts) -> Counts:
@@ -340,7 +345,7 @@ class _Run:
         """Return the time at which each batch ends."""
         answered: Array = steps.start_s + self.latency.take(steps.kind)
         if self.varies:
-            answered += self.hold.take(steps.kind) * (self.read_factors(rows) - 1.0)
+            answered += self.occupied.take(steps.kind) * (self.read_factors(rows) - 1.0)
         return answered
 
 
@@ -374,7 +379,7 @@ class Observed:
         for groups, rows in self._blocks():
             steps, factors = self.run.read(rows), self.run.read_factors(rows)
             taken = steps.kind % self.run.width
-            busy, spent = (table.take(steps.kind) * factors for table in (self.run.hold, self.run.energy))
+            busy, spent = (table.take(steps.kind) * factors for table in (self.run.occupied, self.run.energy))
             sums[:, self.order[groups]] = [
                 self._add(taken), np.full(len(taken[0]) // self.seeds, len(taken) * self.seeds),
                 self._add(busy), self._add(spent),

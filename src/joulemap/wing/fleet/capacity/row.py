@@ -203,7 +203,7 @@ class QueueRow:
 
 
 @frozen(kw_only=True)
-class Load:
+class DeviceLoad:
     """Work of a fleet's devices at one rate."""
 
     level: Level

@@ -13,7 +13,7 @@ from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
-from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, QueueRow, Sizing
 from joulemap.wing.fleet.demand import MOST_CARRIED
 from joulemap.wing.llm.capacity.load import form_requests, read_tiers
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.generated.row import Station
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Limits, Load as Requests, Served, Spread
+    from joulemap.wing.llm.serving.load import Limits, Load, Served, Spread
     from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
 
@@ -56,7 +56,7 @@ class Server:
     """Server of a language model, with tabulated times of its passes, from which it is simulated at any rate."""
 
     case: Case
-    requests: Requests
+    requests: Load
     table: Table
     limits: Limits
     demand: Demand
@@ -89,15 +89,15 @@ class Server:
             return rate_per_s
         return GUESSED / (1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s)
 
-    def take(self, rate_per_s: float) -> float:
+    def find_ratio(self, rate_per_s: float) -> float:
         """Return the highest ratio of a p99 to its target at a rate; infinite if the queue grows without end."""
-        return take_promise(self.serve(rate_per_s), self.demand, self.slower)
+        return find_worst_ratio(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
         """Return the highest rate up to `most` at which the server meets its targets; 0 for none."""
         low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
-            if self.take(rate) <= 1.0:
+            if self.find_ratio(rate) <= 1.0:
                 low = rate
                 if low == most:
                     return most
@@ -111,7 +111,7 @@ class Server:
         return low
 
 
-def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
+def find_worst_ratio(served: Served, demand: Demand, slower: float = 1.0) -> float:
     """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
     if served.is_growing:
         return math.inf
@@ -176,7 +176,7 @@ def _size(server: Server, station: Station) -> Sizing:
         alone = server.serve(LEAST * peak)
         between_s = alone.token_time.p99 if alone.has_gaps else None
         reason = SLOW(first_token_s=alone.first_token.p99, between_s=between_s)
-        late = make_late(station, reason, take_promise(alone, demand))
+        late = make_late(station, reason, find_worst_ratio(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count, served = _add_servers(server, peak)
     width = math.exp(station.latency_half_width or 0.0)
@@ -201,7 +201,7 @@ def _size(server: Server, station: Station) -> Sizing:
         p99_latency_s=served.latency.p99,
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99 if served.has_gaps else None,
-        promise_fraction=take_promise(served, demand),
+        promise_fraction=find_worst_ratio(served, demand),
         server_rate_per_s=rate,
         busy_fraction=served.window.busy_fraction,
     )
@@ -222,7 +222,7 @@ def _add_servers(server: Server, peak: float) -> tuple[int, Served]:
     count = server.count(peak)
     most = math.ceil(MOST_ADDED * count) + 1
     served = server.serve(peak / count)
-    while take_promise(served, server.demand) > 1.0 and count < most:
+    while find_worst_ratio(served, server.demand) > 1.0 and count < most:
         count = _fill_nodes(count + max(1, count // MORE), server.case.world, server.demand)
         served = server.serve(peak / count)
     return count, served
@@ -275,7 +275,7 @@ def _count(server: Server, peak: float, rate: float) -> int | None:
     return math.ceil(peak / found) if found else None
 
 
-def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
+def _observe(server: Server, level: Level, count: int, rate: float) -> DeviceLoad:
     """Return the load of `count` servers at a rate; with release, only as many as the rate needs are powered.
 
     `rate` is the capacity of one server.
@@ -283,9 +283,9 @@ def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
     world = server.case.world
     powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
-        return Load(level=level, devices=powered * world, busy_devices=0.0, batch_w=0.0)
+        return DeviceLoad(level=level, devices=powered * world, busy_devices=0.0, batch_w=0.0)
     busy, watts = _split_work(server.serve(level.rate_per_s / powered))
-    return Load(
+    return DeviceLoad(
         level=level,
         devices=powered * world,
         busy_devices=busy * powered * world,

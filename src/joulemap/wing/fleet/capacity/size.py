@@ -264,4 +264,4 @@ def find_load(candidate: Candidate, batch: int, rate: float, promise: Promise) -
 
 def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
     """Return the devices that full batches keep busy, as a fraction, at these requests per second of each model."""
-    return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)
+    return float((rates * candidate.service.occupied_s[:, batch]).sum() / batch)

@@ -15,7 +15,7 @@ import attrs
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, scale
-from joulemap.wing.fleet.capacity.row import Load
+from joulemap.wing.fleet.capacity.row import DeviceLoad
 from joulemap.wing.fleet.capacity.size import count_devices, find_rates, observe_at, save_energy, size_fleets
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Studied:
     place: int
     """Index of the candidate."""
     sized: Sized
-    loads: Sequence[Load]
+    loads: Sequence[DeviceLoad]
     """Work at each rate of the demand."""
     low: int | None
     """Devices needed at the lower end of the interval of the batch times; None if no number meets the target."""
@@ -108,9 +108,9 @@ def _size_fleets(
 
 def _observe_levels(
     candidates: Sequence[Candidate], sized: Sequence[Sized], demand: Demand, promise: Promise
-) -> list[list[Load]]:
+) -> list[list[DeviceLoad]]:
     """Return each fleet's load at each rate; with release, only the devices that the rate needs."""
-    found: list[list[Load]] = [[] for _ in sized]
+    found: list[list[DeviceLoad]] = [[] for _ in sized]
     for place, level in enumerate(demand.levels):
         if level.rate_per_s == 0.0:
             seen: Sequence[Sized | None] = [None] * len(sized)
@@ -123,7 +123,7 @@ def _observe_levels(
         for loads, whole, one in zip(found, sized, seen, strict=True):
             idle = 0 if demand.releases else whole.devices
             loads.append(
-                Load(
+                DeviceLoad(
                     level=level,
                     devices=idle if one is None else demand.round_up(one.devices),
                     busy_devices=0.0 if one is None else one.busy_fraction * one.devices,

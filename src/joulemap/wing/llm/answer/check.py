@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
 from joulemap.physics.record.weight import split_precision
-from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
+from joulemap.wing.llm.decoder.pass_name import find_shipped, load_shipped
 from joulemap.wing.llm.stack import DEFAULT
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import choose_stored, holding_passes, read_stored
-from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.capacity.stored import choose_stored, opening_passes, read_stored
+from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 
@@ -94,7 +94,7 @@ def _answer(
         raise refuse(cases)
     costs = serve(question, served)
     stored = choose_stored(served)
-    with holding_passes(source, [(question, whole, stored)]) as (connection, ids):
+    with opening_passes(source, [(question, whole, stored)]) as (connection, ids):
         scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
         found = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
         if not any(row.phase == ANSWER.name for row in found["phases"]):

@@ -33,7 +33,7 @@ from joulemap.wing.llm.capacity.model import ServedModel, find_quality
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import holding_passes, name_case, read_stored
+from joulemap.wing.llm.capacity.stored import name_case, opening_passes, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     Forms,
@@ -48,7 +48,7 @@ from joulemap.wing.llm.capacity.users import (
     rank_rows,
     read_paid,
 )
-from joulemap.wing.llm.decoder.name import find_alias
+from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show import users as text
@@ -72,7 +72,7 @@ FAR: Final = 10.0
 Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
-Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
+DeploymentChoice = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
 """(deployment, True if it uses the published precision, plan, expert-parallel devices -> question)."""
 
 
@@ -233,13 +233,13 @@ def serve_users(
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
-    found: list[Found] = []
+    found: list[DeploymentChoice] = []
     seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
     asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
     for number, (place, own, plan, case) in enumerate(asked, 1):
-        own.book = question.book
+        own.workloads = question.workloads
         questions = divided.setdefault(place, {})
         one = find_deployment(own, case, target, questions)
         if isinstance(one, str):
@@ -249,7 +249,7 @@ def serve_users(
             seen.add(named)
             found.append((one, is_free and own is question, plan, questions))
         if number % COLLECTED == 0:
-            question.book.release()
+            question.workloads.release()
             gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
     served = {one.case.hardware for one, *_ in found}
     if not found:
@@ -284,7 +284,7 @@ def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserR
 
 
 def _list_likelier(
-    found: Sequence[Found],
+    found: Sequence[DeploymentChoice],
     rows: Sequence[UserRow],
     target: LatencyTarget,
     paid: dict[str, Paid],
@@ -303,7 +303,9 @@ def _list_likelier(
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
     known = {(row.label, row.precision) for row in rows}
-    by_cost: list[tuple[UserRow, Found]] = sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0]))
+    by_cost: list[tuple[UserRow, DeploymentChoice]] = sorted(
+        zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])
+    )
     for row, (one, is_published, _, questions) in by_cost:
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
@@ -325,7 +327,7 @@ def _pay(
     source: Source,
     question: Question,
     whole: Plan,
-    found: Sequence[Found],
+    found: Sequence[DeploymentChoice],
     usage: Usage,
     prices: Sequence[Price],
 ) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
@@ -337,7 +339,7 @@ def _pay(
     """
     from joulemap.wing.llm.answer.llm import read_tables
 
-    best: dict[str, Found] = {}
+    best: dict[str, DeploymentChoice] = {}
     for each in sorted(found, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
         best.setdefault(each[0].case.hardware, each)
     most = max(one.case.devices for one, *_ in best.values())
@@ -351,7 +353,7 @@ def _pay(
     for case, own, _ in chosen:
         costs |= serve(own, [case])
     cases = [case for case, *_ in chosen]
-    with holding_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
+    with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
         tables = read_tables(
             scope, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False

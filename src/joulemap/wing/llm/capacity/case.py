@@ -225,7 +225,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
             if count not in questions:
                 serving = attrs.evolve(question.serving, expert_devices=count)
                 questions[count] = attrs.evolve(question, serving=serving)
-                questions[count].book = question.book
+                questions[count].workloads = question.workloads
             one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
                 found.append((questions[count], one))
@@ -290,7 +290,7 @@ def _find_stages(question: Question, case: Case) -> str:
                 continue
             serving = attrs.evolve(question.serving, pipeline_devices=stages)
             staged = attrs.evolve(question, serving=serving)
-            staged.book = question.book
+            staged.workloads = question.workloads
             if _judge(staged, case.run, case.target, devices, case.batch, is_alone=True).status == OK:
                 own = [] if devices == case.devices else [f"--devices {devices}"]
                 return " ".join([*own, f"--pipeline-devices {stages}"])

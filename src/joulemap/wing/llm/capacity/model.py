@@ -17,9 +17,9 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import check_name
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.weight import GGUF_METHOD
-from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
+from joulemap.plan.stored_runs import find_targets
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import Case, list_cases
@@ -98,7 +98,7 @@ class ServedModel:
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
-        from joulemap.wing.llm.decoder.step import CACHES
+        from joulemap.wing.llm.decoder.decoder_pass import CACHES
         from joulemap.wing.llm.stack import find_engine
 
         if self.serving.cache:

@@ -135,7 +135,7 @@ def _deploy(
     host: Hardware,
     way: Way,
 ) -> Offload:
-    from joulemap.wing.llm.serving.deployment import Book, Deployment
+    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
     from joulemap.wing.llm.serving.offload import Offload
 
     is_free = not settings.precision
@@ -147,14 +147,19 @@ def _deploy(
     (asked, weights), *others = settings.precisions
     if others:
         raise UsageError("name one precision for the divided layers")
-    book = Book(decoder)
+    workloads = PassWorkloads(decoder)
 
     def deploy(chip: Hardware) -> Deployment:
         own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
         stored = "" if weights == asked else weights  # a chip that computes in another precision reads the same weights
         precision, _ = choose_precision(chip, own, stored)
         return Deployment(
-            book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
+            workloads=workloads,
+            hardware=chip,
+            stack=stack,
+            precision=precision,
+            weight_precision=stored,
+            cache=serving.cache,
         )
 
     return Offload.of(deploy(device), deploy(host), way)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.store.connection import Connection
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.serving.deployment import Book, Deployment
+    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
     from joulemap.wing.llm.serving.draft import Draft
     from joulemap.wing.llm.serving.memory import Room
     from joulemap.wing.llm.stack import Stack
@@ -84,25 +84,25 @@ class Question:
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
 
     @cached_property
-    def book(self) -> Book:
+    def workloads(self) -> PassWorkloads:
         """Workloads of the model's passes, built once for all hardware."""
-        from joulemap.wing.llm.serving.deployment import Book
+        from joulemap.wing.llm.serving.deployment import PassWorkloads
 
-        return Book(self.decoder)
+        return PassWorkloads(self.decoder)
 
     @cached_property
-    def _guess_book(self) -> Book:
-        from joulemap.wing.llm.serving.deployment import Book
+    def _guess_workloads(self) -> PassWorkloads:
+        from joulemap.wing.llm.serving.deployment import PassWorkloads
 
         assert self.guesser is not None
-        return Book(self.guesser)
+        return PassWorkloads(self.guesser)
 
     def draft(self, deployment: Deployment) -> Draft | None:
         """Return the draft model of a deployment: divided like the model, or whole on one device."""
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
             return None
-        from joulemap.wing.llm.decoder.step import check_devices
+        from joulemap.wing.llm.decoder.decoder_pass import check_devices
         from joulemap.wing.llm.serving.draft import Draft
 
         if self.guesser is None:
@@ -110,7 +110,7 @@ class Question:
                 guessed_tokens=serving.speculate, acceptance=serving.acceptance, later=serving.later_acceptance
             )
         quick = deployment.stack.without_host_sequence
-        guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1, totals=None)
+        guess = attrs.evolve(deployment, workloads=self._guess_workloads, stack=quick, stages=1, totals=None)
         try:
             check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
         except UsageError:
@@ -193,10 +193,10 @@ class Question:
         return self.stack.choose_routing(self.serving.expert_devices, point["weight_precision"] or point["precision"])
 
     def _name(self, devices: int, tokens: int, cached: int, logits: str, routing: str) -> str:
-        from joulemap.wing.llm.decoder.step import Step
+        from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 
         serving = self.serving
-        step = Step(
+        step = DecoderPass(
             tokens=tokens,
             cached=cached,
             logits=logits,
@@ -212,14 +212,14 @@ class Question:
 
     def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
         """Return the model deployed on `devices` devices; UsageError if it cannot be divided that way."""
-        from joulemap.wing.llm.decoder.step import check_devices
+        from joulemap.wing.llm.decoder.decoder_pass import check_devices
         from joulemap.wing.llm.serving.deployment import Deployment
 
         serving, precision = self.serving, run.point["precision"]
         check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices)
         weights = weight_precision or run.point["weight_precision"]
         return Deployment(
-            book=self.book,
+            workloads=self.workloads,
             hardware=target,
             stack=self.stack,
             precision=precision,
@@ -306,7 +306,7 @@ def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
 
 def find_served(model: str) -> tuple[str, Serving]:
     """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is not a pass."""
-    from joulemap.wing.llm.decoder.name import drop_arguments, find_pass
+    from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_pass
 
     asked = find_pass(model)
     if asked is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.physics.record.configuration import name_precision
-from joulemap.plan.hold import holding_plans
+from joulemap.plan.stored_runs import opening_plans
 from joulemap.plan.workload import find_model
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
@@ -65,7 +65,7 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
 
 
 @contextmanager
-def holding_passes(
+def opening_passes(
     source: Source, groups: Sequence[tuple[Question, Plan, Sequence[Case]]]
 ) -> Iterator[tuple[Connection, tuple[list[int], list[int]]]]:
     """Store the passes of configurations; yield a connection, and the ids of their prefill runs and decode runs.
@@ -73,7 +73,7 @@ def holding_passes(
     Each group has the question and the plan of its configurations. Ids are in the order of the configurations.
     """
     plans = [plan for question, whole, cases in groups for plan in _divide(question, whole, cases)]
-    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
+    with opening_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = {_key(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
         prefills, decodes = [], []
         for question, one in ((question, one) for question, _, cases in groups for one in cases):

@@ -23,8 +23,8 @@ from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint
 from joulemap.trace.packed.scheme import NVFP4
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
-from joulemap.wing.llm.decoder.step import Step
 
 SETTINGS: Final = ("quantization_config", "compression_config")
 """Configuration keys that describe how weights are stored."""
@@ -248,7 +248,7 @@ def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]
 
 def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
     """Yield (name, elements) of the weights that the GEMMs of a pass read."""
-    graph = build_graph(decoder, Step(), 1)
+    graph = build_graph(decoder, DecoderPass(), 1)
     for access in graph.accesses:
         held = graph.held[access.tensor_index]
         if held.name and len(held.shape) > 1 and graph.operators[access.operator_index].mac_count:

@@ -20,8 +20,8 @@ from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
-from joulemap.wing.llm.decoder.step import Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ NAMED: Final = tuple(
 )
 
 
-Asked = tuple[Step, int]
+Asked = tuple[DecoderPass, int]
 """(pass, number of sequences)."""
 
 
@@ -84,7 +84,7 @@ def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat |
     return best
 
 
-def describe_columns(decoder: Decoder, step: Step, batch: int, *, is_folded: bool = False) -> WorkloadColumns:
+def describe_columns(decoder: Decoder, step: DecoderPass, batch: int, *, is_folded: bool = False) -> WorkloadColumns:
     """Return the columns of a pass of `batch` sequences, identical to those of `describe_step` unless `is_folded`."""
     decoder = step.cut(decoder)
     repeat = find_repeat(decoder.layers, is_folded=is_folded)
@@ -129,7 +129,7 @@ def _find_kind(name: str) -> int:
 
 
 def _columns(
-    decoder: Decoder, step: Step, batch: int, whole: Decoder | None = None
+    decoder: Decoder, step: DecoderPass, batch: int, whole: Decoder | None = None
 ) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
     """Return the columns of a whole pass, and the number of operators, accesses and buffers at each layer's end."""
     graph = build_graph(decoder, step, batch, whole=whole)
@@ -158,10 +158,10 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = 
     Passes that differ in the cached length are built at the shortest and the longest one. Passes that differ only in
     the number of sequences are built for the fewest and the most.
     """
-    groups: dict[tuple[Step, int, int], list[Step]] = {}
+    groups: dict[tuple[DecoderPass, int, int], list[DecoderPass]] = {}
     for step, count in dict.fromkeys(asked):
         groups.setdefault((attrs.evolve(step, cached=0), _stretch(decoder, step), count), []).append(step)
-    ends: dict[Step, set[int]] = {}
+    ends: dict[DecoderPass, set[int]] = {}
     for (_, _, count), group in groups.items():
         group.sort(key=lambda step: step.cached)
         for end in (group[0], group[-1]):
@@ -175,7 +175,7 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = 
 
 
 def _fill_counts(
-    found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int], is_folded: bool
+    found: dict[Asked, WorkloadColumns], decoder: Decoder, step: DecoderPass, counts: Sequence[int], is_folded: bool
 ) -> None:
     """Add a pass at several numbers of sequences to `found`.
 
@@ -194,7 +194,7 @@ def _fill_counts(
 
 
 def _fill(
-    found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int, is_folded: bool
+    found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[DecoderPass], count: int, is_folded: bool
 ) -> None:
     """Add passes, ordered by cached length, to `found`.
 
@@ -219,7 +219,7 @@ def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
     return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
 
 
-def _stretch(decoder: Decoder, step: Step) -> int:
+def _stretch(decoder: Decoder, step: DecoderPass) -> int:
     """Return a key of a cached length; between lengths with equal keys, a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:

@@ -22,14 +22,14 @@ from joulemap.wing.llm.decoder.config import (
     Published,
     Recurrence,
 )
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step
 from joulemap.wing.llm.decoder.graph import Graph
 from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.row import Pass
 from joulemap.wing.llm.decoder.scan import recur
-from joulemap.wing.llm.decoder.step import Step, check_step
 
 
-def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
+def describe_step(decoder: Decoder, step: DecoderPass, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of a pass of `batch` sequences; UsageError if the model does not accept it."""
     from joulemap.physics.fuse import fuse
     from joulemap.trace.single import check_counts
@@ -44,7 +44,7 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     )
 
 
-def build_graph(decoder: Decoder, step: Step, batch: int, *, whole: Decoder | None = None) -> Graph:
+def build_graph(decoder: Decoder, step: DecoderPass, batch: int, *, whole: Decoder | None = None) -> Graph:
     """Return the calls of a pass of `batch` sequences on one device, from tokens to logits, and its overhead.
 
     With pipeline stages, the layers belong to one stage, which starts from the output of the stage before. Overhead is
@@ -102,7 +102,7 @@ def _mark_formats(graph: Graph, decoder: Decoder) -> None:
         graph.operators[access.operator_index] = attrs.evolve(operator, variant=" ".join(words))
 
 
-def _note_routing(decoder: Decoder, step: Step) -> str:
+def _note_routing(decoder: Decoder, step: DecoderPass) -> str:
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
     return (
         f"each token is assumed to choose {first.taken} of {first.count} experts {EVENLY} the number in use is "
@@ -313,7 +313,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     return made
 
 
-def _reached(part: Experts, split: Step) -> float:
+def _reached(part: Experts, split: DecoderPass) -> float:
     """Return the expected number of devices that hold a token's experts."""
     devices = split.expert_devices
     return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)

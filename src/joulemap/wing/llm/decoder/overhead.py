@@ -15,7 +15,7 @@ from joulemap.physics.record.reference import (
 )
 from joulemap.physics.record.workload import Operator
 from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.setting import MOST_GUESSED
 
 VERIFIED = 1 + MOST_GUESSED
@@ -25,12 +25,12 @@ PATH = "engine"
 """Module path of operators that the engine adds to the model's."""
 
 
-def is_prompt(step: Step) -> bool:
+def is_prompt(step: DecoderPass) -> bool:
     """Return whether a pass computes a prompt, alone or beside tokens that follow others."""
     return step.tokens > VERIFIED or step.chunk > 0
 
 
-def list_overhead(decoder: Decoder, step: Step, batch: int) -> list[Operator]:
+def list_overhead(decoder: Decoder, step: DecoderPass, batch: int) -> list[Operator]:
     """Return the operators that an engine adds to a pass of `batch` sequences; empty for a pass without an engine.
 
     `decoder` has the layers of the pass. Of scores, those are counted that attention computes on one device.
@@ -70,7 +70,7 @@ def _form(counts: dict[tuple[str, str], int]) -> Iterator[Operator]:
             )
 
 
-def _count_scores(decoder: Decoder, step: Step, batch: int) -> tuple[int, int]:
+def _count_scores(decoder: Decoder, step: DecoderPass, batch: int) -> tuple[int, int]:
     """Return the scores of queries with keys in prompts, and in the answers' single tokens, on one device."""
     alone = chunk = 0
     each = -(-batch // step.data_devices)

@@ -16,8 +16,8 @@ from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, ITEM_BYTES
 from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.graph import Graph
-from joulemap.wing.llm.decoder.step import Step
 
 CACHE_DTYPES: Final = {
     "": DTYPE,
@@ -68,7 +68,7 @@ class Pass:
 
     graph: Graph
     decoder: Decoder
-    step: Step
+    step: DecoderPass
     sequences: int
     """Sequences on this device."""
     tables: int = -1

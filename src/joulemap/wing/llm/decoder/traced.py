@@ -25,9 +25,9 @@ from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.record import define
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass
 from joulemap.wing.llm.decoder.graph import Graph
 from joulemap.wing.llm.decoder.overhead import list_overhead
-from joulemap.wing.llm.decoder.step import ARGUMENTS, Step
 
 Sizes = tuple[int, int, int]
 """(tokens, sequences, cached tokens) of a pass."""
@@ -54,7 +54,7 @@ class TracedDecoder(Decoder):
     layers: tuple[()] = ()
     prompt: int
     """Tokens of the longest requested pass; a longer pass may fail."""
-    sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
+    sample: Callable[[DecoderPass, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
     """Function that traces a pass of a number of sequences; returns its columns and its notes."""
     _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
     _held: dict[int, float] = attrs.field(factory=dict, init=False, repr=False)
@@ -100,7 +100,7 @@ class TracedDecoder(Decoder):
         slope = (self._held[high] - self._held[low]) / (high - low)
         return max(0.0, self._held[high] + slope * (tokens - high)) * item_bytes / devices
 
-    def describe(self, asked: Iterable[tuple[Step, int]]) -> dict[tuple[Step, int], WorkloadColumns]:
+    def describe(self, asked: Iterable[tuple[DecoderPass, int]]) -> dict[tuple[DecoderPass, int], WorkloadColumns]:
         """Return (pass, number of sequences) -> columns; ModelError if a pass cannot be traced."""
         wanted = {one: [(places, logits) for places, logits in _list_parts(*one)] for one in asked}
         groups: dict[tuple[bool, bool, str], set[Sizes]] = {}
@@ -117,7 +117,7 @@ class TracedDecoder(Decoder):
             for one, parts in wanted.items()
         }
 
-    def _add_overhead(self, step: Step, count: int) -> list[WorkloadColumns]:
+    def _add_overhead(self, step: DecoderPass, count: int) -> list[WorkloadColumns]:
         """Return the columns of a pass's overhead, as the only element; empty without an engine."""
         operators = list_overhead(self, step, count)
         return [columns_of(fuse(Graph(operators=operators).form(NO_KEY, "", count, ())))] if operators else []
@@ -145,7 +145,7 @@ class TracedDecoder(Decoder):
     def _sample(self, sizes: Sizes, logits: str) -> WorkloadColumns:
         if (sizes, logits) not in self._samples:
             tokens, sequences, cached = sizes
-            step = Step(tokens=tokens, cached=cached, logits=logits)
+            step = DecoderPass(tokens=tokens, cached=cached, logits=logits)
             self._samples[sizes, logits], notes = self.sample(step, sequences)
             self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
         return self._samples[sizes, logits]
@@ -159,7 +159,7 @@ class TracedDecoder(Decoder):
             )
 
 
-def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
+def _list_parts(step: DecoderPass, count: int) -> list[tuple[Sizes, str]]:
     """Return (sizes, logits) of the traced passes that compose a pass; an additional prompt chunk is one of its own."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:

@@ -25,9 +25,9 @@ from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
 from joulemap.wing.hub.configuration import check_sizes
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
-from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 
@@ -296,7 +296,7 @@ def count_weights(decoder: Decoder) -> int:
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
     """Return the elements of all weights whose names begin with one of `begins`, or of all weights if it is empty."""
-    graph = build_graph(decoder, Step(), 1)
+    graph = build_graph(decoder, DecoderPass(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
     )

@@ -35,7 +35,7 @@ from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.stack import Stack
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
@@ -143,7 +143,7 @@ class PassFacts(TypedDict):
     divides_experts: bool
 
 
-def describe_pass(asked: tuple[Step, int]) -> PassFacts:
+def describe_pass(asked: tuple[DecoderPass, int]) -> PassFacts:
     """Return what decides how an engine runs a pass of a number of sequences on one device."""
     step, count = asked
     return {

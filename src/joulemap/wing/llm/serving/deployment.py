@@ -26,8 +26,8 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
 from joulemap.wing.llm.decoder.overhead import VERIFIED
-from joulemap.wing.llm.decoder.step import Step, count_stage
 from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
 
@@ -41,7 +41,7 @@ UNLIMITED: Final = 1e6
 
 
 @define(eq=False)
-class Book:
+class PassWorkloads:
     """Workloads of one model's passes, built once for all hardware."""
 
     decoder: Decoder
@@ -81,7 +81,7 @@ def _take_faster(first: Total, second: Total) -> Total:
 class Deployment:
     """Model on all devices that serve it; implements `Surface`."""
 
-    book: Book
+    workloads: PassWorkloads
     hardware: Hardware
     """Hardware at its power mode and measurement boundary, calibrated."""
     stack: Stack
@@ -106,7 +106,7 @@ class Deployment:
     @property
     def decoder(self) -> Decoder:
         """Decoder that this deployment serves."""
-        return self.book.decoder
+        return self.workloads.decoder
 
     @property
     def world(self) -> int:
@@ -219,7 +219,7 @@ class Deployment:
         return found
 
     def _evaluate(self, asked: Sequence[Asked], chip: Hardware) -> tuple[Total, ...]:
-        together = self.book.describe(asked)
+        together = self.workloads.describe(asked)
         return tuple(
             together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
         )
@@ -230,7 +230,7 @@ class Deployment:
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
         size = max(1, round(tokens))
-        step = Step(
+        step = DecoderPass(
             tokens=size,
             cached=max(0, round(context), round(self.compiled_tokens) - size),
             logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",

@@ -19,7 +19,7 @@ from joulemap.catalog.memory import find_system, find_usable
 from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
 from joulemap.physics.record.weight import GGUF_METHOD, find_weight_format, read_weight_format
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Room:
     def weights(self) -> float:
         """Stored weights on this device in bytes, including those of the draft model."""
         decoder = self.deployment.decoder
-        weights, _ = self._measure(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
+        weights, _ = self._measure(DecoderPass(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights - self._narrowed + self._draft_weights
 
     @property
@@ -135,7 +135,10 @@ class Room:
         if layer is not self.deployment.decoder.layers[-1]:
             return self._draft.weights
         two = attrs.evolve(self.draft.decoder, layers=(layer, layer))
-        return Room(deployment=attrs.evolve(self.draft, book=type(self.draft.book)(two))).weights - self._draft.weights
+        return (
+            Room(deployment=attrs.evolve(self.draft, workloads=type(self.draft.workloads)(two))).weights
+            - self._draft.weights
+        )
 
     @cached_property
     def workspace(self) -> float:
@@ -145,7 +148,7 @@ class Room:
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
         size = math.ceil(min(tokens, decoder.longest_pass or tokens, asked))
         sequences = max(1, tokens // size) if decoder.is_traced else 1
-        _, activations = self._measure(Step(tokens=size), sequences)
+        _, activations = self._measure(DecoderPass(tokens=size), sequences)
         written = (self.cache(2) - self.cache(1)) * size * sequences * self.deployment.stages
         logits = self.deployment.stack.value("logit_bytes") * decoder.vocabulary * size
         return max(0.0, activations - written) + logits
@@ -153,7 +156,7 @@ class Room:
     def cache(self, tokens: float) -> float:
         """Return the KV cache bytes of a sequence of `tokens` tokens on this device."""
         one = self.deployment
-        stage = Step(pipeline_devices=one.stages).cut(one.decoder)
+        stage = DecoderPass(pipeline_devices=one.stages).cut(one.decoder)
         held = stage.cache_bytes(round(tokens), self.item_bytes, one.devices) / one.data_devices
         return held + (self._draft.cache(tokens) if self._draft else 0.0)
 
@@ -198,7 +201,7 @@ class Room:
         each = self.cache(length)
         return max(0.0, self.free) / each * length if each else math.inf
 
-    def _measure(self, step: Step, sequences: int = 1) -> tuple[float, float]:
+    def _measure(self, step: DecoderPass, sequences: int = 1) -> tuple[float, float]:
         """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""
         one = self.deployment
         step = attrs.evolve(
@@ -209,7 +212,7 @@ class Room:
             pipeline_devices=one.stages,
             cache=one.cache,
         )
-        (found,) = one.book.describe([(step, sequences)]).sizes(
+        (found,) = one.workloads.describe([(step, sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
         return found

@@ -28,9 +28,9 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import NEVER, Server, accept
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.reuse import forget_prefixes
-from joulemap.wing.llm.serving.settle import Site, settle
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Passes
+from joulemap.wing.llm.serving.warm_up import ServerPool, add_warm_up
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -71,8 +71,8 @@ def simulate_pools(
     """
     prompts, answers = pools
     if load.is_steady:
-        site = Site(surface=answers.surface, limits=answers.limits, count=answers.count, reads_prompts=False)
-        load = settle(load, site, seed, flights=prompts.count)
+        pool = ServerPool(surface=answers.surface, limits=answers.limits, count=answers.count, reads_prompts=False)
+        load = add_warm_up(load, pool, seed, flights=prompts.count)
     requests = draw_requests(load, seed)
     prefixes = requests.prefixes
     if prefixes is not None:

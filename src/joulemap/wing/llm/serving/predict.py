@@ -19,10 +19,10 @@ from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import LOCALSCORE
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
-from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.surface import Passes
@@ -135,26 +135,26 @@ def _find_thin_widths(row: ServingRow, deployment: Deployment) -> tuple[float, f
 
 
 @lru_cache(maxsize=8)
-def _open(model: str) -> Book:
+def _open(model: str) -> PassWorkloads:
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no built-in language model has that name", code="unknown_model")
-    return Book(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
+    return PassWorkloads(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
-    book = _open(row.model)
+    workloads = _open(row.model)
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
-    precision, weights = choose_precisions(_name_weights(row, book.decoder, stack), hardware, stack)
+    precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
-    attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
+    attention = replicas if replicas > 1 and workloads.decoder.is_routed and experts > 1 else 1
     devices = max(1, count // (stages * max(replicas, 1)))
     cache = row.cache_precision or ("" if precision in WIDE else precision if stack.narrows_cache else "bf16")
     return Deployment(
-        book=book,
+        workloads=workloads,
         hardware=hardware,
         stack=stack,
         precision=precision,
@@ -212,25 +212,25 @@ def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> st
 
     If `named` has a separate format for experts, the mean applies to all other weights.
     """
-    book = _open(row.model)
+    workloads = _open(row.model)
     if named.others is None:
-        return f"{8.0 * byte_count / count_weights(book):.3f}bit"
+        return f"{8.0 * byte_count / count_weights(workloads):.3f}bit"
     experts = named.name.partition(BESIDE)[0]
-    few, many = (weigh(book, f"{experts}{BESIDE}{bits}bit") for bits in (4, 8))
+    few, many = (weigh(workloads, f"{experts}{BESIDE}{bits}bit") for bits in (4, 8))
     bits = 4.0 + 4.0 * (byte_count - few) / (many - few) if many > few else 8.0
     return f"{experts}{BESIDE}{min(max(bits, 1.0), 16.0):.3f}bit"
 
 
-def count_weights(book: Book) -> float:
+def count_weights(workloads: PassWorkloads) -> float:
     """Return the number of weights of a model, including an embedding table that is read in rows."""
-    return weigh(book, "", "int8")
+    return weigh(workloads, "", "int8")
 
 
-def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
+def weigh(workloads: PassWorkloads, weight_precision: str, precision: str = "bf16") -> float:
     """Return the weight bytes of a model at the given precisions."""
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 
-    asked = book.describe([(Step(tokens=1, logits="all"), 1)])
+    asked = workloads.describe([(DecoderPass(tokens=1, logits="all"), 1)])
     ((weights, _),) = asked.sizes(precision, "graph", weight_precision=weight_precision)
     return weights
 

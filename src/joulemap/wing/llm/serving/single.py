@@ -8,8 +8,8 @@ from joulemap.wing.llm.serving.log import Log
 from joulemap.wing.llm.serving.queue import Server, accept
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, forget_prefixes
-from joulemap.wing.llm.serving.settle import Site, settle
 from joulemap.wing.llm.serving.summary import summarize
+from joulemap.wing.llm.serving.warm_up import ServerPool, add_warm_up
 
 
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
@@ -18,7 +18,7 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
     A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
     """
     if load.is_steady:
-        load = settle(load, Site(surface=surface, limits=limits), seed)
+        load = add_warm_up(load, ServerPool(surface=surface, limits=limits), seed)
     requests = draw_requests(load, seed)
     accepted = accept(requests, limits)
     log = Log.of(len(requests.prompt_tokens))

@@ -25,7 +25,7 @@ def find_thin_width(deployment: Deployment, passes: Passes) -> float:
     if not any(widths):
         return 0.0
     run = evaluate(
-        deployment.book.describe([asked]).works[0],
+        deployment.workloads.describe([asked]).works[0],
         chip,
         Configuration(
             hardware=chip.id,

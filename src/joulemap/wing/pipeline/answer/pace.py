@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
+from joulemap.plan.stored_runs import opening_runs
 from joulemap.present.cell import show_share
 from joulemap.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
-from joulemap.wing.pipeline.name import is_pipeline
+from joulemap.wing.pipeline.pipeline_name import is_pipeline
 from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def find_paced(model: str) -> Pipeline | None:
 def pace(source: Source, plan: Plan, pipeline: Pipeline) -> Paced:
     """Return the runs of a pipeline's plan at its frame rate."""
     rate_per_s = pipeline.frames_per_s
-    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
+    with opening_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         rows = fetch(
             runs.connection, RankedConfiguration, run_ids=list(runs.ids), rate_per_s=rate_per_s, takes_all=True
         )
@@ -110,7 +110,7 @@ def _find_busiest(source: Source, plan: Plan, pipeline: Pipeline) -> dict[Place,
     seconds: dict[Place, dict[str, float]] = {}
     for stage in pipeline.stages:
         alone = plan_selected((stage.model,), plan.settings, plan.selection)
-        with holding_runs(source, alone, has_ledger=False) as runs:
+        with opening_runs(source, alone, has_ledger=False) as runs:
             for row in fetch(runs.connection, StageTime, run_ids=list(runs.ids)):
                 found = seconds.setdefault(place_run(row), {})
                 found[stage.model] = found.get(stage.model, 0.0) + row.latency_s * stage.count

@@ -250,7 +250,7 @@ def place(
     The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
     or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
     """
-    from joulemap.plan.workload import find_model, holding_workload, stored_key
+    from joulemap.plan.workload import find_model, opening_workload, stored_key
     from joulemap.store.workload import find_work, read_columns
     from joulemap.wing.place.box.candidate import list_candidates
     from joulemap.wing.place.box.interval import compare, doubt_placement
@@ -272,7 +272,7 @@ def place(
     settings = _take_published(model, settings)
     batch = settings.batch[0] if settings.batch else None
     asked = find_model(model, settings, batch)
-    with holding_workload(source, asked) as (workload_id, connection):
+    with opening_workload(source, asked) as (workload_id, connection):
         work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
         kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)

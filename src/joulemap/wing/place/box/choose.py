@@ -25,8 +25,8 @@ from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretche
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
-from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
-from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
+from joulemap.wing.place.box.search import FEW_STATES, Costs, FoundPlacement, search
+from joulemap.wing.place.box.solve import TIME_LIMIT_S, solve_placement
 from joulemap.wing.place.record import GOALS, Goal
 
 ROUNDS: Final = 16
@@ -135,7 +135,7 @@ def improve(
 ) -> Choice:
     """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
     is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
-    solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
+    solved = solve_placement(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
     if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
         found = float(price(problem, goal, solved.devices[None], power)[0])
@@ -150,7 +150,7 @@ def price_second(problem: Problem, used: Sequence[int]) -> float:
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
-def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
+def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundPlacement | None, Floats]:
     """Return the cheapest placement found whose weights fit into the memories, and the penalty per byte of each memory.
 
     The penalties are those of the best lower bound; 0 if the weights fit without a penalty. Identical layers see the
@@ -158,7 +158,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
     one that fits, at every node.
     """
 
-    def find(price: Floats) -> Found | None:
+    def find(price: Floats) -> FoundPlacement | None:
         return search(Costs(node + problem.weight_bytes * price, copy, problem.maker, problem.readers))
 
     most, price = room(problem), np.zeros(len(problem.members))
@@ -192,7 +192,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
     trials = trials[fit_weights(problem, trials)]
     cost = add_up(problem, node, copy, trials)
     place = int(np.argmin(cost))
-    return Found(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place]))), best
+    return FoundPlacement(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place]))), best
 
 
 def _cross(first: Integers, second: Integers) -> Integers:

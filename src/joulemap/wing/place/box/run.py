@@ -93,7 +93,7 @@ def run_placement(
     sent = list_transfers(problem, copies)
     spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
     power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
-    least_fs = _hold_to_budget(box, spent_fj, power_w)
+    least_fs = _find_budget_period(box, spent_fj, power_w)
     if least_fs > period_fs:
         period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
@@ -212,7 +212,7 @@ def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple
     return stages[name], name
 
 
-def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
+def _find_budget_period(box: Box, own_fj: int, power_w: float) -> int:
     """Return the shortest period per batch, in femtoseconds, that keeps the box within its power budget."""
     if box.power is None:
         return 0

@@ -5,7 +5,8 @@
 
 A chain has one state per device; parallel branches multiply states. The number of states grows with the widest cut
 through the model. A state is dropped, without loss, where another state is at most as expensive with the missing copies
-added. Above `MOST_STATES` the most expensive states are dropped, and `Found.bound` accounts for the dropped states.
+added. Above `MOST_STATES` the most expensive states are dropped, and `FoundPlacement.bound` accounts for the dropped
+states.
 Source: variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
 """
 
@@ -38,7 +39,7 @@ State = tuple[int, ...]
 
 
 @frozen(kw_only=True)
-class Found:
+class FoundPlacement:
     """Cheapest placement that the search found."""
 
     devices: Integers
@@ -60,7 +61,7 @@ class Costs:
     readers: Sequence[Sequence[int]]
 
 
-def search(costs: Costs, most: int = 0) -> Found | None:
+def search(costs: Costs, most: int = 0) -> FoundPlacement | None:
     """Return the cheapest placement; None if no placement can run all nodes.
 
     `most` is the maximum number of states; 0 means `MOST_STATES`.
@@ -108,7 +109,7 @@ def search(costs: Costs, most: int = 0) -> Found | None:
     devices = np.zeros(node_count, dtype=np.int64)
     for number in range(node_count - 1, -1, -1):
         _, devices[number], state = history[number][state]
-    return Found(devices=devices, cost=cost, bound=min(cost, bound))
+    return FoundPlacement(devices=devices, cost=cost, bound=min(cost, bound))
 
 
 def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:

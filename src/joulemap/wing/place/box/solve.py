@@ -85,7 +85,7 @@ class _Program:
         self.high.append(high)
 
 
-def settle(
+def solve_placement(
     problem: Problem, goal: Goal, is_out: Booleans, power: float, known: Integers, time_limit_s: float = TIME_LIMIT_S
 ) -> Solved:
     """Return the solver's best placement, which starts from a known one, and its lower bound.

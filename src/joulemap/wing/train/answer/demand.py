@@ -20,7 +20,7 @@ from joulemap.store.connection import log
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
-from joulemap.wing.train.answer.row import hold_in_flight
+from joulemap.wing.train.answer.row import find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
@@ -62,7 +62,7 @@ BASE: Final = "nf4"
 
 
 @frozen(kw_only=True)
-class Step:
+class TrainingStep:
     """Training step of a model on one number of devices at one precision, with all its batches."""
 
     recipe: Recipe
@@ -85,7 +85,7 @@ class Step:
     """
 
 
-def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
+def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[TrainingStep]:
     """Yield a step for each requested number of devices and precision; UsageError for an impossible one."""
     if training.optimizer not in OPTIMIZERS:
         near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
@@ -137,7 +137,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             if stages > 1:
                 inner = name.replace("logits=all", "logits=none")
                 plans |= {"inner": plan(inner, recipe), "inner_before": plan(inner, recipe, adds=True)}
-            yield Step(
+            yield TrainingStep(
                 recipe=recipe,
                 model=name,
                 devices=devices,
@@ -151,7 +151,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
     """Return the name of the model inside a step's name, with its tokens, and whether it is a language model."""
-    from joulemap.wing.llm.decoder.name import find_decoder, is_pass, split_pass
+    from joulemap.wing.llm.decoder.pass_name import find_decoder, is_pass, split_pass
 
     if not is_pass(model):
         given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1,
@@ -205,7 +205,7 @@ def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dic
     return {batch // parts: batch for batch in sorted(batches)}
 
 
-def suggest(step: Step, batch: int, runtime: str, hardware: Hardware) -> str:
+def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) -> str:
     """Return options with which a step fits into a device's memory; empty if none of those tried does.
 
     Less memory per device comes first, then fewer samples, more devices, and adapters in place of all weights.
@@ -249,7 +249,7 @@ def suggest(step: Step, batch: int, runtime: str, hardware: Hardware) -> str:
     return ""
 
 
-def _measure(step: Step, recipe: Recipe, samples: int, runtime: str) -> Memory:
+def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> Memory:
     """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
     from joulemap.physics.workload import columns_of
     from joulemap.plan.workload import find_model, find_workload_of
@@ -263,7 +263,7 @@ def _measure(step: Step, recipe: Recipe, samples: int, runtime: str) -> Memory:
     last = of(step.model)
     if step.stages == 1:
         return last
-    return hold_in_flight(of(step.model.replace("logits=all", "logits=none")), last, step.stages)
+    return find_fullest_memory(of(step.model.replace("logits=all", "logits=none")), last, step.stages)
 
 
 def _lighten(recipe: Recipe) -> Iterator[Recipe]:
@@ -276,7 +276,7 @@ def _lighten(recipe: Recipe) -> Iterator[Recipe]:
             yield lighter
 
 
-def _list_adapters(step: Step) -> Iterator[tuple[int, str]]:
+def _list_adapters(step: TrainingStep) -> Iterator[tuple[int, str]]:
     """Yield the ranks and base formats of adapters that need less memory than a step's own, the widest base first."""
     own = step.recipe
     if not own.lora:

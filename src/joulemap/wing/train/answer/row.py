@@ -189,7 +189,7 @@ class WholeStep:
 
 
 def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: int, static_w: float) -> WholeStep:
-    """Return a step of several micro-batches and stages from its runs, named as in `Step.plans`."""
+    """Return a step of several micro-batches and stages from its runs, named as in `TrainingStep.plans`."""
     last, before = parts["last"], parts.get("before")
     more = accumulate - 1
     plain: dict[str, float] = {name: getattr(last, name) for name in PHASES}
@@ -215,7 +215,7 @@ def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: in
     )
 
 
-def hold_in_flight(first: Memory, last: Memory, stages: int) -> Memory:
+def find_fullest_memory(first: Memory, last: Memory, stages: int) -> Memory:
     """Return the memory of the fullest device; the first stage holds activations of one micro-batch per stage."""
     filled = attrs.evolve(first, activations=first.activations * stages)
     return max(filled, last, key=lambda one: one.total)

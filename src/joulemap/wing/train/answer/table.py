@@ -11,13 +11,13 @@ from joulemap.catalog.memory import find_usable
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.communication import find_path, find_send
 from joulemap.physics.record.configuration import OPERAND_ONLY
-from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.stored_runs import StoredRuns, opening_runs
 from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.memory import find_overhead
-from joulemap.wing.train.answer.demand import TOKENS, TRAINED, Step, suggest
+from joulemap.wing.train.answer.demand import TOKENS, TRAINED, TrainingStep, suggest
 from joulemap.wing.train.answer.row import (
     OK,
     REFUSED,
@@ -25,8 +25,8 @@ from joulemap.wing.train.answer.row import (
     TrainingRow,
     WholeStep,
     add_up_step,
+    find_fullest_memory,
     form_row,
-    hold_in_flight,
 )
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
@@ -49,13 +49,13 @@ Memories = Mapping[tuple[int, str], Memory]
 """(samples per device, runtime) -> memory of the device."""
 
 
-def fetch_other_runs(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+def fetch_other_runs(source: Source, step: TrainingStep, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
     """Return name -> results of all plans of a step but `last`, and the memory of a pipeline stage before the last."""
     memories: Memories = {}
     found = {}
     for name, plan in step.plans.items():
         if name != "last":
-            with holding_runs(source, plan) as runs:
+            with opening_runs(source, plan) as runs:
                 found[name] = fetch_steps(runs, given)
                 memories = _measure(runs, step.precision) if name == "inner" else memories
     return found, memories
@@ -103,7 +103,7 @@ def _find_uncounted(runs: StoredRuns, precision: str) -> set[tuple[int, str]]:
 
 def form_rows(
     runs: StoredRuns,
-    step: Step,
+    step: TrainingStep,
     targets: Mapping[str, Hardware],
     found: Mapping[str, Steps],
     inner: Memories,
@@ -120,7 +120,7 @@ def form_rows(
             place, capacity = (batch, run.point["runtime"]), find_usable(target)
             memory = memories[place]
             if step.stages > 1:
-                memory = hold_in_flight(inner[place], memory, step.stages)
+                memory = find_fullest_memory(inner[place], memory, step.stages)
             reserve = find_overhead(target, exchanges=step.devices > 1)
             memory = attrs.evolve(memory, reserved=reserve)
             own = _key(batch, run)
@@ -145,7 +145,7 @@ def form_rows(
     return made
 
 
-def _describe_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
+def _describe_refusal(step: TrainingStep, target: Hardware, training: Training, hardware: str) -> str:
     """Return why a step does not run on a chip: no link between its devices, or no support for the precision."""
     try:
         if training.tensor_devices > 1:
@@ -160,7 +160,7 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
     )
 
 
-def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
+def _add_up(step: TrainingStep, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
     """Return the time and energy of a whole step, from the runs with the key `own`; None if one of them was refused."""
     parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
@@ -168,7 +168,7 @@ def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardwar
     return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.waiting_w)
 
 
-def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
+def _describe(run: PlannedRun, step: TrainingStep, batch: int, status: str) -> dict[str, Any]:
     hardware = name_configured(run.hardware, run.power_mode)
     return {
         "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",

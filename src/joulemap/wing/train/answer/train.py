@@ -20,9 +20,9 @@ from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOARD
-from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.present.template import Template
@@ -222,8 +222,8 @@ def train(
     for step in steps:
         beside, inner = fetch_other_runs(source, step, given)
         plan = step.plans["last"]
-        targets = find_targets(source, plan)  # before `holding_runs`, because it may write hardware
-        with holding_runs(source, plan, needs_catalogue=True) as runs:
+        targets = find_targets(source, plan)  # before `opening_runs`, because it may write hardware
+        with opening_runs(source, plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, given)
             names |= {one.run_id: one.model for one in found.values()}
             rows += form_rows(runs, step, targets, {"last": found, **beside}, inner, training)

@@ -202,7 +202,7 @@ def _add_adapter(
     m, n, k = operator.gemm_m, operator.gemm_n, operator.gemm_k
     width = value.byte_count // max(value.element_count, 1)
 
-    def hold(shape: tuple[int, ...], count: int, name: str = "", role: str = "activation") -> Use:
+    def add_tensor(shape: tuple[int, ...], count: int, name: str = "", role: str = "activation") -> Use:
         made = Value(
             shape=shape, dtype=value.dtype, byte_count=width * count, item_bytes=value.item_bytes, role=role, name=name
         )
@@ -211,13 +211,13 @@ def _add_adapter(
     key = layer.module, layer.weight
     if key not in adapters:
         down, up = (
-            hold(shape, shape[0] * shape[1], f"{layer.module}.lora_{letter}.weight".lstrip("."), "parameter")
+            add_tensor(shape, shape[0] * shape[1], f"{layer.module}.lora_{letter}.weight".lstrip("."), "parameter")
             for letter, shape in (("A", (rank, k)), ("B", (n, rank)))
         )
         adapters[key] = down[0], up[0]
     first, second = ((one, forward.values[one].byte_count) for one in adapters[key])
     source = next(use for use in call.reads if use[0] != layer.weight and forward.values[use[0]].role != "parameter")
-    base, narrow, wide = hold(value.shape, m * n), hold((m, rank), m * rank), hold(value.shape, m * n)
+    base, narrow, wide = add_tensor(value.shape, m * n), add_tensor((m, rank), m * rank), add_tensor(value.shape, m * n)
 
     def multiply(letter: str, rows: int, columns: int) -> Operator:
         cost = Cost(kind="linear", operation="linear", mac_count=m * rows * columns, gemm=(m, rows, columns, 1))

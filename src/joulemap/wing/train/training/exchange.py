@@ -129,8 +129,8 @@ class Exchange:
             return self.gathered[key]
         values = self.forward.values
         whole = sum(values[one].byte_count for one in unit.weights)
-        shard = self._hold_shard(unit)
-        memory = self.tape.hold(whole, FIXED)
+        shard = self._add_shard(unit)
+        memory = self.tape.add_storage(whole, FIXED)
         made = {}
         for one in unit.weights:
             value = values[one]
@@ -145,7 +145,7 @@ class Exchange:
         self.gathered[key] = made
         return made
 
-    def _hold_shard(self, unit: Unit) -> int:
+    def _add_shard(self, unit: Unit) -> int:
         if unit.shard < 0:
             whole = self.share(sum(self.forward.values[one].byte_count for one in unit.weights))
             unit.shard = self.tape.put(
@@ -168,7 +168,7 @@ class Exchange:
                          name=f"optimizer.{unit.index}.{name}")  # fmt: skip
             states.append((self.tape.put(state, is_kept=True), state.byte_count))
         if recipe.zero == 3:
-            weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
+            weights = [(self._add_shard(unit), self.tape.tensors[unit.shard].byte_count)]
         else:
             weights = [(self.kept[one], values[one].byte_count) for one in unit.weights]
         if recipe.zero in (1, 2):

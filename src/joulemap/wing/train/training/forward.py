@@ -166,9 +166,9 @@ def _train(made: Forward, call: Call) -> Iterator[Call]:
     kept: Value | None = None
     if operator.kind == "normalization":
         rows = operator.special_count or operator.output_element_count // max(operator.output_shape[-1], 1)
-        kept = _hold_fixed((2, rows))
+        kept = _make_fp32_value((2, rows))
     elif operator.aten == ATTENTION and made.calls[-1].operator.kind == "softmax":
-        kept = _hold_fixed((operator.gemm_groups, operator.gemm_m))
+        kept = _make_fp32_value((operator.gemm_groups, operator.gemm_m))
     elif operator.operation == "max_pool":
         count = result.element_count
         kept = Value(shape=result.shape, dtype="int64", byte_count=INDEX_BYTES * count, item_bytes=0)
@@ -178,7 +178,7 @@ def _train(made: Forward, call: Call) -> Iterator[Call]:
     yield call
 
 
-def _hold_fixed(shape: tuple[int, ...]) -> Value:
+def _make_fp32_value(shape: tuple[int, ...]) -> Value:
     return Value(shape=shape, dtype="float32", byte_count=FIXED * math.prod(shape), item_bytes=0)
 
 
@@ -191,7 +191,7 @@ def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
     (source, byte_count), *others = call.reads
     operator, count = call.operator, call.operator.output_element_count
     channels = made.values[others[0][0]].element_count if others else operator.output_shape[1]
-    kept = _hold_fixed((2, channels))
+    kept = _make_fp32_value((2, channels))
     extra = made.add(kept)
     yield attrs.evolve(
         call,
@@ -228,7 +228,7 @@ def _add_loss(made: Forward, workload: Workload, parts: dict[int, int]) -> None:
         if index not in written or made.values[index].dtype.startswith(INTEGERS):
             continue
         logits = made.values[index]
-        kept = _hold_fixed(logits.shape)
+        kept = _make_fp32_value(logits.shape)
         extra = made.add(kept)
         count = logits.element_count
         name = LOSS if made.calls[-1].operator.module_path != LOSS else f"{LOSS}.{index}"

@@ -75,7 +75,7 @@ class _Step(Exchange):
         self._look()
         for place in range(len(calls)):
             self._copy_call(place, "forward", self.kept, "")
-        self._hold_as_called()
+        self._release_as_called()
         first: dict[int, int] = {}
         for place, call in enumerate(calls):
             for value, _ in call.reads:
@@ -147,7 +147,7 @@ class _Step(Exchange):
         assert traced.memory is not None
         key = scope, traced.memory
         if key not in self.memories:
-            self.memories[key] = self.tape.hold(traced.byte_count, traced.item_bytes)
+            self.memories[key] = self.tape.add_storage(traced.byte_count, traced.item_bytes)
         found = self.tape.memories[self.memories[key]]
         found.byte_count = max(found.byte_count, traced.byte_count)
         return self.memories[key]
@@ -163,7 +163,7 @@ class _Step(Exchange):
         piece = self.segments[self.made_at[value]]
         return piece == self.segments[-1] or value in self.crossing
 
-    def _hold_as_called(self) -> None:
+    def _release_as_called(self) -> None:
         """Set how long values of the forward pass stay in memory where a runtime launches call by call, as in
         inference.
         """

@@ -75,7 +75,7 @@ class Tape:
     weights: set[int] = attrs.field(factory=set)
     """Indices of the tensors that are read as weights."""
 
-    def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
+    def add_storage(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
         """Add a storage and return its index."""
         self.memories.append(Memory(byte_count, item_bytes, is_kept))
         return len(self.memories) - 1
@@ -86,7 +86,7 @@ class Tape:
         A parameter or constant has no storage; any other value without `memory` gets new storage.
         """
         if value.role not in ("parameter", "constant") and memory is None:
-            memory = self.hold(value.byte_count, value.item_bytes, is_kept=is_kept)
+            memory = self.add_storage(value.byte_count, value.item_bytes, is_kept=is_kept)
         self.tensors.append(
             Tensor(
                 shape=value.shape,

@@ -33,7 +33,7 @@ from joulemap.system.errors import (
 )
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
+from joulemap.wing.llm.decoder.pass_name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.llm.stack import find_engine, find_stack, stack_names
 from joulemap.wing.llm.table import check_served
 from joulemap.wing.verify import show as words

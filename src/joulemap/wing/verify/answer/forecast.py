@@ -12,8 +12,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.generated.compare import Comparison
 from joulemap.plan.calibration import use_calibration
-from joulemap.plan.hold import ensure_all, holding_runs
 from joulemap.plan.run import plan_runs
+from joulemap.plan.stored_runs import ensure_all, opening_runs
 from joulemap.store.query import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
@@ -146,7 +146,7 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
             found |= dict.fromkeys(group, Forecast(refusal=error.reason))
     ensure_all(source, [plan for plan, _ in plans])
     for plan, group in plans:
-        with holding_runs(source, plan) as runs:
+        with opening_runs(source, plan) as runs:
             rows = {
                 row.hardware: row for row in fetch(runs.connection, Comparison, run_ids=list(runs.ids), baseline="")
             }

@@ -103,14 +103,14 @@ def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Rea
     """Yield (quantity, reason) for times and rates of a served model beyond the peak rate or the memory bandwidth."""
     from joulemap.physics.record.workload import NO_KEY
     from joulemap.physics.workload import ROLE_CODE, columns_of
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.decoder.layer import describe_step
-    from joulemap.wing.llm.decoder.name import find_decoder
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.pass_name import find_decoder
 
     decoder = find_decoder(row.model)
     if decoder is None or decoder.is_traced or row.speculative not in ("", "none"):
         return
-    columns, count = columns_of(describe_step(decoder, Step(), 1, NO_KEY)), row.device_count or 1
+    columns, count = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY)), row.device_count or 1
     operations = FLOPS_PER_MAC * float(columns.mac_count.sum())
     rates = {
         "total_tokens_per_s": operations * row.total_tokens_per_s if row.total_tokens_per_s else None,

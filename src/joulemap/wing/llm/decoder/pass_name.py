@@ -29,7 +29,7 @@ from joulemap.wing.hub.name import CONFIGURED
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.decoder.step import Step
+    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 
 
 CODE: Final = ("wing/llm/decoder", "physics/fuse")
@@ -80,11 +80,11 @@ _CALL: Final = re.compile(r"(?P<name>.+?\.(?:gguf|json|safetensors)(?=\s*\(|$)|[
 
 
 @frozen
-class DecoderPass:
+class NamedPass:
     """Decoder pass that is requested by name."""
 
     decoder: Decoder
-    step: Step
+    step: DecoderPass
 
     @property
     def digest(self) -> str:
@@ -269,7 +269,7 @@ def is_traced_pass(name: str, settings: Settings) -> bool:
     )
 
 
-def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
+def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> NamedPass | None:
     """Return the pass that a name describes, with additional arguments; None for other models.
 
     Raise UsageError, with a correction, for invalid brackets, arguments or values, and for a pass that the model does
@@ -279,14 +279,14 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass |
     decoder = find_decoder(parts[0]) if parts else None
     if parts is None or decoder is None:
         return None
-    from joulemap.wing.llm.decoder.step import ARGUMENTS, Step, check_step
+    from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass, check_step
 
     values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
     whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
     whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
-    step = Step.of(whole)
+    step = DecoderPass.of(whole)
     check_step(decoder, step)
-    return DecoderPass(decoder, step)
+    return NamedPass(decoder, step)
 
 
 def is_pass(name: str) -> bool:
@@ -317,7 +317,7 @@ def complete(typed: str) -> list[str]:
     before, bracket, inside = typed.partition("(")
     if not bracket:
         return list(load_shipped())
-    from joulemap.wing.llm.decoder.step import ARGUMENTS
+    from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS
 
     return complete_argument(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
 

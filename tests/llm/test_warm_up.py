@@ -10,13 +10,13 @@ from compare import assert_close
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.settle import COUNTED, Site, count_in_work, settle
 from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.warm_up import COUNTED, ServerPool, add_warm_up, count_in_work
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
 ROOMY = Limits(step_tokens=1000, sequences=64, cache_tokens=1_000_000)
-SITE = Site(surface=PLAIN, limits=ROOMY)
+POOL = ServerPool(surface=PLAIN, limits=ROOMY)
 
 
 def flight(in_flight: int, **more: float) -> Load:
@@ -26,14 +26,14 @@ def flight(in_flight: int, **more: float) -> Load:
 def test_requests_in_work_at_a_rate_follow_from_littles_law() -> None:
     """Two a second: prompts of 110 ms halt answers 22 % of the time; a request takes 0.11 + 100 x 0.01 / 0.78 s."""
     load = Load(rate_per_s=2.0, prompt_tokens=1000, output_tokens=101)
-    assert_close(count_in_work(load, SITE), 2.0 * (0.110 + 1.0 / 0.78), rel=0.01)
-    apart = attrs.evolve(SITE, reads_prompts=False, count=2)
+    assert_close(count_in_work(load, POOL), 2.0 * (0.110 + 1.0 / 0.78), rel=0.01)
+    apart = attrs.evolve(POOL, reads_prompts=False, count=2)
     assert_close(count_in_work(load, apart), 2.0 * 1.0, rel=0.02)
 
 
 def test_a_server_that_cannot_keep_up_has_no_steady_state() -> None:
     for rate in (12.0, 50.0, 1e6):
-        assert count_in_work(Load(rate_per_s=rate, prompt_tokens=1000, output_tokens=101), SITE) <= 0.5 * COUNTED
+        assert count_in_work(Load(rate_per_s=rate, prompt_tokens=1000, output_tokens=101), POOL) <= 0.5 * COUNTED
         assert simulate(
             PLAIN, Load(rate_per_s=rate, prompt_tokens=1000, output_tokens=101, is_steady=True), ROOMY
         ).is_growing
@@ -84,16 +84,16 @@ def test_a_file_gives_its_lengths_again_in_turn() -> None:
     three = Requests(
         prompt_tokens=(100, 200, 300), output_tokens=(10, 20, 30), arrival_s=(0.0,) * 3, cached_tokens=(0,) * 3
     )
-    load = settle(Load(trace=three, rate_per_s=1.0, is_steady=True), SITE, 0)
+    load = add_warm_up(Load(trace=three, rate_per_s=1.0, is_steady=True), POOL, 0)
     assert load.trace is not None
     assert load.trace.prompt_tokens[:4] == (100, 200, 300, 100)
     assert len(load.trace.prompt_tokens) - load.warm_up == COUNTED
-    whole = settle(Load(trace=three, is_steady=True), SITE, 0)
+    whole = add_warm_up(Load(trace=three, is_steady=True), POOL, 0)
     assert (whole.trace, whole.warm_up) == (three, 0)
 
 
 def test_a_wave_that_stands_within_its_answers_has_all_its_tokens() -> None:
-    load = settle(flight(16), SITE, 0)
+    load = add_warm_up(flight(16), POOL, 0)
     assert load.trace is not None
     asked = list(zip(load.trace.prompt_tokens, load.trace.output_tokens, load.trace.cached_tokens, strict=True))
     assert all(prompt + output == 700 and cached == prompt - 1 for prompt, output, cached in asked[:16])

@@ -9,7 +9,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.model_name import ModelNames
-from joulemap.wing.llm.decoder import name as decoder
+from joulemap.wing.llm.decoder import pass_name
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
@@ -26,7 +26,7 @@ class DecoderNames(ModelNames):
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for a pass of a model that is traced: from a file, a hub or a module of this program."""
-        return decoder.is_traced_pass(name, settings)
+        return pass_name.is_traced_pass(name, settings)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the pass of a traced model at the sizes in its name."""
@@ -45,26 +45,26 @@ class DecoderNames(ModelNames):
 
     def is_name(self, word: str) -> bool:
         """Return True for a built-in decoder, or the path of a configuration."""
-        return decoder.is_pass(word)
+        return pass_name.is_pass(word)
 
     def list_names(self) -> Sequence[str]:
         """Return the names of the built-in decoders."""
-        return decoder.list_decoders()
+        return pass_name.list_decoders()
 
     def complete(self, typed: str) -> Sequence[str]:
         """Return the completions of a partly typed name."""
-        return decoder.complete(typed)
+        return pass_name.complete(typed)
 
     def list_shipped(self) -> Mapping[str, tuple[ModelEntry, ShippedWorkload]]:
         """Return each built-in decoder as a pass of one token with an empty cache."""
-        return decoder.describe_shipped()
+        return pass_name.describe_shipped()
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a pass; UsageError for a pass with too many operations to sum."""
         from joulemap.wing.llm.decoder.layer import describe_step
 
         del talk  # too fast for a progress message
-        asked = decoder.find_pass(model.request.model)
+        asked = pass_name.find_pass(model.request.model)
         assert asked is not None
         return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)
 
@@ -73,7 +73,7 @@ class DecoderNames(ModelNames):
 
         None for checkpoints of 16 bits, unless a file of weights states which 16 bits.
         """
-        asked = decoder.find_pass(model) if decoder.is_pass(model) else None
+        asked = pass_name.find_pass(model) if pass_name.is_pass(model) else None
         published = None if asked is None else asked.decoder.published
         if asked is None or published is None or not (published.weights or published.precision):
             return None
@@ -88,7 +88,7 @@ class DecoderNames(ModelNames):
 
         Raise UsageError for files with different weights in one question.
         """
-        if not any(decoder.is_weight_file(one) for one in models):
+        if not any(pass_name.is_weight_file(one) for one in models):
             return models, settings
         from joulemap.wing.llm.engine import apply_file
 
@@ -103,7 +103,7 @@ class DecoderNames(ModelNames):
     def find_checkpoint(self, model: str) -> str:
         """Return the hub name (owner/name) of a built-in language model or of one of its passes."""
         from joulemap.wing.llm.answer.check import find_checkpoint
-        from joulemap.wing.llm.decoder.name import drop_arguments
+        from joulemap.wing.llm.decoder.pass_name import drop_arguments
 
         return find_checkpoint(drop_arguments(model))
 
@@ -111,14 +111,14 @@ class DecoderNames(ModelNames):
         """Return the phase of a pass, such as decode."""
         from joulemap.wing.llm.phase import find_phase
 
-        asked = decoder.find_pass(model) if decoder.is_pass(model) else None
+        asked = pass_name.find_pass(model) if pass_name.is_pass(model) else None
         return "" if asked is None else find_phase(asked.step.tokens).name
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return the evaluation of a language model named without a pass, and a note with the `llm` command for
         requests.
         """
-        if not any(decoder.is_pass(one) and ("(" not in one or decoder.is_weight_file(one)) for one in models):
+        if not any(pass_name.is_pass(one) and ("(" not in one or pass_name.is_weight_file(one)) for one in models):
             return None, ""
         from joulemap.wing.llm.engine import describe_evaluation
 
@@ -126,7 +126,7 @@ class DecoderNames(ModelNames):
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
         """Return notes on checkpoint quantization that the predictions of `models` ignore."""
-        if not any(decoder.is_pass(one) for one in models):
+        if not any(pass_name.is_pass(one) for one in models):
             return []
         from joulemap.wing.llm.engine import describe_unread
 

@@ -85,7 +85,7 @@ class StoredRuns:
 
 
 @contextlib.contextmanager
-def holding_runs(
+def opening_runs(
     source: Source, plan: Plan, *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[StoredRuns]:
     """Yield the runs of a plan and an open connection to them, with the current catalogue if needed.
@@ -122,22 +122,22 @@ def holding_runs(
         yield work.find_stored(connection, plan)
 
 
-Held = tuple[Model, PlannedRun, int]
+StoredRun = tuple[Model, PlannedRun, int]
 """(model at its batch, planned run, id of the stored run)."""
 
 
 @contextlib.contextmanager
-def holding_plans(
+def opening_plans(
     source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
-) -> Iterator[tuple[Connection, list[Held]]]:
-    """Yield a connection and all runs of several plans at one boundary, as `holding_runs` does for one plan."""
+) -> Iterator[tuple[Connection, list[StoredRun]]]:
+    """Yield a connection and all runs of several plans at one boundary, as `opening_runs` does for one plan."""
     if len(plans) > 1:
         ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
     ids: list[int] = []
     for plan in plans[:-1]:
-        with holding_runs(source, plan, has_ledger=has_ledger) as runs:
+        with opening_runs(source, plan, has_ledger=has_ledger) as runs:
             ids += runs.ids
-    with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
+    with opening_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
         every = ((plan, model) for plan in plans for model in plan.models)
         planned = ((model, run) for plan, model in every for run in plan.runs("", model))
         yield runs.connection, [(*one, run_id) for one, run_id in zip(planned, (*ids, *runs.ids), strict=True)]
@@ -158,7 +158,7 @@ def prepare(plan: Plan) -> None:
 def find_targets(source: Source, plan: Plan) -> Targets:
     """Return target digest -> hardware of a plan's runs, and of a plain model's; store what is missing.
 
-    Raises like `holding_runs`.
+    Raises like `opening_runs`.
     """
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
@@ -176,7 +176,7 @@ def find_targets(source: Source, plan: Plan) -> Targets:
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
     """Evaluate and write the missing runs of a plan; return a tally."""
-    with holding_runs(source, plan) as runs:
+    with opening_runs(source, plan) as runs:
         return runs.tally
 
 
@@ -196,7 +196,7 @@ def ensure_all(
     """Evaluate and write the missing runs of plans at one boundary; each workload is read once.
 
     With `is_lenient`, returns model -> error for each model that cannot be traced; the error is UntrustedError for code
-    that may not run. Raises otherwise as `holding_runs`.
+    that may not run. Raises otherwise as `opening_runs`.
     """
     if not plans:
         return {}

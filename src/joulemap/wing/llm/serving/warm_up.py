@@ -42,7 +42,7 @@ ROUNDS: Final = 60
 
 
 @frozen(kw_only=True)
-class Site:
+class ServerPool:
     """Servers that generate answers and, if `reads_prompts`, also compute prompts."""
 
     surface: Pass
@@ -52,23 +52,23 @@ class Site:
     """True if the servers compute prompts too."""
 
 
-def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
+def add_warm_up(load: Load, pool: ServerPool, seed: int, flights: int = 1) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
     `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
     or with simultaneous arrivals, are counted, because the start is part of the question.
     """
     if load.turns > 1:
-        return _settle_turns(load, site, seed)
+        return _warm_up_turns(load, pool, seed)
     if load.in_flight is not None:
-        return _settle_flight(load, site, seed, flights)
+        return _warm_up_flight(load, pool, seed, flights)
     if load.rate_per_s is not None:
-        warm_up = math.ceil(FILLED * count_in_work(load, site))
+        warm_up = math.ceil(FILLED * count_in_work(load, pool))
         return _lengthen(load, warm_up + _count(load), warm_up, seed)
     return attrs.evolve(load, is_steady=False)
 
 
-def _settle_turns(load: Load, site: Site, seed: int) -> Load:
+def _warm_up_turns(load: Load, pool: ServerPool, seed: int) -> Load:
     """Return a load of conversations in its steady state.
 
     With a rate, turns before the first conversations can end are not counted.
@@ -76,24 +76,24 @@ def _settle_turns(load: Load, site: Site, seed: int) -> Load:
     from joulemap.wing.llm.serving.conversation import form_conversations
 
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
-    limits, many = site.limits, load.in_flight
+    limits, many = pool.limits, load.in_flight
     if many is not None:
-        step_s, _ = site.surface.step(min(many, limits.sequences), mean + 0.5 * load.output_tokens, 0.0, 0.0)
+        step_s, _ = pool.surface.step(min(many, limits.sequences), mean + 0.5 * load.output_tokens, 0.0, 0.0)
         answer_s = load.output_tokens / limits.accepted_tokens * float(step_s)
         return form_conversations(load, seed, load.pause_s + limits.request_s + answer_s)
     assert load.rate_per_s is not None
-    in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), site)
+    in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), pool)
     filled_s = load.turns * (FILLED * in_work / load.rate_per_s + load.pause_s)
     return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
-def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
+def _warm_up_flight(load: Load, pool: ServerPool, seed: int, flights: int) -> Load:
     """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
     wave = load.in_flight * flights
     counted = max(_count(load), min(WAVES * wave, MOST_COUNTED))
     longer = _lengthen(load, wave + counted, min(wave, MOST_REQUESTS - 1), seed)
-    trace, limits = longer.trace, site.limits
+    trace, limits = longer.trace, pool.limits
     assert trace is not None
     if limits.waits:
         return longer  # sequences of a batch start together on such a server
@@ -101,7 +101,7 @@ def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
         np.array(column[:wave]) for column in (trace.prompt_tokens, trace.output_tokens, trace.cached_tokens)
     )
     longest = int((prompts + outputs).max())
-    room = min(limits.sequences, max(1, limits.cache_tokens // longest)) * site.count
+    room = min(limits.sequences, max(1, limits.cache_tokens // longest)) * pool.count
     is_working = np.arange(len(prompts)) < room
     done = np.floor(GOLDEN * np.arange(1, len(prompts) + 1) % 1.0 * outputs).astype(int)
     done = np.where(is_working, np.minimum(done, outputs - 1), 0)
@@ -136,21 +136,21 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
     return attrs.evolve(load, trace=trace, requests=count, warm_up=min(warm_up, count - 1), is_steady=False)
 
 
-def count_in_work(load: Load, site: Site) -> float:
+def count_in_work(load: Load, pool: ServerPool) -> float:
     """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
     Answers wait while a prompt is computed. This share of time is the rate times the time of a prompt.
     """
     assert load.rate_per_s is not None
-    prompt, output, limits = *_mean_lengths(load), site.limits
-    rate, steps = load.rate_per_s / site.count, max(0.0, output - 1.0) / limits.accepted_tokens
+    prompt, output, limits = *_mean_lengths(load), pool.limits
+    rate, steps = load.rate_per_s / pool.count, max(0.0, output - 1.0) / limits.accepted_tokens
     pieces = max(1, math.ceil(prompt / limits.step_tokens))
 
     def step_s(sequences: float, prompt_tokens: float = 0.0) -> float:
-        seconds, _ = site.surface.step(sequences, prompt + 0.5 * output, prompt_tokens, 0.0)
+        seconds, _ = pool.surface.step(sequences, prompt + 0.5 * output, prompt_tokens, 0.0)
         return float(seconds)
 
-    prompt_s = pieces * step_s(0.0, prompt / pieces) if site.reads_prompts else 0.0
+    prompt_s = pieces * step_s(0.0, prompt / pieces) if pool.reads_prompts else 0.0
     most = min(limits.sequences, max(1.0, limits.cache_tokens / (prompt + output)))
     halted, found = rate * prompt_s, 1.0
     if halted >= 1.0:
@@ -160,9 +160,9 @@ def count_in_work(load: Load, site: Site) -> float:
         if following >= most:
             return 0.5 * COUNTED
         if following <= 1.01 * found:
-            return following * site.count
+            return following * pool.count
         found = following
-    return found * site.count
+    return found * pool.count
 
 
 def _mean_lengths(load: Load) -> tuple[float, float]:

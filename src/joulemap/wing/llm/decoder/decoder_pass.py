@@ -45,7 +45,7 @@ ARGUMENTS: Final = (
 
 
 @frozen(kw_only=True)
-class Step:
+class DecoderPass:
     """One pass of a model: prefill, decode, or both."""
 
     tokens: int = 1
@@ -77,7 +77,7 @@ class Step:
     """Engine and date whose attention kernels are used; empty for built-in kernels."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Value]) -> Step:
+    def of(cls, values: Mapping[str, Value]) -> DecoderPass:
         """Return the pass with the given arguments; raise as `find_engine` does."""
         found = cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
         return attrs.evolve(found, engine=find_engine(found.engine).id) if found.engine else found
@@ -120,7 +120,7 @@ class Step:
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
-def check_step(decoder: Decoder, step: Step) -> None:
+def check_step(decoder: Decoder, step: DecoderPass) -> None:
     """Raise UsageError for a pass that the model does not accept."""
     most = decoder.context_length
     for what, count in (("", step.cached + step.tokens), ("chunk: ", step.chunk_cached + step.chunk)):
@@ -135,7 +135,7 @@ def check_step(decoder: Decoder, step: Step) -> None:
     check_devices(decoder, step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
 
 
-def _check_tokens(decoder: Decoder, step: Step) -> None:
+def _check_tokens(decoder: Decoder, step: DecoderPass) -> None:
     """Raise UsageError if the tensor-parallel devices cannot divide the tokens."""
     if step.devices == 1:
         raise UsageError(f"{decoder.name}: sequence_parallel needs several devices")
