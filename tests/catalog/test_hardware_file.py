@@ -384,6 +384,12 @@ def test_a_level_that_its_class_has_no_number_for_is_refused_alike(joulemap: Run
         assert "cannot be mapped: my_t4: no coefficient l77_efficiency" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["l4", "rtx_4090"])  # of a file and of a family
+def test_a_chip_of_the_catalogue_is_no_file_to_check(name: str) -> None:
+    with pytest.raises(CatalogueError, match=f"joulemap hardware show {name}"):
+        check_files([Path(name)])
+
+
 def test_a_pipe_is_there_and_no_file(joulemap: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     done = joulemap("hardware", "check", "pipe.toml")

@@ -134,8 +134,11 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     from joulemap.catalog.parser import name_file
     from joulemap.physics.area import Area
 
+    known = known_hardware(list(map(str, paths)))
+    named = next((path for path in paths if str(path) in known and not path.exists()), None)
+    if named is not None:
+        raise CatalogueError(f"{named} is in the catalogue, not a file: see `joulemap hardware show {named}`")
     files = expand_paths(paths)
-    known = known_hardware()
     checked = []
     for path, hardware in zip(files, load_files(files), strict=True):
         check_names(hardware, known, name_file(path))
