@@ -162,7 +162,7 @@ def test_each_request_is_answered_when_the_recursion_says(variation: float) -> N
             services = factors[:, numbers % factors.shape[1]].T
             (part,) = step.parts
             batches = part.take(rows)
-            came = step.arrivals.take(batches.place) * step.gaps[0, rows]
+            came = step.arrivals.take(batches.spot) * step.gaps[0, rows]
             done = serve_in_order(came, services, devices)
             assert_close(float(np.abs((batches.start_s + services) / done - 1.0).max()) + 1.0, 1.0, rel=1e-9)
             if devices == 1 or variation == 0.0:

@@ -200,14 +200,14 @@ def test_a_trace_whose_gpu_waits_for_the_host_is_compared_by_its_busy_time(tmp_p
     assert isinstance(reading.row, Measurement)
     assert reading.row.runtime == "graph"
     assert_close(reading.row.latency_s or 0.0, 125e-6, rel=1e-12)
-    found = {one.kind: one for one in reading.found}
+    found = {one.kind: one for one in reading.findings}
     assert found.keys() == {"profiled", "busy", "transposed"}
     assert_close(found["busy"].doubt, math.log(4.0), rel=1e-12)  # busy for 125 of 500 us per pass
     assert_close(cast("float", found["transposed"].values["share"]), 0.4, rel=1e-12)  # 50 us of layout copies
     kept = read_file(place, {**stated, "runtime": "eager"})[0]
     assert isinstance(kept.row, Measurement)
     assert_close(kept.row.latency_s or 0.0, 500e-6, rel=1e-12)
-    assert [one.kind for one in kept.found] == ["profiled", "transposed"]
+    assert [one.kind for one in kept.findings] == ["profiled", "transposed"]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_tokens_accepted_at_once_are_speculative(tmp_path: Path) -> None:
 
 def count_left_out(reading: Reading) -> tuple[Any, Any, Any]:
     """Return the number of runs or rows that were left out, of all, and the reasons with their numbers."""
-    found = [one.values for one in reading.found if one.kind == "left_out"]
+    found = [one.values for one in reading.findings if one.kind == "left_out"]
     return (found[0]["count"], found[0]["total"], found[0]["reasons"]) if found else (0, 0, ())
 
 
@@ -352,7 +352,7 @@ def test_parts_of_reading_by_hand() -> None:
 def test_the_same_chip_by_another_name_contradicts_no_file() -> None:
     for hardware, count in (("rtx_4080", 0), ("rtx_4090", 1)):
         one = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": hardware})[0]
-        overridden = [finding.values["option"] for finding in one.found if finding.kind == "overridden"]
+        overridden = [finding.values["option"] for finding in one.findings if finding.kind == "overridden"]
         assert overridden == ["hardware"] * count
         assert one.other_hardware == ("rtx_4080" if count else "")
 
@@ -362,8 +362,8 @@ def test_replicas_name_their_share_of_the_requests_once() -> None:
     (one,) = read_file(DATA / "vllm.json", dict(NOTHING))
     batch = one.row.batch or 0.0
     assert_close(batch, 30.9 / 4.0, rel=1e-2)
-    assert not [finding for finding in one.found if finding.values.get("option") == "devices"]
-    (each,) = (finding.values for finding in one.found if finding.kind == "each")
+    assert not [finding for finding in one.findings if finding.values.get("option") == "devices"]
+    (each,) = (finding.values for finding in one.findings if finding.kind == "each")
     assert (each["part"], each["count"], each["batch"]) == ("replica", 4, 4.0 * batch)
 
 
@@ -686,7 +686,7 @@ def test_a_sum_over_devices_needs_each_of_them() -> None:
 def test_a_median_in_place_of_an_unusable_mean_is_told(tmp_path: Path) -> None:
     reading = read_changed("vllm.json", tmp_path, r'(?<="mean_ttft_ms": )[\d.]+', "NaN")
     assert_close(reading.row.time_to_first_token_s, 0.052999333499883505, rel=1e-9)
-    (found,) = (one.values for one in reading.found if one.kind == "substitute")
+    (found,) = (one.values for one in reading.findings if one.kind == "substitute")
     assert (found["field"], found["value"], found["other"]) == ("mean_ttft_ms", "nan", "median_ttft_ms")
 
 

@@ -52,7 +52,7 @@ from joulemap.system.wing import find_parts
 if TYPE_CHECKING:
     from joulemap.physics.record.calibration import Calibration
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.estimate import Place
+    from joulemap.plan.estimate import SizedOperator
     from joulemap.store.connection import Connection
 
 
@@ -241,7 +241,7 @@ def _ensure_runs(
         other = " and `joulemap measurements tables`" if has_table else ""
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
     groups: dict[tuple[str, Any, Any, Any, int, BoundaryName], list[str]] = {}
-    operators: dict[tuple[str, Any, Any, Any], list[Place]] = {}
+    operators: dict[tuple[str, Any, Any, Any], list[SizedOperator]] = {}
     for row in rows:
         configuration = row["hardware"], row["precision"], row["matmul_precision"], row["runtime"]
         if is_operator(row["model"]):

@@ -44,12 +44,12 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     key = _key(hardware)
     if key not in _ANCHORS:
         find_anchors([hardware])
-    found = _ANCHORS[key]
-    if isinstance(found, KeyError):  # neither the hardware's file nor its class gives the number
-        raise describe_gap(hardware.id, found) from found
-    if isinstance(found, Exception):
-        raise found
-    return hardware.anchored(found)
+    actions = _ANCHORS[key]
+    if isinstance(actions, KeyError):  # neither the hardware's file nor its class gives the number
+        raise describe_gap(hardware.id, actions) from actions
+    if isinstance(actions, Exception):
+        raise actions
+    return hardware.anchored(actions)
 
 
 def find_anchors(hardware: Iterable[Hardware]) -> None:
@@ -61,8 +61,8 @@ def find_anchors(hardware: Iterable[Hardware]) -> None:
     from joulemap.physics.stream import join_units
 
     chips = tuple(fresh.values())
-    found = anchor.find_anchors(list(map(join_units, chips)), describe_probes(), read_loads(chips))
-    _ANCHORS.update(zip(fresh, found, strict=True))
+    anchors = anchor.find_anchors(list(map(join_units, chips)), describe_probes(), read_loads(chips))
+    _ANCHORS.update(zip(fresh, anchors, strict=True))
 
 
 def _key(hardware: Hardware) -> tuple[str, str]:
@@ -94,12 +94,12 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     rest = attrs.evolve(calibration, coefficients=kept) if served else calibration
     if calibration.hardware != hardware.id:
         return hardware.inheriting(rest)
-    found = hardware.calibrated(rest)
+    calibrated = hardware.calibrated(rest)
     if not served:
-        return found
+        return calibrated
     plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=MEANING)
     factors = {name: one.quantity(plain, calibration.source) for name, one in served.items()}
-    return attrs.evolve(found, coefficients={**found.coefficients, **factors})
+    return attrs.evolve(calibrated, coefficients={**calibrated.coefficients, **factors})
 
 
 def default_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:

@@ -117,17 +117,17 @@ def find_hosts(
     if asked is not None and asked.entry.is_launched:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
     is_launched_each = any(RUNTIME[one].launches_each for one in settings.runtime)
-    found: dict[str, Hosting] = {}
+    hosts: dict[str, Hosting] = {}
     for entry in chosen:
         if asked is not None and is_part(entry.needs_host):
-            found[entry.described] = _find(suggest_host(entry.needs_host), known, is_counted=True)
+            hosts[entry.described] = _find(suggest_host(entry.needs_host), known, is_counted=True)
         elif asked is not None and (entry.needs_host or (entry.is_launched and is_launched_each)):
-            found[entry.described] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
+            hosts[entry.described] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
-            found[entry.described] = _find(entry.fallback_host, known, is_counted=False)
+            hosts[entry.described] = _find(entry.fallback_host, known, is_counted=False)
         elif asked is not None and entry.is_unlisted:
-            found[entry.described] = attrs.evolve(asked, is_counted=False)
-    return found
+            hosts[entry.described] = attrs.evolve(asked, is_counted=False)
+    return hosts
 
 
 def find_rest_w(chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]) -> dict[str, float]:

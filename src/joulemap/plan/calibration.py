@@ -67,10 +67,10 @@ class CalibrationUse:
         if self.chosen is not None and self.chosen.hardware == name:
             return self.chosen
         if name not in self._found:
-            found = find_calibration(name)
-            if found is None and self.named != OWN:
-                found = shipped_generations().get(hardware.generation)
-            self._found[name] = found
+            calibration = find_calibration(name)
+            if calibration is None and self.named != OWN:
+                calibration = shipped_generations().get(hardware.generation)
+            self._found[name] = calibration
         return self._found[name]
 
     def named_for(self, hardware: str) -> str | Calibration:

@@ -73,24 +73,24 @@ def _find_member_entries(texts: Iterable[str]) -> dict[str, HardwareEntry]:
 
 def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
     """Return digest -> hardware before modifiers, from the current catalogue or the user's own hardware."""
-    found = {hardware.digest: hardware for hardware in own}
-    wanted = [digest for digest in dict.fromkeys(digests) if digest not in found]
+    by_digest = {hardware.digest: hardware for hardware in own}
+    wanted = [digest for digest in dict.fromkeys(digests) if digest not in by_digest]
     ready = _template(catalogue_digest()) if wanted else None
     if ready is not None:
         from joulemap.store.hardware import read_hardware
 
         kept = {entry.digest for entry in ready.entries.values()}
         with store.reading(ready.path) as connection:
-            found |= read_hardware(connection, [digest for digest in wanted if digest in kept])
+            by_digest |= read_hardware(connection, [digest for digest in wanted if digest in kept])
     elif wanted:
         from joulemap.catalog.load import load_catalogue
 
-        found |= {one.digest: one for one in load_catalogue().hardware.values() if one.digest in wanted}
-    if missing := {digest for digest in wanted if digest not in found}:
+        by_digest |= {one.digest: one for one in load_catalogue().hardware.values() if one.digest in wanted}
+    if missing := {digest for digest in wanted if digest not in by_digest}:
         from joulemap.catalog.family import find_described
 
-        found |= find_described(missing)
-    return found
+        by_digest |= find_described(missing)
+    return by_digest
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:

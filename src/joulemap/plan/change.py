@@ -56,13 +56,13 @@ class Demand:
 
 def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tuple[Demand, ...]:
     """Return the constants that settings or a variant set; UsageError for a constant without a name or value."""
-    found = []
+    demands = []
     for key, written in changes.items():
         asked, _, name = key.strip().rpartition(":")
         if not name.strip() or (isinstance(written, str) and not written.strip()):
             raise UsageError(f"--set {key}={written}: write NAME=VALUE, e.g. dram.read=31pJ, clock=1.2GHz or tdp=x1.5")
-        found.append(Demand(hardware=asked.strip() or hardware, name=name.strip(), written=written))
-    return tuple(found)
+        demands.append(Demand(hardware=asked.strip() or hardware, name=name.strip(), written=written))
+    return tuple(demands)
 
 
 def find_changes(
@@ -80,7 +80,7 @@ def find_changes(
     known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
     chosen = {demand: _choose(demand, selection, known) for demand in demands}
     records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
-    found: dict[Pair, tuple[Change, ...]] = {}
+    by_pair: dict[Pair, tuple[Change, ...]] = {}
     pairs: dict[Pair, None] = {}
     met: set[Demand] = set()
     names: dict[str, None] = {}
@@ -108,14 +108,14 @@ def find_changes(
         for one, changes in spread_variants(entry, values):
             pairs[one, mode] = None
             if changes:
-                found[one, mode] = changes
+                by_pair[one, mode] = changes
             _check(target, changes)
         for demand in set(own) - met:
             _refuse(demand, names, selection)
     for demand in demands:
         if demand not in met:
             _refuse(demand, names, selection)
-    return attrs.evolve(selection, pairs=tuple(pairs)), found
+    return attrs.evolve(selection, pairs=tuple(pairs)), by_pair
 
 
 @frozen
@@ -141,10 +141,10 @@ class Changed:
 
 def split_changes(target: Target) -> tuple[Target, Changed, tuple[Modifier, ...]]:
     """Return the target of a run before constants are set, the modifier that sets them, and the modifiers after it."""
-    place = next(index for index, one in enumerate(target.modifiers) if isinstance(one, Changed))
-    changed = target.modifiers[place]
+    position = next(index for index, one in enumerate(target.modifiers) if isinstance(one, Changed))
+    changed = target.modifiers[position]
     assert isinstance(changed, Changed)
-    return Target(target.described, target.modifiers[:place]), changed, target.modifiers[place + 1 :]
+    return Target(target.described, target.modifiers[:position]), changed, target.modifiers[position + 1 :]
 
 
 def spread_variants(

@@ -27,30 +27,31 @@ if TYPE_CHECKING:
     from joulemap.plan.run import PlannedRun
     from joulemap.plan.source import Source, Talk
 
-Place = tuple[str, int]
+SizedOperator = tuple[str, int]
 """(operator name, batch size)."""
 
 
-def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
+def ensure_estimates(source: Source, operators: Collection[SizedOperator], settings: Settings) -> None:
     """Evaluate and store the totals of single operators at the only configuration of settings, if they are missing.
 
     An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError for a
     chip that cannot be mapped.
     """
-    places = list(dict.fromkeys(operators))
-    plan = plan_runs((places[0][0],), settings)
+    sized = list(dict.fromkeys(operators))
+    plan = plan_runs((sized[0][0],), settings)
     (run,) = plan.runs("")
     plan.check_calibration()
     keys = {
         (name, batch): ModelRequest(model=name, kind="operator", batch=batch, is_default=True).key
-        for name, batch in places
+        for name, batch in sized
     }
     named = {
-        place: hashlib.sha256(f"{key.digest}|{run.run_key}".encode()).hexdigest()[:16] for place, key in keys.items()
+        operator: hashlib.sha256(f"{key.digest}|{run.run_key}".encode()).hexdigest()[:16]
+        for operator, key in keys.items()
     }
     with reading_if_there(source) as connection:
         stored = find_estimates(connection) if connection is not None else set()
-    missing = [place for place in places if named[place] not in stored]
+    missing = [one for one in sized if named[one] not in stored]
     if not missing:
         return
     from joulemap.plan.evaluate import ensure_hardware
@@ -61,23 +62,25 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
             ensure_catalogue(connection)
             target = ensure_hardware(connection, [(plan, run)])[run.target.digest]
         with transaction(connection):
-            write_estimates(connection, _evaluate(workloads, [named[place] for place in workloads], target, run))
+            write_estimates(connection, _evaluate(workloads, [named[one] for one in workloads], target, run))
 
 
-def _describe(places: Sequence[Place], keys: dict[Place, WorkloadKey], talk: Talk) -> dict[Place, Workload]:
-    found: dict[Place, Workload] = {}
-    for name, batch in places:
+def _describe(
+    operators: Sequence[SizedOperator], keys: dict[SizedOperator, WorkloadKey], talk: Talk
+) -> dict[SizedOperator, Workload]:
+    workloads: dict[SizedOperator, Workload] = {}
+    for name, batch in operators:
         operator = find_operator(name)
         assert operator is not None, f"{name} is not an operator"
         try:
-            found[name, batch] = describe(operator, batch, keys[name, batch])
+            workloads[name, batch] = describe(operator, batch, keys[name, batch])
         except UsageError as error:
             talk(f"left out: {error}")
-    return found
+    return workloads
 
 
 def _evaluate(
-    workloads: dict[Place, Workload], keys: Sequence[str], hardware: Hardware, run: PlannedRun
+    workloads: dict[SizedOperator, Workload], keys: Sequence[str], hardware: Hardware, run: PlannedRun
 ) -> list[Estimate]:
     from joulemap.physics.bulk import evaluate_all
 

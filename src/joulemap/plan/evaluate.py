@@ -75,8 +75,8 @@ class Queue:
         for start in range(0, max(map(len, jobs)), most):
             some = [(number, run) for number, job in enumerate(jobs) for run in job.runs[start : start + most]]
             asked = [(number, *self._ask(jobs[number], run)) for number, run in some]
-            found = _evaluate([job.evaluator for job in jobs], asked, has_ledger=self.has_ledger)
-            for (number, run), result in zip(some, found, strict=True):
+            results = _evaluate([job.evaluator for job in jobs], asked, has_ledger=self.has_ledger)
+            for (number, run), result in zip(some, results, strict=True):
                 job = jobs[number]
                 yield self._queue(job.workload_id, run, job.evaluator.work.batch, result)
 
@@ -87,18 +87,22 @@ class Queue:
         return self.targets[run.target.digest], configuration
 
     def _queue(
-        self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | RunTotals | UnsupportedError | KeyError
+        self,
+        workload_id: int,
+        run: PlannedRun,
+        batch: int,
+        result: RunColumns | RunTotals | UnsupportedError | KeyError,
     ) -> bool:
         """Queue the result of a run; return True if it was refused."""
         target = self.targets[run.target.digest]
-        if isinstance(found, KeyError):  # neither the hardware's file nor its class gives the number
-            raise describe_gap(run.hardware, found) from found
+        if isinstance(result, KeyError):  # neither the hardware's file nor its class gives the number
+            raise describe_gap(run.hardware, result) from result
         identity = RunIdentity(
             run_key=run.run_key,
             workload_id=workload_id,
             hardware_digest=target.digest
-            if isinstance(found, UnsupportedError)
-            else self._keep(target, found.hardware),
+            if isinstance(result, UnsupportedError)
+            else self._keep(target, result.hardware),
             power_mode=run.power_mode,
             batch=batch,
             point=run.point,
@@ -106,18 +110,18 @@ class Queue:
             calibration_digest=run.calibration.digest if run.calibration else "",
             formula_version=formula_version(target.architecture),
             package_version=package_version("joulemap"),
-            placement="" if isinstance(found, UnsupportedError) else getattr(found.hardware, "placement", ""),
+            placement="" if isinstance(result, UnsupportedError) else getattr(result.hardware, "placement", ""),
         )
-        if isinstance(found, UnsupportedError):
-            self.writer.add_refusal(identity, found.reason)
+        if isinstance(result, UnsupportedError):
+            self.writer.add_refusal(identity, result.reason)
             return True
-        if isinstance(found, RunTotals):
-            self.writer.add_totals(identity, found)
-        elif not len(found.subgraphs.latency_fs):
+        if isinstance(result, RunTotals):
+            self.writer.add_totals(identity, result)
+        elif not len(result.subgraphs.latency_fs):
             self.writer.add_refusal(identity, NOTHING_RUNS)
             return True
         else:
-            self.writer.add(identity, found)
+            self.writer.add(identity, result)
         if self.writer.line_count >= CHUNK_LINES:
             self.store()
         return False
@@ -164,18 +168,18 @@ def _evaluate(
     evaluators: Sequence[Evaluator], asked: Sequence[Asking], *, has_ledger: bool
 ) -> list[RunColumns | RunTotals | UnsupportedError | KeyError]:
     """Return the run, totals or error of each configuration; all chips, and all workloads, are evaluated together."""
-    found: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
+    results: dict[int, RunColumns | RunTotals | UnsupportedError | KeyError] = {}
     for number, (work, hardware, configuration) in enumerate(asked):
         if (kind := find_kind(hardware.architecture)) is not None:
-            found[number] = _evaluate_one(kind, evaluators[work], hardware, configuration)
-    rest = [number for number in range(len(asked)) if number not in found]
+            results[number] = _evaluate_one(kind, evaluators[work], hardware, configuration)
+    rest = [number for number in range(len(asked)) if number not in results]
     if has_ledger:
         for work, evaluator in enumerate(evaluators):
             mine = [number for number in rest if asked[number][0] == work]
-            found |= zip(mine, evaluator.evaluate_all([asked[number][1:] for number in mine]), strict=True)
+            results |= zip(mine, evaluator.evaluate_all([asked[number][1:] for number in mine]), strict=True)
     else:
-        found |= zip(rest, evaluate_together(evaluators, [asked[number] for number in rest]), strict=True)
-    return [found[number] for number in range(len(asked))]
+        results |= zip(rest, evaluate_together(evaluators, [asked[number] for number in rest]), strict=True)
+    return [results[number] for number in range(len(asked))]
 
 
 def _evaluate_one(
@@ -200,12 +204,12 @@ def ensure_hardware(connection: Connection, planned: Sequence[Planned]) -> Targe
     if not planned:
         return {}
     stored = read_targets(connection, planned)
-    found = {run.target.digest: (plan, run) for plan, run in planned if run.target.digest not in stored}
-    if not found:
+    missing = {run.target.digest: (plan, run) for plan, run in planned if run.target.digest not in stored}
+    if not missing:
         return stored
     own = {one.digest: one for plan in _list_plans(planned) for one in plan.selection.own.values()}
-    split = {digest: split_changes(run.target) for digest, (_, run) in found.items()}
-    before = [(plan, split[digest][0]) for digest, (plan, _) in found.items()]
+    split = {digest: split_changes(run.target) for digest, (_, run) in missing.items()}
+    before = [(plan, split[digest][0]) for digest, (plan, _) in missing.items()]
     hosts = [(plan, one.host) for plan, target in before for one in target.modifiers if isinstance(one, InHost)]
     begun = read_begun(connection, (*before, *hosts))
     unread = {one.described.digest for _, one in before if one.digest not in begun}
@@ -225,7 +229,7 @@ def ensure_hardware(connection: Connection, planned: Sequence[Planned]) -> Targe
     }
     fitted = {
         (run.hardware_digest, run.calibration): plan.calibration
-        for plan, run in found.values()
+        for plan, run in missing.values()
         if run.hardware_digest in unread
     }
     ensure_calibrations(
@@ -238,7 +242,7 @@ def ensure_hardware(connection: Connection, planned: Sequence[Planned]) -> Targe
     )
     helpers = [one.helper for one in plain.values() if one.helper is not None]
     needed = {one.digest: one for one in (*helpers, *plain.values(), *targets.values())}
-    needed |= {digest: own[digest] for _, run in found.values() if (digest := run.hardware_digest) in own}
+    needed |= {digest: own[digest] for _, run in missing.values() if (digest := run.hardware_digest) in own}
     there = find_hardware(connection, needed)
     fresh = [one for digest, one in needed.items() if digest not in there]
     write_hardware(connection, fresh, package_version("joulemap"), changes)
@@ -274,13 +278,13 @@ def read_begun(connection: Connection, targets: Sequence[tuple[Plan, Target]]) -
     is_certain = _judge(connection, targets)
     digests = {one.digest: one.digests[AT_BOUNDARY:] for plan, one in targets if is_certain(plan, one)}
     there = find_hardware(connection, {digest for several in digests.values() for digest in several})
-    found: dict[str, tuple[str, int]] = {}
+    begun: dict[str, tuple[str, int]] = {}
     for target, several in digests.items():
-        counts = [AT_BOUNDARY + place for place, digest in enumerate(several) if digest in there]
+        counts = [AT_BOUNDARY + index for index, digest in enumerate(several) if digest in there]
         if counts:
-            found[target] = several[counts[-1] - AT_BOUNDARY], counts[-1]
-    read = read_hardware(connection, {digest for digest, _ in found.values()})
-    return {target: (read[digest], count) for target, (digest, count) in found.items()}
+            begun[target] = several[counts[-1] - AT_BOUNDARY], counts[-1]
+    read = read_hardware(connection, {digest for digest, _ in begun.values()})
+    return {target: (read[digest], count) for target, (digest, count) in begun.items()}
 
 
 def _judge(connection: Connection, planned: Iterable[tuple[Plan, object]]) -> Callable[[Plan, Target], bool]:

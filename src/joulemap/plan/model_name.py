@@ -175,8 +175,8 @@ def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, 
 
 def list_parts(model: str) -> tuple[str, ...] | None:
     """Return the models that a name joins, which can be named alone; None for the name of a single model."""
-    found = (names.list_parts(model) for names in list_names())
-    return next((parts for parts in found if parts is not None), None)
+    lists = (names.list_parts(model) for names in list_names())
+    return next((parts for parts in lists if parts is not None), None)
 
 
 def is_prefix(word: str) -> bool:
@@ -186,8 +186,8 @@ def is_prefix(word: str) -> bool:
 
 def suggest(name: str) -> tuple[Sequence[str], str]:
     """Return names that a wing suggests for an unknown name, with a hint for the error; empty without any."""
-    found = (names.suggest(name) for names in list_names())
-    return next((one for one in found if any(one)), ((), ""))
+    suggestions = (names.suggest(name) for names in list_names())
+    return next((one for one in suggestions if any(one)), ((), ""))
 
 
 def list_known() -> tuple[str, ...]:

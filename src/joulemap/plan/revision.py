@@ -99,17 +99,17 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
     from joulemap.construct.package import importing
 
     with importing(tree, _find_top(Path.cwd())):
-        found = attrs.evolve(trace(model, talk), model=label)
-    request = attrs.evolve(model.request, model=label, content_digest=digest_workload(found))
-    return Model(request=request, retrace=False, traced=attrs.evolve(found, key=request.key))
+        workload = attrs.evolve(trace(model, talk), model=label)
+    request = attrs.evolve(model.request, model=label, content_digest=digest_workload(workload))
+    return Model(request=request, retrace=False, traced=attrs.evolve(workload, key=request.key))
 
 
 def _find_commit(name: str) -> _Commit | None:
     """Return the commit that a name refers to; None for other names and existing files."""
-    found = _REVISION.fullmatch(name)
-    if found is None or _is_there(name.rpartition(":")[0]) or is_prefix(found["revision"]):
+    match = _REVISION.fullmatch(name)
+    if match is None or _is_there(name.rpartition(":")[0]) or is_prefix(match["revision"]):
         return None
-    revision, rest, here = found["revision"], found["rest"], Path.cwd()
+    revision, rest, here = match["revision"], match["rest"], Path.cwd()
     if len(revision) > MOST_REVISION:
         raise ModelError(f"{revision[:20]!r}… is no revision: it has {len(revision):,} characters")
     try:
@@ -167,18 +167,18 @@ def _write_tree(commit: _Commit, tree: Path) -> None:
         asked.seek(0)
         _ask_git(commit.top, "cat-file", "--batch", given=asked, output=output)
         output.seek(0)
-        for mode, _, place in entries:
+        for mode, _, path in entries:
             answer = output.readline().split()
             if len(answer) != 3:
                 raise ModelError(
-                    f"this clone lacks {place.relative_to(tree)} of commit {commit.digest[:12]}: `git fetch` brings it"
+                    f"this clone lacks {path.relative_to(tree)} of commit {commit.digest[:12]}: `git fetch` brings it"
                 )
             content = output.read(int(answer[2]) + 1)[:-1]
-            place.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             if mode == b"120000":
-                links.append((content, place))
+                links.append((content, path))
             else:
-                place.write_bytes(content)
+                path.write_bytes(content)
     for target, link in links:  # last, so that no file is written through a link
         os.symlink(target, os.fsencode(link))
 

@@ -111,8 +111,8 @@ class Plan:
         """Return runs with every target of the plan; runs of models that do not change hardware occur once."""
         first = next(((entry, point) for entry, _ in self.selection.pairs for point in self.settings.points), None)
         own = [model for model in self.models if first is not None and modify_target(model, *first)]
-        found = () if own and len(own) == len(self.models) else self.runs("")
-        return (*found, *(run for model in own for run in self.runs("", model)))
+        shared = () if own and len(own) == len(self.models) else self.runs("")
+        return (*shared, *(run for model in own for run in self.runs("", model)))
 
     def target(self, entry: HardwareEntry, mode: str, matmul_precision: MatmulPrecision = DEFAULT) -> Target:
         """Return the target of a chip at a power mode, with the constants that the question sets."""

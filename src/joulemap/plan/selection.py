@@ -217,7 +217,9 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         own=own,
         members=frozenset(own) & list_members().keys() if own else frozenset(),
         meanings=meanings,
-        abbreviations={name: found for name in names if (found := find_abbreviated(known, HardwareRef.read(name).id))},
+        abbreviations={
+            name: versions for name in names if (versions := find_abbreviated(known, HardwareRef.read(name).id))
+        },
         hosts=hosts,
         is_device_only=is_device_only,
         unplugged=unplugged,
@@ -337,16 +339,16 @@ def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str
     """
     if name in known or find_class(name):
         return ()
-    found = [entry for entry in known.values() if fold_name(name) in map(fold_name, entry.aliases)]
+    entries = [entry for entry in known.values() if fold_name(name) in map(fold_name, entry.aliases)]
     words = split_words(name)
     others = [
         entry.id
         for entry in known.values()
-        if entry not in found
+        if entry not in entries
         and not words - (own := split_words(entry.id))
         and all(word in FORM_WORDS or word.isdecimal() for word in own - words)
     ]
-    return (found[0].id, *others) if len(found) == 1 and others else ()
+    return (entries[0].id, *others) if len(entries) == 1 and others else ()
 
 
 def check_architectures(architectures: Iterable[str], classes: Collection[str]) -> None:
@@ -429,25 +431,25 @@ def read_names(
                 own[name.id] = name.with_own_digest()
             continue
         ref = HardwareRef.read(name)
-        place = ref.label
-        if is_family(place):
-            members = find_members([place])
+        label = ref.label
+        if is_family(label):
+            members = find_members([label])
             own |= {member: load_member(member) for member in members}
             names += [str(HardwareRef(member, "", ref.mode)) for member in members]
             continue
-        if not is_hardware_path(place):
+        if not is_hardware_path(label):
             own |= {one.id: load_member(one.id) for one in find_alike(known, ref.id) if one.id not in known_hardware()}
-            box = _find_box(place, known)
+            box = _find_box(label, known)
             names.append(str(HardwareRef(box.id, "", ref.mode)) if box is not None else name)
             own |= {} if box is None else {box.id: box}
             continue
         from joulemap.catalog.design import is_design_file
 
-        files = expand_paths([Path(place).expanduser()])
+        files = expand_paths([Path(label).expanduser()])
         whole = [path for path in files if not is_design_file(path)]
         for path, one in zip(whole, _load(whole, known), strict=True):
             names.append(str(HardwareRef(one.id, "", ref.mode)))
-            own[place if len(files) == 1 and path == Path(place) else str(path)] = one
+            own[label if len(files) == 1 and path == Path(label) else str(path)] = one
         for path in files:
             if path not in whole:
                 design = _read_design(path, known, own)
@@ -466,9 +468,9 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
     if is_hardware_path(design.like):
         from joulemap.catalog.load import load_files
 
-        place = path.parent / design.like
-        (base,) = load_files(expand_paths([place]))
-        own[str(place)] = base
+        base_path = path.parent / design.like
+        (base,) = load_files(expand_paths([base_path]))
+        own[str(base_path)] = base
         entry = HardwareEntry.of(base)
     else:
         entry = find_entry(known, design.like)
@@ -483,8 +485,8 @@ def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
     """
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
-    found = (kind.find(name, known) for kind in list_kinds())
-    return next((one for one in found if one is not None), None)
+    boxes = (kind.find(name, known) for kind in list_kinds())
+    return next((one for one in boxes if one is not None), None)
 
 
 def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
@@ -493,15 +495,15 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
     kinds = {path: kind for path in files for kind in list_kinds() if kind.is_file(path)}
     chips = [path for path in files if path not in kinds]
-    found = dict(zip(chips, load_files(chips), strict=True))
-    return [kinds[path].load(path, known) if path in kinds else found[path] for path in files]
+    chips_by_path = dict(zip(chips, load_files(chips), strict=True))
+    return [kinds[path].load(path, known) if path in kinds else chips_by_path[path] for path in files]
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
     """Yield each hardware name in texts, and each record, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
-        found = list(group)
-        yield from split_hardware(cast("list[str]", found), known) if is_text else found
+        texts_or_records = list(group)
+        yield from split_hardware(cast("list[str]", texts_or_records), known) if is_text else texts_or_records
 
 
 def _pairs(
@@ -552,12 +554,12 @@ def _find(
     ref = HardwareRef.read(unmark(name))
     plain = ref.id
     if ref.settings:
-        (entry, found), *_ = _find(known, str(HardwareRef(plain, "", ref.mode)), power_mode, default)
-        return [(_make_variant(entry, ref), found)]
+        (entry, mode), *_ = _find(known, str(HardwareRef(plain, "", ref.mode)), power_mode, default)
+        return [(_make_variant(entry, ref), mode)]
     refuse_scenario(plain)
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
-        return [(one, found) for one in entries for found in _modes(one, ref.mode or power_mode, default)]
+        return [(one, mode) for one in entries for mode in _modes(one, ref.mode or power_mode, default)]
     entry = known[find_default_chip(plain)] if find_default_chip(plain) else find_chip(known, plain)
     if ref.mode or power_mode:
         return [(entry, entry.find_mode(ref.mode or power_mode))]

@@ -279,11 +279,11 @@ class _Work:
         """(model, plans that contain it) for each model."""
         if len(self.plans) == 1:
             return tuple((model, self.plans) for model in self.plans[0].models)
-        found: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
+        by_key: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
         for plan in self.plans:
             for model in plan.models:
-                found.setdefault(model.workload_keys, (model, []))[1].append(plan)
-        return tuple((model, tuple(plans)) for model, plans in found.values())
+                by_key.setdefault(model.workload_keys, (model, []))[1].append(plan)
+        return tuple((model, tuple(plans)) for model, plans in by_key.values())
 
     @cached_property
     def _run_count(self) -> int:
@@ -396,12 +396,12 @@ class _Work:
                 ensure_workload(connection, model, self._traced)
             self._traced = None
             self._ahead.clear()
-        found = self._find_missing(connection)
-        if found is None:
+        workload = self._find_missing(connection)
+        if workload is None:
             raise DatabaseError(f"the workload of {request.model} was deleted meanwhile; run again")
-        missing = found if found.key not in self._met else attrs.evolve(found, runs=())
-        self._met.add(found.key)
-        self._stored_count += found.run_count - len(missing.runs)
+        missing = workload if workload.key not in self._met else attrs.evolve(workload, runs=())
+        self._met.add(workload.key)
+        self._stored_count += workload.run_count - len(missing.runs)
         self._report_progress()
         return missing
 
@@ -420,12 +420,12 @@ class _Work:
             counts = count_operators(connection, ids)
             self._points = find_runs_of(connection, ids, has_ledger=False)
             done = find_runs_of(connection, ids) if self.has_ledger else self._points
-            for place, (model, plans) in enumerate(some):
-                self._ahead[self._number + place] = None
-                if place in stored:
-                    key, workload_id = stored[place]
+            for index, (model, plans) in enumerate(some):
+                self._ahead[self._number + index] = None
+                if index in stored:
+                    key, workload_id = stored[index]
                     runs = {run.run_key: run for plan in plans for run in plan.runs(key, model)}
-                    self._ahead[self._number + place] = _Missing(
+                    self._ahead[self._number + index] = _Missing(
                         key=key,
                         workload_id=workload_id,
                         operator_count=counts.get(workload_id, 0),

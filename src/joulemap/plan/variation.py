@@ -117,10 +117,10 @@ class Variation:
 
     def metric(self, metric: VariedMetricName, name: str = "", factor: float = 1.0) -> float | None:
         """Return a metric with a constant scaled by a factor; None if the value is invalid or the price unknown."""
-        found = self.totals(name, factor)
-        if found is None:
+        evaluated = self.totals(name, factor)
+        if evaluated is None:
             return None
-        totals, _ = found
+        totals, _ = evaluated
         throughput = self.batch / totals.interval_s
         if metric in BILLED:
             each = {"energy_per_inference_j": totals.energy_j / self.batch, "throughput_per_s": throughput}
@@ -172,8 +172,8 @@ class Variation:
         """Return the factors at which a constant is evaluated for its slope."""
         constant = self.constants[name]
         if constant.is_whole:
-            found = (self.value_at(name, WHOLE_STEP**sign) for sign in (-1.0, 1.0))
-            return tuple(value / constant.value for value in found if value is not None)
+            values = (self.value_at(name, WHOLE_STEP**sign) for sign in (-1.0, 1.0))
+            return tuple(value / constant.value for value in values if value is not None)
         return (STEP,)
 
     def _is_base(self, name: str, factor: float) -> bool:
@@ -220,11 +220,11 @@ class Variation:
         is_exact = True
         points = [(0.0, base)]
         for factor in small:
-            found = self.totals(name, factor)
-            value = self.metric(metric, name, factor) if found is not None and factor != 1.0 else None
+            evaluated = self.totals(name, factor)
+            value = self.metric(metric, name, factor) if evaluated is not None and factor != 1.0 else None
             if value is not None:
                 points.append((math.log(factor), value))
-                is_exact = is_exact and found is not None and found[1]
+                is_exact = is_exact and evaluated is not None and evaluated[1]
         if not base or len(points) < 2:
             return None, False
         if is_exact and metric not in BILLED and self._is_ledger(constant):
@@ -309,7 +309,7 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
             fitted[architecture] = {one.name: one.spread for one in load_spreads(architecture).coefficients}
         return fitted[architecture]
 
-    found = []
+    variations = []
     for run_id, name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
         key = workload_id, precision, runtime, weight_precision
         if workload_id not in works:
@@ -318,12 +318,12 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
         if (kind := find_kind(hardware.architecture)) is not None:
             fields = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
-            found.append(_vary_kind(kind, runs.plan, works[workload_id], fields, fit, one))
+            variations.append(_vary_kind(kind, runs.plan, works[workload_id], fields, fit, one))
             continue
         if key not in kernels:
             kernels[key] = Varied.of(works[workload_id], *key[1:])
-        found.append(Variation(**one, hardware=hardware, varied=kernels[key], fitted=fit(hardware.architecture)))
-    return found
+        variations.append(Variation(**one, hardware=hardware, varied=kernels[key], fitted=fit(hardware.architecture)))
+    return variations
 
 
 def _vary_kind(
@@ -380,8 +380,8 @@ def read_use(usage: Usage) -> dict[str, Constant]:
     """Return usage as constants, `use.utilization` and so on; UnknownNameError for an unknown grid."""
     from joulemap.catalog.sheet import find_region, load_assumptions
 
-    found = {one.name: one.quantity for one in load_assumptions()}
-    found["grid"] = find_region(usage.region or "world").intensity
+    quantities = {one.name: one.quantity for one in load_assumptions()}
+    quantities["grid"] = find_region(usage.region or "world").intensity
     given = {name: getattr(usage, field) for name, field in GIVEN.items()} | {"grid": usage.gco2_per_kwh}
     return {
         str(Address(USE, name)): Constant(
@@ -391,6 +391,6 @@ def read_use(usage: Usage) -> dict[str, Constant]:
             basis=quantity.basis if given.get(name) is None else "published",
             source=quantity.source if given.get(name) is None else "the question",
         )
-        for name, quantity in found.items()
+        for name, quantity in quantities.items()
         if name in given
     }

@@ -52,7 +52,7 @@ def interval_version() -> str:
 def list_interval_code() -> tuple[str, ...]:
     """Return the folders and files of the package that compute intervals of runs, those of its wings included."""
     places = (wing.parts.get(ERROR_GROUPS) for wing in list_wings() if wing.name in BUILT_IN)
-    modules = (place.partition(":")[0] for place in places if place)
+    modules = (address.partition(":")[0] for address in places if address)
     return INTERVALS, *INTERVAL_INPUTS, *(f"{one.partition('.')[2].replace('.', '/')}.py" for one in modules)
 
 

@@ -64,8 +64,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
     models = load_models()
     for names in list_names():
-        if (found := names.find(name, settings, batch)) is not None:
-            return found
+        if (model := names.find(name, settings, batch)) is not None:
+            return model
     if settings.config:
         raise UsageError(f"{name} takes no --config")
     request = resolve_model(
@@ -137,18 +137,18 @@ def split_measured(name: str) -> tuple[str, dict[str, str], tuple[str, ...]] | N
 
     The name of a model's pass is not split: its brackets contain sizes and no inputs.
     """
-    found = _MEASURED.fullmatch(name)
-    if found is None:
+    match = _MEASURED.fullmatch(name)
+    if match is None:
         return None
-    parts = found["rest"].split(", ")
+    parts = match["rest"].split(", ")
     inputs = tuple(one for one in parts if _INPUT.fullmatch(one))
     pairs = [one.partition("=") for one in parts if one not in inputs]
     if not all(key and equals for key, equals, _ in pairs):
         return None
     arguments = {key: value for key, _, value in pairs}
-    if not inputs and (not _is_file(found["model"]) or not arguments.keys().isdisjoint(PASS_SIZES)):
+    if not inputs and (not _is_file(match["model"]) or not arguments.keys().isdisjoint(PASS_SIZES)):
         return None
-    return found["model"], arguments, inputs
+    return match["model"], arguments, inputs
 
 
 def _is_file(name: str) -> bool:
@@ -166,14 +166,14 @@ def find_stored(connection: Connection, models: Sequence[Model]) -> dict[int, tu
     """Return index in `models` -> (key, id) of the stored workload, for models that have one."""
     ids = find_workloads(connection, [key for model in models for key in model.workload_keys])
     firsts = (next((key for key in model.workload_keys if key in ids), None) for model in models)
-    return {place: (key, ids[key]) for place, key in enumerate(firsts) if key is not None}
+    return {index: (key, ids[key]) for index, key in enumerate(firsts) if key is not None}
 
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:
     """Return the id of a workload, which must be stored."""
-    found = find_workload(connection, workload_key)
-    assert found is not None
-    return found
+    workload_id = find_workload(connection, workload_key)
+    assert workload_id is not None
+    return workload_id
 
 
 def trace(model: Model, talk: Talk) -> Workload:

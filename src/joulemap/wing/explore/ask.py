@@ -67,8 +67,8 @@ def find_facts(
         if whole > 0 and row.like_count
     ]
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
-    found = [*_find_missed(missed), *_find_own(list(keys.values()), oversize, beyond)]
-    caveats = weigh_findings(found, choices)
+    findings = [*_find_missed(missed), *_find_own(list(keys.values()), oversize, beyond)]
+    caveats = weigh_findings(findings, choices)
     names = {keys[row.design_index]: row.design for row in best}
     return Facts(
         asked=tuple(objectives),

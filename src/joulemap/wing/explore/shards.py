@@ -126,8 +126,8 @@ def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> L
     """
     del source
     folder = Path(lake)
-    found = _list(folder, survey(folder, is_thorough=True))
-    garbage = [one for one in found.shards if one.state != "whole" and not _is_worked_on(folder, one)]
+    listed = _list(folder, survey(folder, is_thorough=True))
+    garbage = [one for one in listed.shards if one.state != "whole" and not _is_worked_on(folder, one)]
     removed: list[ListedShard] = []
     for one in garbage if remove else ():
         try:
@@ -135,9 +135,9 @@ def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> L
             removed.append(one)
         except OSError as error:
             raise DatabaseError(f"cannot remove {folder / one.file}: {error.strerror or error}") from error
-    for place in {(folder / one.file).parent for one in removed}:
+    for parent in {(folder / one.file).parent for one in removed}:
         with contextlib.suppress(OSError):
-            place.rmdir()
+            parent.rmdir()
     return LakeAnswer(
         path=str(folder),
         shards=make_table("garbage", ListedShard, garbage),
@@ -153,15 +153,15 @@ def _is_worked_on(folder: Path, one: ListedShard) -> bool:
     return False
 
 
-def _list(folder: Path, found: Survey) -> LakeAnswer:
+def _list(folder: Path, surveyed: Survey) -> LakeAnswer:
     stated = {
-        "whole": found.shards,
-        "stale": found.stale,
-        "damaged": tuple(one for one, _ in found.damaged),
-        "twice": found.twice,
+        "whole": surveyed.shards,
+        "stale": surveyed.stale,
+        "damaged": tuple(one for one, _ in surveyed.damaged),
+        "twice": surveyed.twice,
     }
-    rows = [_row(folder, state, one, found.footers.get(one.path)) for state, some in stated.items() for one in some]
-    for path in found.unfinished:
+    rows = [_row(folder, state, one, surveyed.footers.get(one.path)) for state, some in stated.items() for one in some]
+    for path in surveyed.unfinished:
         with contextlib.suppress(FileNotFoundError):
             rows.append(_row(folder, "unfinished", Shard(path, "", "", path.lstat().st_size), None))
     return LakeAnswer(path=str(folder), shards=make_table("shards", ListedShard, rows))

@@ -13,9 +13,9 @@ from joulemap.show.choice import MOST_WORDS
 from joulemap.show.word import Words
 from joulemap.wing.explore.ask import ALIKE
 
-STILL: Final = Template("at {place}, {objective} hardly depends on {parameters:or}")
+STILL: Final = Template("at {design}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
-    "at {place}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
+    "at {design}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
     "full clock]"
 )
 BEST_DESIGN: Final = Template("the design with the best {objective}")

@@ -174,7 +174,7 @@ def _add_node(made: Assembly, node: Node, call: AtenCall | None, path: str, *, o
     elif node.op in CELLS:
         add_recurrence(made, node, path)
     elif call is None:
-        made.places[id(node.outputs[0])] = made.place(node.given(0))
+        made.layouts[id(node.outputs[0])] = made.lay_out(node.given(0))
         made.held.append(node.outputs[0])
     elif call.is_view:
         made.add_view(node, call, path)
@@ -199,7 +199,7 @@ def find_path(node: Node) -> str:
 def _finish(
     made: Assembly, program: Program, name: str, key: WorkloadKey, batch: int, notes: tuple[str, ...]
 ) -> Workload:
-    outside = {made.place(one).base for one in program.outputs if not one.is_weight}
+    outside = {made.lay_out(one).base for one in program.outputs if not one.is_weight}
     last = max(len(made.operators) - 1, 0)
     uses = ((access.operator_index, access.tensor_index) for access in made.accesses)
     tensors, buffers = allocate(made.tensors, made.items, made.makers, uses, outside, last)

@@ -57,7 +57,7 @@ def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> St
     """
     if not shape or 0 in shape:
         return lie_densely(wanted)
-    found = [0] * len(wanted)
+    viewed = [0] * len(wanted)
     left, base = len(wanted) - 1, strides[-1]
     held = seen = 1
     for axis in reversed(range(len(shape))):
@@ -65,14 +65,14 @@ def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> St
         if axis and (shape[axis - 1] == 1 or strides[axis - 1] == held * base):
             continue
         while left >= 0 and (seen < held or wanted[left] == 1):
-            found[left] = seen * base
+            viewed[left] = seen * base
             seen *= wanted[left]
             left -= 1
         if seen != held:
             return None
         if axis:
             base, held, seen = strides[axis - 1], 1, 1
-    return None if left >= 0 else tuple(found)
+    return None if left >= 0 else tuple(viewed)
 
 
 @attrs.define
@@ -83,7 +83,7 @@ class Assembly:
     tensors: list[Tensor] = attrs.field(factory=list)
     accesses: list[Access] = attrs.field(factory=list)
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
-    places: dict[int, MemoryLayout] = attrs.field(factory=dict)
+    layouts: dict[int, MemoryLayout] = attrs.field(factory=dict)
     """id() of a value -> its location in memory."""
     held: list[Value] = attrs.field(factory=list)
     names: Counter[str] = attrs.field(factory=Counter)
@@ -92,15 +92,15 @@ class Assembly:
     items: list[int] = attrs.field(factory=list)
     """Bytes per element of each tensor that scale with precision; 0 for tensors of fixed width."""
 
-    def place(self, value: Value) -> MemoryLayout:
+    def lay_out(self, value: Value) -> MemoryLayout:
         """Return the location of a value; an input or a weight gets memory at its first use."""
-        found = self.places.get(id(value))
-        if found is None:
+        layout = self.layouts.get(id(value))
+        if layout is None:
             if not (value.is_input or value.is_weight):
                 raise ModelError(f"{value.name!r} is read before an operator writes it")
             is_learned = value.dtype not in INDICES
-            found = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
-        return found
+            layout = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
+        return layout
 
     def own(self, value: Value, role: str, producer: int | None = None, byte_count: int | None = None) -> MemoryLayout:
         """Give a value a tensor and memory of its own, and return its location."""
@@ -119,13 +119,13 @@ class Assembly:
         if producer is not None:
             self.makers[index] = producer
         self.held.append(value)
-        found = self.places[id(value)] = MemoryLayout(index, lie_densely(value.shape), index)
-        return found
+        layout = self.layouts[id(value)] = MemoryLayout(index, lie_densely(value.shape), index)
+        return layout
 
     def see(self, value: Value, base: MemoryLayout, strides: Strides) -> None:
         """Make a value a view of the memory at `base`."""
         self.held.append(value)
-        self.places[id(value)] = MemoryLayout(base.base, strides, base.base)
+        self.layouts[id(value)] = MemoryLayout(base.base, strides, base.base)
 
     def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
         """Add an operator and return its index."""
@@ -146,14 +146,14 @@ class Assembly:
         most = limits or {}
         read: dict[int, tuple[Value, int]] = {}
         for value in values:
-            place = self.place(value)
-            size = min(_touched(value, place.strides), most.get(id(value), 2**60))
-            before = read[place.base][1] if place.base in read else 0
-            whole = self.tensors[place.base].byte_count
-            read[place.base] = value, min(before + size, max(whole, size))
-            maker = self.makers.get(place.base)
+            layout = self.lay_out(value)
+            size = min(_touched(value, layout.strides), most.get(id(value), 2**60))
+            before = read[layout.base][1] if layout.base in read else 0
+            whole = self.tensors[layout.base].byte_count
+            read[layout.base] = value, min(before + size, max(whole, size))
+            maker = self.makers.get(layout.base)
             if maker is not None:
-                self.edges[maker, operator, place.base] = None
+                self.edges[maker, operator, layout.base] = None
         for base, (value, size) in read.items():
             tensor = self.tensors[base]
             role = "weight" if tensor.role in ("parameter", "constant") else "input"
@@ -175,42 +175,42 @@ class Assembly:
     def write(self, operator: int, values: Iterable[Value]) -> None:
         """Record the values that an operator writes."""
         for value in values:
-            place = self.own(value, "activation", operator)
-            self.access(operator, place.base, "output", value.byte_count, value.item_bytes)
+            layout = self.own(value, "activation", operator)
+            self.access(operator, layout.base, "output", value.byte_count, value.item_bytes)
 
     def write_part(self, operator: int, value: Value, share: int) -> None:
         """Record that an operator writes one of `share` equal parts of a value, after other operators wrote parts
         before it.
         """
-        place = self.places.get(id(value)) or self.own(value, "activation", operator)
-        self.makers[place.base] = operator
-        self.access(operator, place.base, "output", value.byte_count // share, value.item_bytes)
+        layout = self.layouts.get(id(value)) or self.own(value, "activation", operator)
+        self.makers[layout.base] = operator
+        self.access(operator, layout.base, "output", value.byte_count // share, value.item_bytes)
 
     def add_view(self, node: Node, call: AtenCall, path: str) -> None:
         """Add a view for an operator that moves no data; a copy where the memory layout requires one."""
         source = node.given(0)
-        place = self.place(source)
+        layout = self.lay_out(source)
         for output in node.outputs[: None if call.aten == "split" else 1]:
-            strides = _find_strides(call, source, place, output)
+            strides = _find_strides(call, source, layout, output)
             if strides is None:
                 operator = self.add("clone", Cost(kind="data_movement", operation="reshape"), output, path, False)
                 self.read(operator, [source])
                 self.write(operator, [output])
                 continue
             operator = self.add(call.aten, Cost(kind="view", operation=call.aten), output, path, False)
-            maker = self.makers.get(place.base)
+            maker = self.makers.get(layout.base)
             if maker is not None:
-                self.edges[maker, operator, place.base] = None
-            self.see(output, place, strides)
+                self.edges[maker, operator, layout.base] = None
+            self.see(output, layout, strides)
 
-    def add_call(self, node: Node, found: AtenCall, path: str, own: bool) -> None:
+    def add_call(self, node: Node, aten_call: AtenCall, path: str, own: bool) -> None:
         """Add an operator that computes or moves data, with its reads and writes."""
         outputs = node.outputs
-        seen = [Turned(outputs[0], shape=found.output_shape), *outputs[1:]] if found.output_shape else outputs
-        call = Call(found.args, {}, tuple(seen))  # type: ignore[arg-type]
-        cost = count(found.aten, call)
-        operator = self.add(found.aten, cost, outputs[0], path, own)
-        values = list(_list_values(found.args))
+        seen = [Turned(outputs[0], shape=aten_call.output_shape), *outputs[1:]] if aten_call.output_shape else outputs
+        call = Call(aten_call.args, {}, tuple(seen))  # type: ignore[arg-type]
+        cost = count(aten_call.aten, call)
+        operator = self.add(aten_call.aten, cost, outputs[0], path, own)
+        values = list(_list_values(aten_call.args))
         limits: dict[int, int] = {}
         if cost.gathers and values:
             rows = outputs[0].count if cost.gathered_count is None else cost.gathered_count
@@ -241,11 +241,11 @@ class Assembly:
             self.read(operator, reads)
             self.write(operator, [made])
         for cache in node.outputs[1:]:
-            self.see(cache, self.place(output), lie_densely(cache.shape))
+            self.see(cache, self.lay_out(output), lie_densely(cache.shape))
         if len(output.shape) == 4:  # kernels leave the heads of a token beside each other
             batch, heads, rows, width = output.shape
             del batch
-            self.places[id(output)].strides = (heads * rows * width, width, heads * width, 1)
+            self.layouts[id(output)].strides = (heads * rows * width, width, heads * width, 1)
 
 
 def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tuple[tuple[int, ...], int, int]:
@@ -275,9 +275,9 @@ def _touched(value: Value, strides: Strides) -> int:
     return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
 
 
-def _find_strides(call: AtenCall, source: Value, place: MemoryLayout, output: Value) -> Strides | None:
+def _find_strides(call: AtenCall, source: Value, layout: MemoryLayout, output: Value) -> Strides | None:
     """Return the strides of an operator's output as a view; None if it must be a copy."""
-    strides = place.strides
+    strides = layout.strides
     if call.aten == "permute":
         return tuple(strides[one] for one in call.args[1])
     if call.aten in ("view", "squeeze", "unsqueeze"):
@@ -293,7 +293,7 @@ def _find_strides(call: AtenCall, source: Value, place: MemoryLayout, output: Va
         return strides
     dropped = len(source.shape) - len(output.shape)
     pairs = enumerate(zip(source.shape, output.shape, strict=False))
-    axis = next((place for place, (one, other) in pairs if one != other), len(output.shape))
+    axis = next((index for index, (one, other) in pairs if one != other), len(output.shape))
     return (*strides[:axis], *strides[axis + dropped :])
 
 

@@ -81,8 +81,8 @@ def _gemm(node: Node) -> AtenCall:
 
 
 def _matmul(node: Node) -> AtenCall:
-    place = {"QLinearMatMul": 3, "MatMulInteger": 1}.get(node.op, 1)
-    return AtenCall("matmul", (node.given(0), node.given(place)))
+    operand = {"QLinearMatMul": 3, "MatMulInteger": 1}.get(node.op, 1)
+    return AtenCall("matmul", (node.given(0), node.given(operand)))
 
 
 def _packed_product(node: Node) -> AtenCall:
@@ -135,9 +135,9 @@ def _binary(aten: str) -> Rule:
 def _number(value: Value | None) -> Any:
     """Return the number if a value is a known scalar, else the value itself."""
     if value is not None and value.known is not None and value.known.size == 1 and value.is_weight:
-        found = value.known.reshape(-1)[0].item()
-        is_whole = isinstance(found, float) and found.is_integer() and abs(found) < 2**31  # neither infinite nor NaN
-        return int(found) if is_whole else found
+        number = value.known.reshape(-1)[0].item()
+        is_whole = isinstance(number, float) and number.is_integer() and abs(number) < 2**31  # neither infinite nor NaN
+        return int(number) if is_whole else number
     return value
 
 
@@ -210,10 +210,10 @@ def _resize(node: Node) -> AtenCall:
         "linear": {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"},
         "cubic": {2: "upsample_bicubic2d"},
     }
-    found = names.get(mode, {}).get(rank)
-    if found is None:
+    aten_name = names.get(mode, {}).get(rank)
+    if aten_name is None:
         raise ModelError(f"{node.op} {node.name!r} resizes {rank} axes by {mode[:40]!r}, which has no formula")
-    return AtenCall(found, (node.given(0), list(node.outputs[0].shape[2:])))
+    return AtenCall(aten_name, (node.given(0), list(node.outputs[0].shape[2:])))
 
 
 def _transpose(node: Node) -> AtenCall:

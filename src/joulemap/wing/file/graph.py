@@ -135,17 +135,17 @@ def find_batch_axes(model: ModelProto) -> dict[str, int]:
     """Value -> the graph's input from which its leading axes come."""
     for node in model.graph.node:
         if node.op_type in RECURRENT and not read_attributes(node).get("layout", 0):
-            axes |= {kept[node.input[place]]: 1 for place in RECURRENT[node.op_type] if _take(node, place) in kept}
+            axes |= {kept[node.input[index]]: 1 for index in RECURRENT[node.op_type] if _take(node, index) in kept}
         if node.op_type in ROWWISE:
             places = (1,) if node.op_type == "Gather" else (0, 1)
-            found = next((kept[_take(node, place)] for place in places if _take(node, place) in kept), None)
-            kept |= {} if found is None else dict.fromkeys(node.output[:1], found)
+            axis = next((kept[_take(node, index)] for index in places if _take(node, index) in kept), None)
+            kept |= {} if axis is None else dict.fromkeys(node.output[:1], axis)
     return axes
 
 
-def _take(node: NodeProto, place: int) -> str:
+def _take(node: NodeProto, position: int) -> str:
     """Return the name of an operator's input at a position; empty if the input is omitted."""
-    return node.input[place] if place < len(node.input) else ""
+    return node.input[position] if position < len(node.input) else ""
 
 
 def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
@@ -407,10 +407,10 @@ class _Reader(Values):
 
     def find_made(self, name: str, proto: NodeProto) -> Value:
         """Return a value that the body of a loop returns; ModelError if it has no name."""
-        found = self.find(name, proto)
-        if found is None:
+        value = self.find(name, proto)
+        if value is None:
             raise ModelError(f"Loop {proto.name!r} returns a value without a name")
-        return found
+        return value
 
     def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
         """Add a value that stacks one value of each step of a loop."""
@@ -465,15 +465,15 @@ def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) ->
 
     Raise UsageError for an unknown input.
     """
-    found: dict[str, InputSpec] = {one.name: one for one in inputs if one.name}
-    unknown = sorted(found.keys() - {*free})
+    named: dict[str, InputSpec] = {one.name: one for one in inputs if one.name}
+    unknown = sorted(named.keys() - {*free})
     if unknown:
         raise UsageError(f"{name} has no input {unknown[0]}; it has {', '.join(free)}")
-    rest = [one for one in free if one not in found]
+    rest = [one for one in free if one not in named]
     plain = [one for one in inputs if not one.name]
     if len(plain) > len(rest):
         raise UsageError(f"{name} has {len(free)} inputs, {len(inputs)} are given")
-    return found | dict(zip(rest, plain, strict=False))
+    return named | dict(zip(rest, plain, strict=False))
 
 
 def _weigh(graph: GraphProto) -> tuple[int, int]:

@@ -150,10 +150,10 @@ class Values:
         """
         if not name:
             return None
-        found = self.values.get(name)
-        if found is None:
+        value = self.values.get(name)
+        if value is None:
             raise ModelError(f"{_call(proto)} reads {name[:80]!r}, which no earlier operator writes")
-        return found
+        return value
 
     def add_constant(self, proto: NodeProto) -> None:
         """Register the value of a Constant operator."""
@@ -168,17 +168,17 @@ class Values:
             self.add_weight(tensor)
             return
         numbers = attribute.ints or attribute.floats
-        found = np.array(list(numbers) if numbers else attribute.i if attribute.type == 2 else attribute.f)
-        found = found.astype(np.int64 if attribute.type in (2, 7) else np.float32)
-        self.keep_known(proto.output[0], found)
+        elements = np.array(list(numbers) if numbers else attribute.i if attribute.type == 2 else attribute.f)
+        elements = elements.astype(np.int64 if attribute.type in (2, 7) else np.float32)
+        self.keep_known(proto.output[0], elements)
 
-    def keep_known(self, name: str, found: NDArray[Any]) -> None:
+    def keep_known(self, name: str, elements: NDArray[Any]) -> None:
         """Store a computed value under a name."""
         from onnx import helper
 
-        kind = helper.np_dtype_to_tensor_dtype(found.dtype)
+        kind = helper.np_dtype_to_tensor_dtype(elements.dtype)
         dtype, size = DTYPES.get(kind, ("fp32", 4))
-        self.keep(Value(name, tuple(found.shape), dtype, size, found, is_weight=True), kind)
+        self.keep(Value(name, tuple(elements.shape), dtype, size, elements, is_weight=True), kind)
 
     def rename(self, name: str, value: Value | None) -> None:
         """Register a value under another name."""
@@ -215,8 +215,8 @@ class Values:
             if not all(hasattr(one, "dtype") for one in made):
                 return False
             results = self.computed[key] = list(made)
-        for output, found in zip((one for one in proto.output if one), results, strict=False):
-            self.keep_known(output, found)
+        for output, elements in zip((one for one in proto.output if one), results, strict=False):
+            self.keep_known(output, elements)
         return True
 
     def _wrap(self, proto: NodeProto) -> ModelProto:
@@ -250,17 +250,17 @@ class Values:
             for name, one in zip(proto.input, node.inputs, strict=True)
         )
         key = (_find_key(proto), given, tuple(map(bool, every)))
-        found = self.inferred.get(key)
-        if found is None:
+        shapes = self.inferred.get(key)
+        if shapes is None:
             made = infer_contrib(node) if proto.domain not in DOMAINS else self._infer_one(proto, outputs)
             if made is None:
                 raise ModelError(f"operator {proto.domain}.{_call(proto)} is not known")
             for shape, _ in made:
                 check_shape(f"an output of {_call(proto)}", shape)
-            found = self.inferred[key] = made
+            shapes = self.inferred[key] = made
         return [
             self.keep(Value(one, shape, *DTYPES.get(kind, DTYPES[FLOAT])), kind)
-            for one, (shape, kind) in zip(outputs, found, strict=False)
+            for one, (shape, kind) in zip(outputs, shapes, strict=False)
         ]
 
     def _infer_one(self, proto: NodeProto, outputs: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
@@ -298,10 +298,10 @@ class Values:
 
     def _check_rank(self, proto: NodeProto) -> None:
         """Raise ModelError for a shape of too many axes as an input: inference takes memory for each axis."""
-        place = SHAPES.get(proto.op_type)
-        if place is None or place >= len(proto.input) or not proto.input[place]:
+        position = SHAPES.get(proto.op_type)
+        if position is None or position >= len(proto.input) or not proto.input[position]:
             return
-        if (count := self.values[proto.input[place]].count) > MOST_RANK:
+        if (count := self.values[proto.input[position]].count) > MOST_RANK:
             raise ModelError(f"{_call(proto)} reads a shape of {count:,} axes, expected at most {MOST_RANK}")
 
     def _read_type(self, proto: NodeProto, declared: TypeProto | None) -> tuple[tuple[int, ...], int]:
@@ -317,8 +317,8 @@ class Values:
         """Return a text that says that a constant's elements are in another file; empty if all are in the file."""
         if has_outside(proto):
             return "its value lies in another file, which is not read"
-        found = next((one for one in proto.input[1:] if one in self.outside), None)
-        return f"its constant {found!r} lies in another file, which is not read" if found else ""
+        constant = next((one for one in proto.input[1:] if one in self.outside), None)
+        return f"its constant {constant!r} lies in another file, which is not read" if constant else ""
 
     def assume(self, proto: NodeProto, node: Node, output: str) -> Value:
         """Return the output of an operator whose output size depends on data, at its maximum size."""
@@ -357,13 +357,13 @@ def check_schema(schema: OpSchema, proto: NodeProto) -> None:
             raise ModelError(f"{_call(proto)} has {len(names)} {word}, expected {limit}")
     given = {one.name: one for one in proto.attribute}
     for name, expected in schema.attributes.items():
-        found = given.get(name)
-        if found is None and expected.required:
+        attribute = given.get(name)
+        if attribute is None and expected.required:
             raise ModelError(f"{_call(proto)} lacks its attribute {name}")
         wanted: Any = expected.type
-        if found is not None and not found.ref_attr_name and int(found.type) != int(wanted.value):
+        if attribute is not None and not attribute.ref_attr_name and int(attribute.type) != int(wanted.value):
             raise ModelError(
-                f"{_call(proto)} has the attribute {name} of type {int(found.type)}, expected {int(wanted.value)}"
+                f"{_call(proto)} has the attribute {name} of type {int(attribute.type)}, expected {int(wanted.value)}"
             )
     count = given.get("num_outputs")
     if proto.op_type == "Split" and count is not None and count.i != len(proto.output):

@@ -50,12 +50,12 @@ class FlatBuffer:
     left: int = MOST_READ
     """Number of bytes that may still be read."""
 
-    def number(self, place: int, code: str) -> Any:
+    def number(self, position: int, code: str) -> Any:
         """Return the number at a byte position; `code` is its format in `struct`."""
         size = struct.calcsize(f"<{code}")
-        if not 0 <= place <= len(self.data) - size:
+        if not 0 <= position <= len(self.data) - size:
             raise BrokenTableError("it ends within a table")
-        return struct.unpack_from(f"<{code}", self.data, place)[0]
+        return struct.unpack_from(f"<{code}", self.data, position)[0]
 
     def spend(self, count: int) -> None:
         """Subtract bytes of memory from those that are left; raise BrokenTableError below zero."""
@@ -63,12 +63,12 @@ class FlatBuffer:
         if self.left < 0:
             raise BrokenTableError(f"it would take more than {MOST_READ:,} bytes of memory without its weights")
 
-    def take(self, place: int, count: int) -> bytes:
+    def take(self, position: int, count: int) -> bytes:
         """Return `count` bytes from a position."""
-        if not 0 <= place <= len(self.data) - count:
+        if not 0 <= position <= len(self.data) - count:
             raise BrokenTableError(f"{count:,} bytes extend past the end of the file")
         self.spend(count)
-        return self.data[place : place + count]
+        return self.data[position : position + count]
 
 
 @attrs.frozen
@@ -93,14 +93,14 @@ class FlatTable:
         """Return the byte position of a field; 0 if it is omitted."""
         vtable = self.position - self.data.number(self.position, "i")
         size = self.data.number(vtable, "H")
-        place = 4 + 2 * field
-        offset = self.data.number(vtable + place, "H") if place < size else 0
+        entry = 4 + 2 * field
+        offset = self.data.number(vtable + entry, "H") if entry < size else 0
         return self.position + offset if offset else 0
 
     def number(self, field: int, code: str, default: Any = 0) -> Any:
         """Return the number in a field; `code` is its format in `struct`."""
-        place = self.find(field)
-        return self.data.number(place, code) if place else default
+        position = self.find(field)
+        return self.data.number(position, code) if position else default
 
     def text(self, field: int) -> str:
         """Return the text in a field; empty if it is omitted."""
@@ -108,10 +108,10 @@ class FlatTable:
 
     def span(self, field: int, size: int = 1) -> tuple[int, int]:
         """Return (position, length) of the vector in a field, with items of `size` bytes; (0, 0) if it is omitted."""
-        place = self.find(field)
-        if not place:
+        position = self.find(field)
+        if not position:
             return 0, 0
-        start = place + self.data.number(place, "I")
+        start = position + self.data.number(position, "I")
         count = self.data.number(start, "I")
         if start + 4 + count * size > len(self.data.data):
             raise BrokenTableError(f"a vector of {count:,} items extends past the end of the file")
@@ -120,20 +120,20 @@ class FlatTable:
     def numbers(self, field: int, code: str) -> tuple[Any, ...]:
         """Return the vector of numbers in a field; `code` is the format of one number in `struct`."""
         size = struct.calcsize(f"<{code}")
-        place, count = self.span(field, size)
+        position, count = self.span(field, size)
         self.data.spend(count * NUMBER_BYTES)
-        return struct.unpack(f"<{count}{code}", self.data.take(place, count * size))
+        return struct.unpack(f"<{count}{code}", self.data.take(position, count * size))
 
     def table(self, field: int) -> FlatTable | None:
         """Return the inner table in a field; None if it is omitted."""
-        place = self.find(field)
-        return FlatTable(self.data, place + self.data.number(place, "I")) if place else None
+        position = self.find(field)
+        return FlatTable(self.data, position + self.data.number(position, "I")) if position else None
 
     def tables(self, field: int) -> list[FlatTable]:
         """Return the vector of inner tables in a field."""
-        place, count = self.span(field, 4)
+        position, count = self.span(field, 4)
         self.data.spend(TABLE_BYTES * count)
-        starts = range(place, place + 4 * count, 4)
+        starts = range(position, position + 4 * count, 4)
         return [FlatTable(self.data, start + self.data.number(start, "I")) for start in starts]
 
 
@@ -271,12 +271,12 @@ def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
 
     A constant of a large file may lie after the tables.
     """
-    place, count = table.span(0)
+    position, count = table.span(0)
     if not count and table.number(1, "Q") > 1:
-        place, count = table.number(1, "Q"), table.number(2, "Q")
-    if place + count > len(table.data.data):
+        position, count = table.number(1, "Q"), table.number(2, "Q")
+    if position + count > len(table.data.data):
         raise BrokenTableError(f"a constant of {count:,} bytes extends past the end of the file")
-    return count, table.data.take(place, count) if count <= MOST_DATA else b""
+    return count, table.data.take(position, count) if count <= MOST_DATA else b""
 
 
 def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tuple[int, bytes]]) -> LiteGraph:
@@ -342,11 +342,11 @@ def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperat
 
 
 def _read_options(table: FlatTable | None, names: str) -> dict[str, Any]:
-    found = {}
+    options = {}
     for one in names.split():
         name, _, rest = one.partition(":")
-        place, _, default = rest.partition("=")
-        found[name] = (
-            int(default or 0) if table is None else int(table.number(int(place[:-1]), place[-1], default or 0))
+        spot, _, default = rest.partition("=")
+        options[name] = (
+            int(default or 0) if table is None else int(table.number(int(spot[:-1]), spot[-1], default or 0))
         )
-    return found
+    return options

@@ -127,9 +127,9 @@ def _suppress(node: Node) -> AtenCall:
     if len(boxes.shape) == 2:
         return AtenCall("nms", (boxes, scores, None, node.numbers(2)))
     # a detection postprocess takes the best class of each box, and returns as many boxes as it may detect
-    found = node.outputs[0].shape if node.outputs else ()
+    shape = node.outputs[0].shape if node.outputs else ()
     best = Turned(scores, shape=(*boxes.shape[:-2], 1, boxes.shape[-2]))
-    return AtenCall("nms", (boxes, best, None, found[1] if len(found) > 1 else None))
+    return AtenCall("nms", (boxes, best, None, shape[1] if len(shape) > 1 else None))
 
 
 def _unpack(node: Node) -> AtenCall:

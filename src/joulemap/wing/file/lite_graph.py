@@ -81,10 +81,10 @@ class Stage:
 
     def given(self, index: int) -> Value:
         """Return an input of the operator; ModelError if it is omitted."""
-        found = self.inputs[index] if index < len(self.inputs) else None
-        if found is None:
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if value is None:
             raise ModelError(f"{self.operator.op} {self.name!r} lacks its input {index + 1}")
-        return found
+        return value
 
 
 def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -183,16 +183,16 @@ class _Reader:
 
     def find_weight(self, graph: int, index: int) -> Value:
         """Return the value of a constant; its elements are known only if they are few."""
-        found = self.weights.get((graph, index))
-        if found is None:
+        value = self.weights.get((graph, index))
+        if value is None:
             tensor = self.model.graphs[graph].tensors[index]
-            found = self.weights[graph, index] = attrs.evolve(self.make(tensor), is_weight=True, shape=tensor.shape)
+            value = self.weights[graph, index] = attrs.evolve(self.make(tensor), is_weight=True, shape=tensor.shape)
             kind = find_type(tensor.kind)[2]
             if tensor.known and kind:
                 import numpy as np
 
-                found.known = np.frombuffer(tensor.known, np.dtype(kind).newbyteorder("<")).reshape(tensor.shape)
-        return found
+                value.known = np.frombuffer(tensor.known, np.dtype(kind).newbyteorder("<")).reshape(tensor.shape)
+        return value
 
     def walk(self, index: int, given: Sequence[Value], depth: int) -> list[Value]:
         """Add the operators of a subgraph and return its outputs."""

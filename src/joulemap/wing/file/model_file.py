@@ -143,10 +143,10 @@ class FileNames(ModelNames):
         """Return the precisions of a file's activations and weights; None if the file has no precision below fp32, or
         if the files that a name joins differ.
         """
-        found, *others = dict.fromkeys(map(find_precision, list_parts(model) or (model,)))
-        if others or not any(found):
+        precisions, *others = dict.fromkeys(map(find_precision, list_parts(model) or (model,)))
+        if others or not any(precisions):
             return None
-        return (cast("Precision", found[0] or SETTINGS.precision[0]),), (found[1],) if found[1] else ()
+        return (cast("Precision", precisions[0] or SETTINGS.precision[0]),), (precisions[1],) if precisions[1] else ()
 
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
@@ -159,18 +159,20 @@ class FileNames(ModelNames):
 
         Raise UsageError for models of different precisions in one question.
         """
-        found = {part: find_precision(part) for one in models for part in list_parts(one) or (one,)}
+        precisions = {part: find_precision(part) for one in models for part in list_parts(one) or (one,)}
         if (
             settings.states_precision
             or settings.precision != SETTINGS.precision
             or settings.weight_precision
-            or not any(map(any, found.values()))
+            or not any(map(any, precisions.values()))
         ):
             return models, settings
-        if len(set(found.values())) > 1:
-            listed = ", ".join(f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in found.items())
+        if len(set(precisions.values())) > 1:
+            listed = ", ".join(
+                f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in precisions.items()
+            )
             raise UsageError(f"{listed} numbers: ask about one file at a time, or state --precision for all models")
-        activations, weights = next(iter(found.values()))
+        activations, weights = next(iter(precisions.values()))
         if activations in shared:
             settings = attrs.evolve(settings, precision=(cast("Precision", activations),))
         elif activations:

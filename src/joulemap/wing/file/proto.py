@@ -171,10 +171,10 @@ class Stripper:
         if self.kept > MOST_KEPT:
             raise BrokenMessageError(f"it has more than {MOST_KEPT:,} bytes without its weights")
         self.stream.seek(begin)
-        found = self.stream.read(end - begin)
-        if len(found) != end - begin:
+        data = self.stream.read(end - begin)
+        if len(data) != end - begin:
             raise BrokenMessageError("it ends within a field")
-        return found
+        return data
 
 
 def _wrap(field: int, content: bytes) -> bytes:

@@ -56,8 +56,8 @@ class Links:
 
     def maker(self, value: Value | None, *ops: str) -> Node | None:
         """Return the node that makes a value, if its operator is one of `ops` or `ops` is empty; else None."""
-        found = self.makers.get(id(value))
-        return found if found is not None and (not ops or found.op in ops) else None
+        node = self.makers.get(id(value))
+        return node if node is not None and (not ops or node.op in ops) else None
 
     def is_inner(self, value: Value) -> bool:
         """Return True if exactly one node reads a value, and the graph does not return it."""
@@ -77,8 +77,8 @@ class Links:
 
     def reader(self, value: Value, *ops: str) -> Node | None:
         """Return the only node that reads a value, if its operator is one of `ops`; else None."""
-        found = self.readers.get(id(value), [])
-        return found[0] if self.is_inner(value) and (not ops or found[0].op in ops) else None
+        readers = self.readers.get(id(value), [])
+        return readers[0] if self.is_inner(value) and (not ops or readers[0].op in ops) else None
 
 
 Match = tuple[Node, Sequence[Node]] | None
@@ -110,10 +110,10 @@ def _join(program: Program, links: Links, rule: Rule, reading: Reading) -> Progr
         if id(node) in gone:
             continue
         reading.part = node
-        found = rule(links, node)
-        if found is None or any(id(one) in gone for one in found[1]) or not links.is_closed(*found):
+        match = rule(links, node)
+        if match is None or any(id(one) in gone for one in match[1]) or not links.is_closed(*match):
             continue
-        joined, chain = found
+        joined, chain = match
         gone |= {id(one) for one in chain}
         put[max(links.places[id(one)] for one in chain)] = joined
     if not gone:
@@ -299,14 +299,14 @@ def join_norm(links: Links, node: Node) -> Match:
 
 def _read_through(links: Links, value: Value, op: str) -> list[Node]:
     """Return the nodes that lead from a value through casts to a reader with the operator `op`; empty without one."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for _ in range(3):
         following = links.reader(value, op, *PASSED)
         if following is None:
             return []
-        found.append(following)
+        nodes.append(following)
         if following.op == op:
-            return found
+            return nodes
         value = following.outputs[0]
     return []
 

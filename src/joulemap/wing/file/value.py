@@ -74,8 +74,8 @@ class Value:
         return self._known
 
     @known.setter
-    def known(self, found: NDArray[Any] | None) -> None:
-        self._known = found
+    def known(self, elements: NDArray[Any] | None) -> None:
+        self._known = elements
 
     @property
     def count(self) -> int:
@@ -109,10 +109,10 @@ class Node:
 
     def given(self, index: int) -> Value:
         """Return the input at a position; ModelError if it is omitted."""
-        found = self.value(index)
-        if found is None:
+        value = self.value(index)
+        if value is None:
             raise ModelError(f"{self.title} lacks its input {index + 1}")
-        return found
+        return value
 
     def __str__(self) -> str:
         """Return the operator and the name, for errors."""
@@ -127,36 +127,36 @@ class Node:
         self, attribute: str, default: int | None = None, *, least: int = 0, most: int = LARGEST_INTEGER
     ) -> int:
         """Return an attribute that is one integer; ModelError if it is not, is out of range, or lacks a default."""
-        found = self.attributes.get(attribute, default)
-        if found is None:
+        number = self.attributes.get(attribute, default)
+        if number is None:
             raise ModelError(f"{self.title} lacks its attribute {attribute}")
-        if not isinstance(found, int) or not least <= found <= most:
+        if not isinstance(number, int) or not least <= number <= most:
             limit = f"at least {least}" if most == LARGEST_INTEGER else f"{least} to {most}"
-            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected an integer of {limit}")
-        return found
+            raise ModelError(f"{self.title} has {attribute}={number!r:.40}, expected an integer of {limit}")
+        return number
 
     def integers(self, attribute: str, default: Sequence[int] | None = None, *, least: int | None = 0) -> list[int]:
         """Return an attribute that is a list of integers; ModelError as for `integer`. Without `least`, any integer."""
-        found = self.attributes.get(attribute, default)
-        if found is None:
+        numbers = self.attributes.get(attribute, default)
+        if numbers is None:
             raise ModelError(f"{self.title} lacks its attribute {attribute}")
-        if isinstance(found, str | int | float) or not all(isinstance(one, int) for one in found):
-            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected a list of integers")
-        if least is not None and min(found, default=least) < least:
-            raise ModelError(f"{self.title} has {attribute}={found!r:.40}, expected integers of at least {least}")
-        return list(found)
+        if isinstance(numbers, str | int | float) or not all(isinstance(one, int) for one in numbers):
+            raise ModelError(f"{self.title} has {attribute}={numbers!r:.40}, expected a list of integers")
+        if least is not None and min(numbers, default=least) < least:
+            raise ModelError(f"{self.title} has {attribute}={numbers!r:.40}, expected integers of at least {least}")
+        return list(numbers)
 
     def axis(self, rank: int, default: int) -> int:
         """Return the attribute `axis`, counted from the first axis; ModelError for one that the rank does not have."""
-        found = self.integer("axis", default, least=-rank)
-        if found >= max(rank, 1):
-            raise ModelError(f"{self.title} has axis={found}, expected less than {rank}")
-        return found % max(rank, 1)
+        axis = self.integer("axis", default, least=-rank)
+        if axis >= max(rank, 1):
+            raise ModelError(f"{self.title} has axis={axis}, expected less than {rank}")
+        return axis % max(rank, 1)
 
     def numbers(self, index: int, attribute: str = "") -> list[float] | None:
         """Return the known elements of an input, or of an attribute, which older operator sets use instead."""
         value = self.value(index)
         if value is not None:
             return None if value.known is None else [float(one) for one in value.known.reshape(-1)]
-        found = self.attributes.get(attribute)
-        return None if found is None else [float(one) for one in found]
+        numbers = self.attributes.get(attribute)
+        return None if numbers is None else [float(one) for one in numbers]

@@ -44,7 +44,7 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
 
 def find_facts(
     scope: Scope,
-    found: Sequence[Finding | Refusal],
+    findings: Sequence[Finding | Refusal],
     rows: Sequence[FleetRow],
     winners: Sequence[FleetWinner],
     together: Sequence[MixedRow | PairRow],
@@ -52,7 +52,7 @@ def find_facts(
 ) -> Facts:
     """Return the facts of fleets; a run of the facts is a row of one kind, then of `together`.
 
-    `found` are the findings about the stored runs of the rows.
+    `findings` are about the stored runs of the rows.
     """
     known = dict(enumerate(rows, 1))
     joined = dict(enumerate(together, len(rows) + 1))
@@ -64,7 +64,7 @@ def find_facts(
     stored: dict[int, list[int]] = {}
     for key, row in shown.items():
         stored.setdefault(row.run_id, []).append(key)
-    mine = [one for one in found if isinstance(one, Refusal) or one.run_id is None or one.run_id in stored]
+    mine = [one for one in findings if isinstance(one, Refusal) or one.run_id is None or one.run_id in stored]
     caveats = weigh_findings([*represent(mine, stored), *_find_own(shown, demand)], choices)
     best = next((key for key in kept), None)
     limits = [] if best is None else [*_list_limits(best, known[best], demand)]
@@ -101,9 +101,9 @@ def _choose(
     column, unit = OBJECTIVES[demand.objective]
     winner = next((row for row in winners if row.objective == demand.objective), None)
     alone = None if winner is None else _choose_alone(kept, winner, unit)
-    found = _find_together(joined)
-    if found is not None:
-        key, saved = found
+    pair = _find_together(joined)
+    if pair is not None:
+        key, saved = pair
         row = joined[key]
         chance = row.probability_best
         is_tied = chance is not None and chance < TOLD_APART and alone is not None

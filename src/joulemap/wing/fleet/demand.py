@@ -172,7 +172,7 @@ def _read_rates(path: Path) -> list[tuple[float, float]]:
     if not rows:
         raise UsageError(f"{path} has no rows")
     times = [row[0] * TIMES.get(time, 1.0) for row in rows]
-    later = next((place for place in range(1, len(times)) if times[place] < times[place - 1]), None)
+    later = next((index for index in range(1, len(times)) if times[index] < times[index - 1]), None)
     if later is not None:
         raise UsageError(
             f"{path}, line {filled[later]}: out of order: {time} {rows[later][0]:g} after {rows[later - 1][0]:g}"
@@ -181,7 +181,7 @@ def _read_rates(path: Path) -> list[tuple[float, float]]:
 
 
 def _read_row(path: Path, number: int, names: list[str], cells: list[str], wanted: tuple[str, ...]) -> list[float]:
-    found = []
+    values = []
     if any(map(str.strip, cells[len(names) :])):
         raise UsageError(
             f"{path}, line {number}: {len(cells)} cells for {len(names)} columns: write numbers without commas"
@@ -195,8 +195,8 @@ def _read_row(path: Path, number: int, names: list[str], cells: list[str], wante
             raise UsageError(f"{path}, line {number}: {name}: {error}{advice}") from error
         if value < 0.0:
             raise UsageError(f"{path}, line {number}: {name} is {value:g}, expected 0 or more")
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _end_rates(path: Path, times: list[float], rates: list[float]) -> list[tuple[float, float]]:
@@ -220,7 +220,7 @@ def _count_arrivals(times: list[float]) -> list[tuple[float, float]]:
         raise UsageError("all arrivals have the same time: a rate needs two different times")
     width = span / PARTS
     counts = Counter(min(int((time - times[0]) / width), PARTS - 1) for time in times)
-    return [(counts[place] / width, width) for place in range(PARTS)]
+    return [(counts[index] / width, width) for index in range(PARTS)]
 
 
 def _merge_levels(parts: list[tuple[float, float]]) -> tuple[Level, ...]:

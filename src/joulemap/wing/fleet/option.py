@@ -151,5 +151,5 @@ def _read_each(
     try:
         return {name: read(text) for name, text in split_pairs(written).items()}
     except (UsageError, ValueError) as error:
-        found = ", ".join(written or ())
-        raise UsageError(f"{option}: cannot read {found}: write {example}, each name once") from error
+        given = ", ".join(written or ())
+        raise UsageError(f"{option}: cannot read {given}: write {example}, each name once") from error

@@ -176,9 +176,9 @@ class HereAnswer(Answer):
             between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
             label=self._shorten,
         )
-        places = [place for place, row in enumerate(window) if row is best]
+        places = [index for index, row in enumerate(window) if row is best]
         marked_column = laid.headings.index(RATE if self.model else MODEL)
-        marked = frozenset((place, marked_column) for place in places if len(window) > 1)
+        marked = frozenset((index, marked_column) for index in places if len(window) > 1)
         noun = "rows" if self.model else "models"
         return attrs.evolve(laid.out_of(len(rows), len(window), noun), best=marked)
 
@@ -240,18 +240,18 @@ def here(
         check_probe(recorded)
         machine, line = apply_probe(machine)
         notes.append(line)
-    found = match_machine(machine)
-    served, runs = _answer(source, model, found, asked, attrs.evolve(SETTINGS, inputs=tuple(inputs)), precision)
-    usable = found.list_kind(GPU, CPU, NPU)
+    chips = match_machine(machine)
+    served, runs = _answer(source, model, chips, asked, attrs.evolve(SETTINGS, inputs=tuple(inputs)), precision)
+    usable = chips.list_kind(GPU, CPU, NPU)
     cut, whole = _read_file_notes(model) if served else ((), ())
     notes += whole
     notes += [TARIFF(usd=asked.usd_per_kwh)] if served else []
     notes += _describe_reserve(usable)
     notes += [SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
     notes += [METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
-    if served and (left := [one.label for one in found.list_kind(NPU)]):
+    if served and (left := [one.label for one in chips.list_kind(NPU)]):
         notes.append(WORKS(names=left))
-    gaps = (*cut, *machine.gaps, *found.notes)
+    gaps = (*cut, *machine.gaps, *chips.notes)
     return HereAnswer(
         model=model,
         prompt=asked.prompt,
@@ -259,7 +259,7 @@ def here(
         usd_per_kwh=asked.usd_per_kwh,
         parts=tuple(f"{one.count} x {one.label}" if one.count > 1 else one.label for one in usable),
         memory=_describe_memory(machine),
-        devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in found.devices]),
+        devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in chips.devices]),
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
         checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system, inputs)),
@@ -282,7 +282,7 @@ def _read(recorded: str | Path) -> Recording:
 
 
 def _answer(
-    source: Source, model: str, found: MatchedChips, asked: Asked, settings: Settings, precision: str
+    source: Source, model: str, chips: MatchedChips, asked: Asked, settings: Settings, precision: str
 ) -> tuple[list[ServedHere], list[RunHere]]:
     is_served = bool(model) and is_language_model(model)
     if model and asked.weights and not is_served:
@@ -294,13 +294,13 @@ def _answer(
         raise UsageError("--precision is for other models: use --weight-precision for a language model")
     if settings.inputs and is_served:
         raise UsageError("--input is for other models: use --prompt and --output for a language model")
-    if not found.list_kind(GPU, CPU, NPU):
+    if not chips.list_kind(GPU, CPU, NPU):
         return [], []
     if not model:
-        return serve_popular(source, found, asked), run_model(source, POPULAR, found, precision, settings)
+        return serve_popular(source, chips, asked), run_model(source, POPULAR, chips, precision, settings)
     if is_served:
-        return serve_model(source, model, found, asked), []
-    return [], run_model(source, (model,), found, precision, settings)
+        return serve_model(source, model, chips, asked), []
+    return [], run_model(source, (model,), chips, precision, settings)
 
 
 def is_language_model(model: str) -> bool:
@@ -312,10 +312,10 @@ def is_language_model(model: str) -> bool:
 
 def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[Labelled]) -> Labelled | None:
     """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
-    found: dict[str, Labelled] = {}
+    by_label: dict[str, Labelled] = {}
     for one in devices:
-        found |= {one.label: one, **{SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
-    return found.get(row.label)
+        by_label |= {one.label: one, **{SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
+    return by_label.get(row.label)
 
 
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -341,13 +341,13 @@ def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
 
 def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: int) -> Sequence[ServedHere]:
     """Return at most `most` rows in their order: the best, others at reading speed, then those nearest to the best."""
-    own = next((place for place, row in enumerate(rows) if row is best), 0)
+    own = next((index for index, row in enumerate(rows) if row is best), 0)
 
-    def rank(place: int) -> tuple[bool, bool, int]:
-        is_slow = (rows[place].tokens_per_s or 0.0) < READING_RATE
-        return place != own, is_slow, abs(place - own)
+    def rank(index: int) -> tuple[bool, bool, int]:
+        is_slow = (rows[index].tokens_per_s or 0.0) < READING_RATE
+        return index != own, is_slow, abs(index - own)
 
-    return [rows[place] for place in sorted(sorted(range(len(rows)), key=rank)[:most])]
+    return [rows[index] for index in sorted(sorted(range(len(rows)), key=rank)[:most])]
 
 
 def _show_rate(row: ServedHere) -> str:

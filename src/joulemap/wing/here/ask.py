@@ -76,12 +76,12 @@ def _list_settings(row: ServedHere | RunHere) -> tuple[str, ...]:
 
 
 def _enter(key: int, row: ServedHere | RunHere, values: Mapping[str, tuple[str, str, str]]) -> Entry:
-    found = {
+    quantities = {
         metric: Quantity(value, unit, getattr(row, width) if width else None)
         for metric, (field, unit, width) in values.items()
         if (value := getattr(row, field)) is not None
     }
-    return Entry(runs=(key,), values=found)
+    return Entry(runs=(key,), values=quantities)
 
 
 def _choose_served(model: str, served: Sequence[ServedHere]) -> Iterator[Choice]:

@@ -156,7 +156,7 @@ def _select(known: Mapping[str, HardwareEntry], *kinds: str) -> dict[str, Hardwa
 
 def _find(entries: Mapping[str, HardwareEntry], names: Iterable[str]) -> list[HardwareEntry]:
     """Return the hardware that the first matching name refers to; empty if no name matches."""
-    return next((found for name in names if name and (found := find_alike(entries, name))), [])
+    return next((alike for name in names if name and (alike := find_alike(entries, name))), [])
 
 
 def _describe(entry: HardwareEntry) -> Hardware:
@@ -170,16 +170,16 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
         counts[one] = counts.get(one, 0) + 1
     board = (machine.board,) if not machine.graphics else ()
     for name in board:
-        if found := _find(entries, [name]):
-            counts[Graphics(name=found[0].name, source="the board's name")] = 1
+        if matches := _find(entries, [name]):
+            counts[Graphics(name=matches[0].name, source="the board's name")] = 1
     for one, count in counts.items():
-        found = _select_variants(_find_graphics(entries, one), one)
-        if len(found) == 1:
-            yield _adapt_entry(found[0], one.name, count, machine.memory, one)
+        matches = _select_variants(_find_graphics(entries, one), one)
+        if len(matches) == 1:
+            yield _adapt_entry(matches[0], one.name, count, machine.memory, one)
             continue
         described = _describe_graphics(one)
         if described is None:
-            notes.append(_explain(one.name, found, entries))
+            notes.append(_explain(one.name, matches, entries))
         yield Device(
             printed=one.name,
             kind=GPU,
@@ -198,8 +198,8 @@ def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[
     """Return the hardware whose name matches a GPU. If none does, match each of the names that lspci joins with a
     slash.
     """
-    if found := _find(entries, _spell_graphics(one)):
-        return found
+    if matches := _find(entries, _spell_graphics(one)):
+        return matches
     every = {entry.id: entry for name in _split_slashes(one.name) for entry in find_alike(entries, name)}
     return list(every.values())
 
@@ -213,9 +213,9 @@ def _split_slashes(name: str) -> Iterator[str]:
     if others:
         yield first.strip()
     words = first.split()
-    place = next((place for place, word in enumerate(words) if word[:1].isdecimal()), len(words))
+    begin = next((index for index, word in enumerate(words) if word[:1].isdecimal()), len(words))
     for other in others:
-        yield " ".join((*words[:place], other.strip()))
+        yield " ".join((*words[:begin], other.strip()))
 
 
 def _spell_graphics(one: Graphics) -> Iterator[str]:
@@ -228,12 +228,12 @@ def _spell_graphics(one: Graphics) -> Iterator[str]:
         yield head
 
 
-def _select_variants(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+def _select_variants(matches: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
     """Return the entries that agree with the GPU's memory or number of cores; all entries if none agrees."""
-    if len(found) < 2:
-        return list(found)
+    if len(matches) < 2:
+        return list(matches)
     kept = []
-    for entry in found:
+    for entry in matches:
         hardware = _describe(entry)
         capacity, units = hardware.memory_capacity.value, hardware.unit_count.value
         if one.memory_bytes and abs(one.memory_bytes / capacity - 1.0) > OTHER_CAPACITY:
@@ -241,7 +241,7 @@ def _select_variants(found: Sequence[HardwareEntry], one: Graphics) -> list[Hard
         if one.core_count and not one.memory_bytes and units != one.core_count:
             continue
         kept.append(entry)
-    return kept if kept else list(found)
+    return kept if kept else list(matches)
 
 
 def _describe_graphics(one: Graphics) -> Hardware | None:
@@ -270,11 +270,11 @@ def _describe_graphics(one: Graphics) -> Hardware | None:
 
 def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEntry], notes: list[str]) -> Device:
     entries = _select(known, CPU)
-    found = _find(entries, _spell_processor(machine))
-    if len(found) > 1:
-        found = [one for one in found if one.core_count == cpu.core_count] or found
-    if len(found) == 1:
-        entry = found[0]
+    matches = _find(entries, _spell_processor(machine))
+    if len(matches) > 1:
+        matches = [one for one in matches if one.core_count == cpu.core_count] or matches
+    if len(matches) == 1:
+        entry = matches[0]
         device = _adapt_entry(entry, cpu.name, 1, machine.memory, None, cpu)
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
@@ -286,8 +286,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
             notes.append(CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device
-    if found:
-        notes.append(_explain(cpu.name, found, entries))
+    if matches:
+        notes.append(_explain(cpu.name, matches, entries))
     from joulemap.catalog.chip import load_text
     from joulemap.catalog.detected import cpu_text
 
@@ -343,11 +343,11 @@ def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
 def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
     entries = _select(known, NPU)
     for name in machine.neural:
-        found = _find(entries, _spell_neural(name, machine))
-        if len(found) == 1:
-            yield _adapt_entry(found[0], name, 1, machine.memory, None)
+        matches = _find(entries, _spell_neural(name, machine))
+        if len(matches) == 1:
+            yield _adapt_entry(matches[0], name, 1, machine.memory, None)
         else:
-            notes.append(_explain(name, found, entries))
+            notes.append(_explain(name, matches, entries))
             yield Device(printed=name, kind=NPU, origin=UNKNOWN)
 
 
@@ -452,10 +452,10 @@ def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, 
     return ("" if mode == DEFAULT_MODE else mode), entry.cap_w(mode)
 
 
-def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, HardwareEntry]) -> str:
+def _explain(name: str, matches: Sequence[HardwareEntry], entries: Mapping[str, HardwareEntry]) -> str:
     """Return a note that a chip's name is ambiguous or unknown, with the nearest names."""
-    if len(found) > 1:
-        return AMBIGUOUS(name=name, names=[one.id for one in found])
+    if len(matches) > 1:
+        return AMBIGUOUS(name=name, names=[one.id for one in matches])
     own = {word for word, _ in read_words(name) if len(word) > 1}
     kinds = {one.architecture for one in entries.values()}
     every: list[HardwareEntry | Member] = list(entries.values())

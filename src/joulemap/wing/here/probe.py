@@ -53,8 +53,8 @@ def measure_stream() -> float:
     arrays = [np.ones(count) for _ in range(3)]
     parts = [list(np.split(one, workers)) for one in arrays]
 
-    def add(place: int) -> None:
-        target, left, right = (one[place] for one in parts)
+    def add(part: int) -> None:
+        target, left, right = (one[part] for one in parts)
         np.add(left, right, out=target)
 
     with ThreadPoolExecutor(workers) as pool:

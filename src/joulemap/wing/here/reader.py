@@ -63,25 +63,30 @@ def read_machine(recording: Recording, memory: str = "") -> Machine:
     Raise UsageError if `memory` is invalid. Unreadable items of the recording are listed in `gaps`.
     """
     system = recording.get(SYSTEM, "") or _guess_system(recording)
-    found = {"Darwin": _read_mac, "Windows": _read_windows}.get(system, _read_linux)(recording, system)
+    machine = {"Darwin": _read_mac, "Windows": _read_windows}.get(system, _read_linux)(recording, system)
     graphics = [
         *read_nvidia(recording.get("nvidia-smi", ""), recording.get("nvml", "")),
         *read_rocm(recording.get("rocm-smi", "")),
         *read_xpu(recording.get("xpu-smi", "")),
     ]
     seen = frozenset[str]().union(*(find_vendors(one.name) for one in graphics))
-    others = [one for one in found.graphics if not find_vendors(one.name) & seen or _is_apple(one)]
-    named = _name_inside([*graphics, *others], found.cpu)
-    gaps = [*found.gaps]
+    others = [one for one in machine.graphics if not find_vendors(one.name) & seen or _is_apple(one)]
+    named = _name_inside([*graphics, *others], machine.cpu)
+    gaps = [*machine.gaps]
     gaps += [NO_DRIVER(name=one.name) for one in others if "nvidia" in find_vendors(one.name)]
     if memory:
-        found = attrs.evolve(found, memory=parse_memory(memory, found.memory))
+        machine = attrs.evolve(machine, memory=parse_memory(memory, machine.memory))
     if not named and not recording.keys() & {"lspci", "system_profiler", "cim"}:
         gaps.append(NO_GRAPHICS)
-    if found.memory.bytes_per_s is None and not found.board and not any(map(_is_apple, named)) and (named or found.cpu):
-        found = attrs.evolve(found, memory=attrs.evolve(found.memory, is_unknown=True))
+    if (
+        machine.memory.bytes_per_s is None
+        and not machine.board
+        and not any(map(_is_apple, named))
+        and (named or machine.cpu)
+    ):
+        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, is_unknown=True))
         gaps.append(NO_MEMORY_SPEED(system=system) if system != "Linux" else NO_DMIDECODE)
-    return attrs.evolve(found, graphics=tuple(named), gaps=tuple(gaps))
+    return attrs.evolve(machine, graphics=tuple(named), gaps=tuple(gaps))
 
 
 def _guess_system(recording: Recording) -> str:
@@ -92,19 +97,21 @@ def _is_apple(one: Graphics) -> bool:
     return "apple" in find_vendors(one.name)
 
 
-def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
+def _name_inside(graphics: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
     """Return the GPUs, including the integrated GPU that an AMD processor's name states.
 
     The GPU takes the name stated there. If no tool reports it, it is added.
     """
     inside = IN_PROCESSOR.search(cpu.name) if cpu else None
     if inside is None:
-        return found
+        return graphics
     name = f"AMD {inside[1]}"
-    own = next((one for one in found if inside[1].lower() in one.name.lower()), None)
-    unnamed = [one for one in found if "amd" in find_vendors(one.name) and not re.search(r"\bRX\b|\bPro W", one.name)]
+    own = next((one for one in graphics if inside[1].lower() in one.name.lower()), None)
+    unnamed = [
+        one for one in graphics if "amd" in find_vendors(one.name) and not re.search(r"\bRX\b|\bPro W", one.name)
+    ]
     replaced = own or next(iter(unnamed), None) or Graphics(name=name, source="the processor's name")
-    kept = [one for one in found if one is not replaced]
+    kept = [one for one in graphics if one is not replaced]
     return [*kept, attrs.evolve(replaced, name=name, memory_bytes=None)]
 
 
@@ -115,14 +122,14 @@ def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
         return []
     heads = [cell.partition(" [")[0] for cell in lines[0]]
     more = _list(_load(nvml))
-    found = []
-    for place, line in enumerate(lines[1:]):
+    graphics = []
+    for index, line in enumerate(lines[1:]):
         cells = dict(zip(heads, line, strict=False))
-        extra = more[place] if place < len(more) else {}
+        extra = more[index] if index < len(more) else {}
         version = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", cells.get("compute_cap", ""))
         if not cells.get("name"):
             continue
-        found.append(
+        graphics.append(
             Graphics(
                 name=cells["name"],
                 memory_bytes=_number(cells.get("memory.total"), MIB),
@@ -135,20 +142,20 @@ def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
                 source="nvidia-smi",
             )
         )
-    return found
+    return graphics
 
 
 def read_rocm(text_: str) -> list[Graphics]:
     """Return the GPUs in rocm-smi's JSON; none if it cannot be read."""
     cards = _decode(text_)
-    found = []
+    graphics = []
     for name, values in sorted(cards.items()):
         if not name.startswith("card") or not isinstance(values, dict):
             continue
         fields = {str(key).lower(): str(value) for key, value in values.items()}
         title = fields.get("card series") or fields.get("device name") or fields.get("card model", "")
         if title:
-            found.append(
+            graphics.append(
                 Graphics(
                     name=_shorten_pci(title),
                     memory_bytes=_number(fields.get("vram total memory (b)")),
@@ -156,7 +163,7 @@ def read_rocm(text_: str) -> list[Graphics]:
                     source="rocm-smi",
                 )
             )
-    return found
+    return graphics
 
 
 def read_xpu(text_: str) -> list[Graphics]:
@@ -208,7 +215,7 @@ def read_dmidecode(text_: str) -> Memory:
                     "rate": (_number(speed) or 0.0) * MEGA,
                     "bits": int(_number(fields.get("Data Width")) or MODULE_BITS),
                     "kind": fields.get("Type", ""),
-                    "place": (fields.get("Bank Locator", ""), fields.get("Locator", "")),
+                    "labels": (fields.get("Bank Locator", ""), fields.get("Locator", "")),
                 }
             )
     return _join_modules(modules, "dmidecode")
@@ -220,7 +227,7 @@ def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
         return Memory()
     widths: dict[str, int] = {}
     for index, one in enumerate(modules):
-        channel = next((found for place in one["place"] if (found := _find_channel(place))), f"module {index}")
+        channel = next((slot for label in one["labels"] if (slot := _find_channel(label))), f"module {index}")
         widths[channel] = max(widths.get(channel, 0), one["bits"])
     rates = [one["rate"] for one in modules if one["rate"]]
     return Memory(
@@ -232,16 +239,16 @@ def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
     )
 
 
-def _find_channel(place: str) -> str:
-    found = CHANNEL.search(place)
-    return "".join(part.lower() for part in found.groups() if part) if found else ""
+def _find_channel(label: str) -> str:
+    match = CHANNEL.search(label)
+    return "".join(part.lower() for part in match.groups() if part) if match else ""
 
 
-def parse_memory(text: str, found: Memory) -> Memory:
-    """Return `found` with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
+def parse_memory(text: str, memory: Memory) -> Memory:
+    """Return `memory` with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
     read = MemoryConfiguration.read(text)
     return attrs.evolve(
-        found,
+        memory,
         kind=read.kind,
         transfers_per_s=read.transfers_per_s,
         width_bits=read.width_bits,
@@ -341,7 +348,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
             "rate": (_count(CIM, one, "ConfiguredClockSpeed") or _count(CIM, one, "Speed")) * MEGA,
             "bits": _count(CIM, one, "DataWidth") or MODULE_BITS,
             "kind": MEMORY_KINDS.get(_count(CIM, one, "SMBIOSMemoryType"), ""),
-            "place": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
+            "labels": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
         }
         for one in _list(objects.get("memory"))
     ]
@@ -395,8 +402,8 @@ def _load(text_: str) -> object:
 
 def _decode(text_: str) -> dict[str, Any]:
     """Return the JSON object in a text; empty if there is none."""
-    found = _load(text_[max(text_.find("{"), 0) :])
-    return found if isinstance(found, dict) else {}
+    content = _load(text_[max(text_.find("{"), 0) :])
+    return content if isinstance(content, dict) else {}
 
 
 def _count(tool: str, fields: Mapping[str, Any], name: str) -> int:
@@ -412,6 +419,6 @@ def _count(tool: str, fields: Mapping[str, Any], name: str) -> int:
 
 def _number(value: object, factor: float = 1.0) -> float | None:
     """Return the number at the beginning of a value, times a factor; None if there is none, or none of a machine."""
-    found = re.match(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)(?![0-9])", str(value)) if value is not None else None
-    number = float(found[1]) * factor if found else math.inf
+    match = re.match(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)(?![0-9])", str(value)) if value is not None else None
+    number = float(match[1]) * factor if match else math.inf
     return number if number <= LARGEST else None

@@ -78,22 +78,22 @@ NAMES: Final = frozenset(
 def record() -> Recording:
     """Return the outputs of this machine's tools; missing and failing tools are omitted."""
     system = platform.system()
-    found = {SYSTEM: system}
+    outputs = {SYSTEM: system}
     for commands in (TOOLS[""], TOOLS.get(system, {})):
-        found |= {name: run_tool(*command) for name, command in commands.items()}
-    if not found["nvidia-smi"]:
-        found["nvidia-smi"] = run_tool("nvidia-smi", f"--query-gpu={OLD_SMI_FIELDS}", "--format=csv")
-    if found["nvidia-smi"]:
-        found["nvml"] = _read_nvml()
+        outputs |= {name: run_tool(*command) for name, command in commands.items()}
+    if not outputs["nvidia-smi"]:
+        outputs["nvidia-smi"] = run_tool("nvidia-smi", f"--query-gpu={OLD_SMI_FIELDS}", "--format=csv")
+    if outputs["nvidia-smi"]:
+        outputs["nvml"] = _read_nvml()
     if "microsoft" in platform.release().lower():  # Linux inside Windows, which knows the memory and the display
-        found["cim"] = run_tool("powershell.exe", *TOOLS["Windows"]["cim"][1:])
+        outputs["cim"] = run_tool("powershell.exe", *TOOLS["Windows"]["cim"][1:])
     if system == "Linux":
-        found |= {name: read_text(Path(path)).replace("\0", "") for name, path in FILES.items()}
+        outputs |= {name: read_text(Path(path)).replace("\0", "") for name, path in FILES.items()}
         drivers = sorted(Path("/sys/class/accel").glob("accel*/device/driver"))
         memories = sorted(Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"))
-        found["amdgpu"] = "\n".join(map(read_text, memories))
-        found["accel"] = "\n".join(path.resolve().name for path in drivers)
-    return {name: text for name, text in found.items() if text.strip()}
+        outputs["amdgpu"] = "\n".join(map(read_text, memories))
+        outputs["accel"] = "\n".join(path.resolve().name for path in drivers)
+    return {name: text for name, text in outputs.items() if text.strip()}
 
 
 def _read_nvml() -> str:
@@ -102,16 +102,16 @@ def _read_nvml() -> str:
         import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         pynvml.nvmlInit()
-        found = []
+        boards = []
         for index in range(pynvml.nvmlDeviceGetCount()):
             device = pynvml.nvmlDeviceGetHandleByIndex(index)
-            found.append(
+            boards.append(
                 {
                     "cores": pynvml.nvmlDeviceGetNumGpuCores(device),
                     "bus_bits": pynvml.nvmlDeviceGetMemoryBusWidth(device),
                 }
             )
-        return json.dumps(found)
+        return json.dumps(boards)
     except Exception:  # a missing library, driver or function: the answer then knows less
         return ""
 
@@ -124,20 +124,20 @@ def load_recording(path: Path) -> Recording:
     try:
         if path.is_dir():
             files = [one for one in sorted(path.iterdir()) if one.stem in NAMES and one.is_file()]
-            found = {one.stem: read_bytes(one, MOST_BYTES).decode("utf-8", errors="replace") for one in files}
+            outputs = {one.stem: read_bytes(one, MOST_BYTES).decode("utf-8", errors="replace") for one in files}
         else:
-            found = json.loads(decode(read_bytes(path, MOST_BYTES)))
+            outputs = json.loads(decode(read_bytes(path, MOST_BYTES)))
     except FileError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a JSON file of a recorded machine: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    if not isinstance(outputs, dict) or not all(isinstance(text, str) for text in outputs.values()):
         raise UsageError(f"{path} is not a recording of a machine: write one with `joulemap here --record FILE.json`")
-    if not found.keys() & NAMES:
+    if not outputs.keys() & NAMES:
         raise UsageError(f"{path} has no output of a tool: expected lscpu, nvidia-smi, system_profiler, cim or others")
-    return {name: text.encode("utf-8", errors="replace").decode("utf-8") for name, text in found.items()}
+    return {name: text.encode("utf-8", errors="replace").decode("utf-8") for name, text in outputs.items()}
 
 
 def dump_recording(recording: Recording) -> str:

@@ -30,14 +30,14 @@ USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
 
 
 def run_model(
-    source: Source, models: Sequence[str], found: MatchedChips, precision: str = "", settings: Settings = SETTINGS
+    source: Source, models: Sequence[str], chips: MatchedChips, precision: str = "", settings: Settings = SETTINGS
 ) -> list[RunHere]:
     """Return a row for each model and chip, at the given precision or else the usual precision of the chip's class.
 
     A chip that cannot run a model is a row with the reason. Raise as `compare` does in all other cases.
     """
     groups: dict[str, list[Device]] = {}
-    for device in found.list_kind(GPU, NPU, CPU):
+    for device in chips.list_kind(GPU, NPU, CPU):
         groups.setdefault(precision or _choose_precision(device), []).append(device)
     asked = {
         one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one),))

@@ -102,14 +102,14 @@ def list_chips(devices: Iterable[Device]) -> tuple[str | Hardware, ...]:
     return tuple({name_device(one): one.hardware for one in devices if one.hardware is not None}.values())
 
 
-def serve_model(source: Source, model: str, found: MatchedChips, asked: Asked) -> list[ServedHere]:
+def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -> list[ServedHere]:
     """Return the rows of a language model: each weight format on each chip, and divided between GPU and processor.
 
     If the model fits nowhere, the rows have the reasons. Raise as `llm` does in all other cases.
     """
     from joulemap.wing.llm.capacity.case import OK
 
-    devices = found.list_kind(GPU, CPU)
+    devices = chips.list_kind(GPU, CPU)
     weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
     question, cases = _list_cases(source, model, settings, asked.serving, {})
@@ -117,7 +117,7 @@ def serve_model(source: Source, model: str, found: MatchedChips, asked: Asked) -
     served = [_convert_row(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
     places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
-    others = [case for case, place in zip(cases, places, strict=True) if place not in known]
+    others = [case for case, index in zip(cases, places, strict=True) if index not in known]
     full = {_label(devices, case.hardware) for case in others if case.status != OK}
     for device in devices:
         if device.count > 1 and device.label in full:
@@ -135,7 +135,7 @@ def serve_model(source: Source, model: str, found: MatchedChips, asked: Asked) -
     first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
     served += _price(model, question, others, devices, widths, first, asked)
     served += _divide(question, cases, devices, served, widths, settings, asked)
-    order = {one: place for place, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
+    order = {one: index for index, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
     return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))
 
 
@@ -170,12 +170,12 @@ def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, fl
     return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
 
 
-def serve_popular(source: Source, found: MatchedChips, asked: Asked) -> list[ServedHere]:
+def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[ServedHere]:
     """Return the rows of the popular models, one per chip or per division between GPU and processor.
 
     Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
     """
-    devices = found.list_kind(GPU, CPU)
+    devices = chips.list_kind(GPU, CPU)
     small = [
         _convert_row(SMALL, row, _label(devices, row.hardware), asked)
         for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
@@ -203,10 +203,10 @@ def serve_popular(source: Source, found: MatchedChips, asked: Asked) -> list[Ser
     largest = choose_largest(rows)
     if largest is None or largest.model == SMALL:
         return rows
-    whole = serve_model(source, largest.model, found, attrs.evolve(asked, weights=largest.weights))
-    place = next(place for place, row in enumerate(rows) if row.model == largest.model)
+    whole = serve_model(source, largest.model, chips, attrs.evolve(asked, weights=largest.weights))
+    index = next(number for number, row in enumerate(rows) if row.model == largest.model)
     others = [row for row in rows if row.model != largest.model]
-    return [*others[:place], *whole, *others[place:]]
+    return [*others[:index], *whole, *others[index:]]
 
 
 def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
@@ -224,7 +224,7 @@ def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ..
     decoder = read_decoder(source, model, SERVED, Asked().prompt)
     if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return ()
-    return (found,) if (found := find_file_weights(decoder)) else usual
+    return (stored,) if (stored := find_file_weights(decoder)) else usual
 
 
 def _list_cases(

@@ -55,9 +55,9 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
         together = workloads.describe([(asked.step, batch)])
         narrow = "" if weights == precision else weights
         chip = attrs.evolve(chips[digest], memory_capacity=scale(chips[digest].memory_capacity, UNLIMITED))
-        (found,) = together.evaluate(chip, precision, runtime, weight_precision=narrow)
+        (total,) = together.evaluate(chip, precision, runtime, weight_precision=narrow)
         for column, expected, value in zip(
-            ("latency_fs", "energy_fj"), (found.latency_fs, found.energy_fj), stored, strict=True
+            ("latency_fs", "energy_fj"), (total.latency_fs, total.energy_fj), stored, strict=True
         ):
             if expected != value:
                 yield RULE, run_id, None, f"run_total.{column}", str(expected), str(value)

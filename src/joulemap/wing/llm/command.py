@@ -68,11 +68,11 @@ def llm(
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
-        found = output.workspace().serve_users(
+        served = output.workspace().serve_users(
             model, settings, target=target, serving=serving.read(), usage=usage.read(), prices=prices.read()
         )
-        output.write(found.document(limit=limit, repeated=output.repeat(run)), found if check else None)
-        if not found.is_met:
+        output.write(served.document(limit=limit, repeated=output.repeat(run)), served if check else None)
+        if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return
     answer = output.workspace().llm(

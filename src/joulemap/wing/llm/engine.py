@@ -126,8 +126,8 @@ def describe_unread(models: Sequence[str]) -> list[str]:
     """Return notes on checkpoint quantization that the predictions of `models` ignore."""
     from joulemap.wing.llm.decoder.pass_name import find_pass, is_pass
 
-    found = [find_pass(one) for one in models if is_pass(one)]
-    published = [one.decoder.published for one in found if one and one.decoder.published]
+    passes = [find_pass(one) for one in models if is_pass(one)]
+    published = [one.decoder.published for one in passes if one and one.decoder.published]
     return list(dict.fromkeys(one.doubt for one in published if one.doubt and not one.weights))
 
 
@@ -151,13 +151,13 @@ def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEng
 
     `point` has the precisions of the run. Raises like `find_pass`.
     """
-    found = _find_pass(name)
-    if found is None or not found.step.engine:
+    named_pass = _find_pass(name)
+    if named_pass is None or not named_pass.step.engine:
         return ()
     from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass
     from joulemap.wing.llm.stack import find_engine
 
-    decoder, asked = found.decoder, (found.step, batch)
+    decoder, asked = named_pass.decoder, (named_pass.step, batch)
     precision, runtime = point["precision"], point["runtime"]
     weights = "" if point["weight_precision"] == precision else point["weight_precision"]
 
@@ -175,7 +175,7 @@ def put_under(name: str, batch: int, point: Mapping[str, str]) -> tuple[UnderEng
 
     return (
         UnderEngine(
-            stack=find_engine(found.step.engine),
+            stack=find_engine(named_pass.step.engine),
             precision=precision,
             weight_precision=weights,
             is_routed=decoder.is_routed,

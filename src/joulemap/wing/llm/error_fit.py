@@ -99,9 +99,9 @@ def read_served(source: Source) -> tuple[ServingResidual, ...]:
 
 def refit(source: Source) -> str:
     """Fit the scales to the measurements in a database, write them and return their number."""
-    found = fit_served(read_served(source))
-    write_served_doubt(found)
-    return f"{len(found)} scales of served models"
+    scales = fit_served(read_served(source))
+    write_served_doubt(scales)
+    return f"{len(scales)} scales of served models"
 
 
 def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
@@ -114,17 +114,17 @@ def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]
 
 
 def _fit_scale(quantity: str, residuals: Sequence[ServingResidual]) -> list[ServingScale]:
-    found: dict[Key, float] = {}
+    widths: dict[Key, float] = {}
     scales: list[ServingScale] = []
     for level in range(len(LEVELS) + 1):
         groups: dict[Key, list[ServingResidual]] = defaultdict(list)
         for one in residuals:
             groups[one.key(level)].append(one)
         for key, rows in sorted(groups.items()):
-            above = found[key[:-1]] if level else ASSUMED
+            above = widths[key[:-1]] if level else ASSUMED
             count = len({one.leaf for one in rows})
             own = find_quantile(rows, LEAST)
-            found[key] = math.sqrt((count * own**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
+            widths[key] = math.sqrt((count * own**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
             vendor, engine = (*key, "", "")[:2]
             scales.append(
                 ServingScale(
@@ -132,7 +132,7 @@ def _fit_scale(quantity: str, residuals: Sequence[ServingResidual]) -> list[Serv
                     level=level,
                     vendor=vendor,
                     engine=engine,
-                    half_width=found[key],
+                    half_width=widths[key],
                     group_count=count,
                     row_count=len(rows),
                     chips=" ".join(sorted({one.hardware for one in rows})) if engine else "",

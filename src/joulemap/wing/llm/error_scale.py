@@ -150,8 +150,8 @@ class ServedDoubt:
         None without measurements. `engine` is a name, with or without a backend and a release.
         """
         name = name_bare_engine(engine)
-        found = (one for one in self.scales if one.quantity == quantity)
-        alike = [one for one in found if one.vendor in ("", vendor) and one.engine in ("", name)]
+        scales = (one for one in self.scales if one.quantity == quantity)
+        alike = [one for one in scales if one.vendor in ("", vendor) and one.engine in ("", name)]
         return max(alike, key=lambda one: one.level, default=None)
 
     def half_width(

@@ -126,28 +126,28 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
     if rows and not is_current:  # the intervals must come from the current catalogue
         with writing(source.anchor()) as connection, transaction(connection):
             ensure_catalogue(connection)
-    places = {number: (row.hardware, row.boundary) for number, row in rows.items()}
-    targets = {place: _find_target(*place, use) for place in dict.fromkeys(places.values())}
-    keys = {place: target.key for place, target in targets.items()}
-    missing = {number: row for number, row in rows.items() if stored.get(number) != keys[places[number]]}
-    for place, target in targets.items():
-        group = {number: row for number, row in missing.items() if places[number] == place}
+    boards = {number: (row.hardware, row.boundary) for number, row in rows.items()}
+    targets = {board: _find_target(*board, use) for board in dict.fromkeys(boards.values())}
+    keys = {board: target.key for board, target in targets.items()}
+    missing = {number: row for number, row in rows.items() if stored.get(number) != keys[boards[number]]}
+    for board, target in targets.items():
+        group = {number: row for number, row in missing.items() if boards[number] == board}
         if group:
             source.talk(f"{target.name}: {len(group)} measurements of served models")
-            found = _predict(group, target)
+            predictions = _predict(group, target)
             with writing(source.anchor()) as connection, transaction(connection):
-                write_predictions(connection, found)
+                write_predictions(connection, predictions)
     used = (target for target in targets.values() if target.entry is not None and target.calibration is not None)
     return frozenset(f"{one.entry.id} {one.calibration.label}" for one in used if one.entry and one.calibration)
 
 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
     """Return a prediction of each row, or the reason why there is none; nothing is stored."""
-    found: dict[int, ServingPrediction] = {}
-    for place in dict.fromkeys((row.hardware, row.boundary) for row in rows):
-        mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == place}
-        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(*place, use))}
-    return [found[number] for number in range(len(rows))]
+    predictions: dict[int, ServingPrediction] = {}
+    for board in dict.fromkeys((row.hardware, row.boundary) for row in rows):
+        mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == board}
+        predictions |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(*board, use))}
+    return [predictions[number] for number in range(len(rows))]
 
 
 def _find_target(name: str, boundary: BoundaryName, use: CalibrationUse) -> _Target:
@@ -181,8 +181,8 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
     except CatalogueError as error:
         return [_record(number, target, attrs.evolve(error.reason, code="no_number")) for number in rows]
     numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
-    found = predict([rows[number] for number in numbers], hardware)
-    return [_record(number, target, one) for number, one in zip(numbers, found, strict=True)]
+    predictions = predict([rows[number] for number in numbers], hardware)
+    return [_record(number, target, one) for number, one in zip(numbers, predictions, strict=True)]
 
 
 def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
@@ -190,17 +190,19 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
     return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
-def _record(number: int, target: _Target, found: Prediction | Reason) -> ServingPrediction:
+def _record(number: int, target: _Target, prediction: Prediction | Reason) -> ServingPrediction:
     """Return the record to store for a measurement: its prediction, or the reason why there is none."""
-    refusal = found if isinstance(found, Reason) else None
-    figures = {} if isinstance(found, Reason) else {name: getattr(found, name) for name in (*QUANTITIES, *WIDTHS)}
+    refusal = prediction if isinstance(prediction, Reason) else None
+    figures = (
+        {} if isinstance(prediction, Reason) else {name: getattr(prediction, name) for name in (*QUANTITIES, *WIDTHS)}
+    )
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if isinstance(found, Reason) else found.engine,
-        work="" if isinstance(found, Reason) else found.work,
+        engine="" if isinstance(prediction, Reason) else prediction.engine,
+        work="" if isinstance(prediction, Reason) else prediction.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=refusal.text if refusal else None,
         refusal_code=refusal.code if refusal else None,

@@ -140,8 +140,8 @@ class ServingRow:
 
     def measured(self) -> dict[str, float]:
         """Return quantity -> value for every quantity in the row."""
-        found = {name: getattr(self, name) for name in QUANTITIES}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: getattr(self, name) for name in QUANTITIES}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 COLUMNS: Final = tuple(ServingRow.__annotations__)
@@ -170,12 +170,12 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
 
 def read_notes(notes: str) -> dict[str, object]:
     """Return column -> value for each statement in the notes that `NOTES` assigns to a column."""
-    found: dict[str, object] = {}
+    columns: dict[str, object] = {}
     for name, pattern, value in NOTES:
         match = pattern.search(notes)
         if match:
-            found[name] = float(match[1]) if value is None else value
-    return found
+            columns[name] = float(match[1]) if value is None else value
+    return columns
 
 
 def _read(name: str, text: str) -> object:

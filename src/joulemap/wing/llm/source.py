@@ -55,8 +55,8 @@ def describe_pass(step: DecoderPass) -> Mapping[str, str]:
     """Return dimension -> value of a pass; defaults are omitted."""
     phase = MIXED if step.chunk else find_phase(step.tokens).name
     devices = step.world * step.pipeline_devices
-    found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
-    return {name: value for name, value in found.items() if value}
+    dimensions = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}
+    return {name: value for name, value in dimensions.items() if value}
 
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
@@ -193,8 +193,8 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     if decoder is None:
         path = Path(model)
         if "/" in model and path.exists():
-            found = "a folder without a config.json" if path.is_dir() else "no configuration"
-            raise ModelError(f"cannot read {model!r}: it is {found}; give a config.json or a folder that has one")
+            given = "a folder without a config.json" if path.is_dir() else "no configuration"
+            raise ModelError(f"cannot read {model!r}: it is {given}; give a config.json or a folder that has one")
         names = list_decoders()
         hint = "for a model that is not built in, give the path of its config.json"
         hint = f"the folder here is ./{model}" if path.is_dir() else hint
@@ -211,13 +211,13 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
         return None
     if serving.draft == OWN_LAYER:
         return attrs.evolve(decoder, layers=decoder.layers[-1:])
-    found = read_decoder(source, serving.draft, settings, serving.prompt)
-    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+    draft = read_decoder(source, serving.draft, settings, serving.prompt)
+    if abs(draft.vocabulary / decoder.vocabulary - 1.0) > PADDED:
         raise UsageError(
-            f"the vocabulary of {found.name} has {found.vocabulary:,} tokens, that of {decoder.name} "
+            f"the vocabulary of {draft.name} has {draft.vocabulary:,} tokens, that of {decoder.name} "
             f"{decoder.vocabulary:,}: choose a draft model with the same tokenizer"
         )
-    return found
+    return draft
 
 
 def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:

@@ -284,13 +284,13 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     asked = next((ports[word] for word in microarchitecture.split() if word in ports), asked)
     releases = _releases()[asked]
     before = [one for one in releases if not date or one.date <= date]
-    found = before[-1] if before else releases[0]
+    release = before[-1] if before else releases[0]
     if not backend:
-        return found
+        return release
     known = _files()[asked].get("backends", ())
     if backend not in known:
-        raise UnknownNameError(f"backend of {found.label}", backend, known)
-    return attrs.evolve(found, backend=backend)
+        raise UnknownNameError(f"backend of {release.label}", backend, known)
+    return attrs.evolve(release, backend=backend)
 
 
 def list_vendors(engine: str) -> tuple[str, ...]:
@@ -305,10 +305,10 @@ def find_engine(text: str) -> Stack:
     engine or backend, UsageError for a date before its first known release.
     """
     name, at, rest = text.strip().partition("@")
-    found = find_stack(name)
+    release = find_stack(name)
     if not at:
-        return found
-    releases = _releases()[found.name]
+        return release
+    releases = _releases()[release.name]
     told = _VARIANT.fullmatch(rest.lower())
     date, backend = (told["date"] or "", told["backend"] or "") if told else ("", "")
     if not (date or backend) or (date and date < releases[0].date[: len(date)]):
@@ -324,14 +324,14 @@ def describe_engine(text: str) -> str:
 
     Raises like `find_engine`.
     """
-    found, told = find_engine(text), _VARIANT.fullmatch(text.partition("@")[2])
+    release, told = find_engine(text), _VARIANT.fullmatch(text.partition("@")[2])
     asked = told["date"] if told else ""
     if not asked:
-        return f"{found.title} (latest modelled)"
-    if len(_releases()[found.name]) == 1:
-        return f"{found.title} (the only one modelled)"
-    is_later = asked[: len(found.date)] > found.date[: len(asked)]
-    return f"{found.title} (latest modelled by {asked})" if is_later else found.title
+        return f"{release.title} (latest modelled)"
+    if len(_releases()[release.name]) == 1:
+        return f"{release.title} (the only one modelled)"
+    is_later = asked[: len(release.date)] > release.date[: len(asked)]
+    return f"{release.title} (latest modelled by {asked})" if is_later else release.title
 
 
 @cache
@@ -353,7 +353,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 
 def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
-    found: list[Stack] = []
+    releases: list[Stack] = []
     plain: dict[str, Any] = {"runtime": DEPLOYED_RUNTIME, "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
@@ -375,8 +375,8 @@ def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
             else:
                 raise CatalogueError(f"{name}.toml: {key} is not a coefficient, or its unit is wrong")
         plain["checked"] = release.get("checked", "")
-        found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
-    return found
+        releases.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
+    return releases
 
 
 def _read_number(where: str, entry: Mapping[str, Any]) -> Quantity:

@@ -39,16 +39,16 @@ def _check(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -> Servi
     }
     for name, cell in cells.items():
         check_text(name, cell)
-    found = read_serving_row(cells)
-    if not found.measured():
+    serving_row = read_serving_row(cells)
+    if not serving_row.measured():
         raise ValueError(f"none of {', '.join(QUANTITIES)} is given")
-    _check_drawn(found)
+    _check_drawn(serving_row)
     for name in COLUMNS:
-        value = getattr(found, name)
-        is_needed = name in SERVED_LENGTHS and found.scope in SERVED_SCOPES
+        value = getattr(serving_row, name)
+        is_needed = name in SERVED_LENGTHS and serving_row.scope in SERVED_SCOPES
         if isinstance(value, int | float) and not isinstance(value, bool) and (value or is_needed):
             check_range(name, float(value))
-    return attrs.evolve(found, hardware=name_hardware(found.hardware))
+    return attrs.evolve(serving_row, hardware=name_hardware(serving_row.hardware))
 
 
 def _check_drawn(row: ServingRow) -> None:

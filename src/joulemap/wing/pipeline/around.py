@@ -114,11 +114,11 @@ def read_around(name: str) -> Around | None:
 
     Raise UsageError for wrong sizes.
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", name)
-    kind = found[1].lower() if found else ""
-    if found is None or kind not in ARGUMENTS:
+    match = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", name)
+    kind = match[1].lower() if match else ""
+    if match is None or kind not in ARGUMENTS:
         return None
-    values: dict[str, Value] = read_arguments(kind, name, found[2], ARGUMENTS[kind], str(EXAMPLES[kind]))
+    values: dict[str, Value] = read_arguments(kind, name, match[2], ARGUMENTS[kind], str(EXAMPLES[kind]))
     return Around(name=kind, sizes=tuple(int(values.get(one.name, one.default or 0)) for one in ARGUMENTS[kind]))
 
 

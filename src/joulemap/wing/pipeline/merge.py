@@ -70,7 +70,7 @@ class _Joined:
 
     def append(self, work: Workload, name: str, count: int) -> None:
         """Append `count` equal runs of a stage."""
-        first, storage, place = len(self.operators), len(self.buffers), len(self.tensors)
+        first, storage, tensor_offset = len(self.operators), len(self.buffers), len(self.tensors)
         self.tensors += [
             attrs.evolve(
                 one,
@@ -95,7 +95,7 @@ class _Joined:
             attrs.evolve(
                 one,
                 operator_index=shift(one.operator_index),
-                tensor_index=one.tensor_index + place,
+                tensor_index=one.tensor_index + tensor_offset,
                 byte_count=one.byte_count * (1 if one.role == WEIGHT else count),
                 fused_byte_count=one.fused_byte_count * (1 if one.role == WEIGHT else count),
             )
@@ -105,7 +105,7 @@ class _Joined:
             Edge(
                 producer_index=shift(one.producer_index),
                 consumer_index=shift(one.consumer_index),
-                tensor_index=one.tensor_index + place,
+                tensor_index=one.tensor_index + tensor_offset,
             )
             for one in work.edges
         ]

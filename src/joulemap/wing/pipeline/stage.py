@@ -82,16 +82,16 @@ def read_named(name: str) -> NamedPipeline | None:
 
     Raise UnknownNameError for an unknown text-to-image pipeline, UsageError for wrong arguments.
     """
-    found = re.fullmatch(r"\s*([^\s()+]+)\s*(\(.*\))?\s*", name)
-    known = read_spellings().get(fold_name(found[1])) if found else None
-    if found is None or known is None:
-        if found and found[1].lower().endswith(PICTURE):
-            raise UnknownNameError("model", found[1], list_named())
+    match = re.fullmatch(r"\s*([^\s()+]+)\s*(\(.*\))?\s*", name)
+    known = read_spellings().get(fold_name(match[1])) if match else None
+    if match is None or known is None:
+        if match and match[1].lower().endswith(PICTURE):
+            raise UnknownNameError("model", match[1], list_named())
         return None
     row = _read_table()[known]
     argument = Argument(row["runs"], row["count"])
     usual = f"{known}({argument.name}={row['count']})"
-    given = read_arguments(known, name, found[2], (argument,), usual) if found[2] else {}
+    given = read_arguments(known, name, match[2], (argument,), usual) if match[2] else {}
     count = int(given.get(argument.name, row["count"]))
     return NamedPipeline(name=known, runs=argument.name, count=count, stages=row["stages"].format(count=count))
 
@@ -172,14 +172,14 @@ class Frame:
         from joulemap.plan.workload import find_workload_of
         from joulemap.wing.pipeline.merge import merge_workloads
 
-        found = [(find_workload_of(part, talk), count) for part, count in self.parts]
-        operators = sum(len(work.operators) for work, _ in found)
+        works = [(find_workload_of(part, talk), count) for part, count in self.parts]
+        operators = sum(len(work.operators) for work, _ in works)
         if operators > MOST_OPERATORS:
             raise UsageError(
                 f"a frame of {quote(model.request.model)} has {operators:,} operators, expected at most "
                 f"{MOST_OPERATORS:,}: name fewer stages"
             )
-        return merge_workloads(found, model.request.model, model.request.key, self.inference)
+        return merge_workloads(works, model.request.model, model.request.key, self.inference)
 
 
 @cache
@@ -210,8 +210,8 @@ def read_pipeline(name: str) -> Pipeline:
 
 def _read_repeated(text: str) -> Stage:
     """Return a stage that is written without a rate; it runs once unless it states a number."""
-    found = RUNS.fullmatch(text.strip())
-    model, count = (found[1], int(found[2])) if found else (text.strip(), 1)
+    match = RUNS.fullmatch(text.strip())
+    model, count = (match[1], int(match[2])) if match else (text.strip(), 1)
     if not model or model.rpartition(":")[2].strip().replace(".", "").isdigit():
         return Stage(model=_read_stage(text)[0], count=1)  # raises UsageError with the fault
     if not 0 < count <= MOST_RUNS:
@@ -222,13 +222,13 @@ def _read_repeated(text: str) -> Stage:
 def _read_stage(text: str) -> tuple[str, Fraction, str]:
     """Return (model, rate, unit) of a stage; UsageError for a stage without a valid rate."""
     model, colon, rate = (part.strip() for part in text.rpartition(":"))
-    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(\S*)", rate) if colon else None
-    if found is None or not model:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(\S*)", rate) if colon else None
+    if match is None or not model:
         name = text.strip() or "MODEL"
         raise UsageError(
             f"the stage {quote(name)} has no rate: write {quote(name + ':30fps')} or {quote(name + ':5/frame')}"
         )
-    number, unit = Fraction(found[1]), found[2].lower()
+    number, unit = Fraction(match[1]), match[2].lower()
     if unit not in UNITS:
         raise UsageError(f"the rate {quote(rate)} of {quote(model)} has an unknown unit: write 30fps, 30/s or 5/frame")
     if not 0 < number < 1e300:

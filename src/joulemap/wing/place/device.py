@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
     """Return a box with its devices described; CatalogueError names a device that cannot be found."""
-    found: list[tuple[HardwareEntry | Hardware, str]] = []
+    entries: list[tuple[HardwareEntry | Hardware, str]] = []
     for device in box.devices:
         try:
             one = _find(device.hardware, known)
         except JoulemapError as error:
             raise CatalogueError(f"{box.id}: devices.{device.name}.hardware: {error}") from error
-        found += [one] * device.count
-    described = read_known([one.digest for one, _ in found if isinstance(one, HardwareEntry)])
-    chips = [described[one.digest] if isinstance(one, HardwareEntry) else one for one, _ in found]
+        entries += [one] * device.count
+    described = read_known([one.digest for one, _ in entries if isinstance(one, HardwareEntry)])
+    chips = [described[one.digest] if isinstance(one, HardwareEntry) else one for one, _ in entries]
     try:
-        return combine(box, chips, [mode for _, mode in found])
+        return combine(box, chips, [mode for _, mode in entries])
     except ValueError as error:
         raise CatalogueError(f"{box.id}: {error}") from error
 
@@ -48,16 +48,16 @@ def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
 def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
     """Return the hardware with this name or file, and its power mode."""
     ref = HardwareRef.read(name)
-    place, mode = ref.label, ref.mode
-    if is_hardware_path(place):
+    label, mode = ref.label, ref.mode
+    if is_hardware_path(label):
         from joulemap.catalog.load import load_hardware
 
-        path = Path(place).expanduser()
+        path = Path(label).expanduser()
         if is_box_file(path):
-            raise CatalogueError(f"{place} is a box: name its devices instead")
+            raise CatalogueError(f"{label} is a box: name its devices instead")
         own = load_hardware(path)
         return own, HardwareEntry.of(own).find_mode(mode or DEFAULT_MODE)
-    entry = find_entry(known, CLASS_HARDWARE.get(find_class(place), place))
+    entry = find_entry(known, CLASS_HARDWARE.get(find_class(label), label))
     return entry, entry.find_mode(mode or DEFAULT_MODE)
 
 

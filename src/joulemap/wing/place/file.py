@@ -86,15 +86,15 @@ def load_boxes() -> dict[str, Box]:
 def _load(files: tuple[Path, ...], digest: str) -> dict[str, Box]:
     del digest  # only a cache key: changed files have another digest and are loaded again
     owner: dict[str, str] = {}
-    found = {}
+    boxes = {}
     for path in files:
         box = load_box(path)
         for name in (box.id, *box.aliases):
             other = owner.setdefault(fold_name(name), str(path))
             if other != str(path):
                 raise CatalogueError(f"{name_file(path)}: the name {name!r} is already that of {other}; choose another")
-        found[box.id] = box
-    return found
+        boxes[box.id] = box
+    return boxes
 
 
 def load_box(path: Path) -> Box:

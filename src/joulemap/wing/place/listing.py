@@ -100,12 +100,12 @@ def box_list(source: Source) -> Table[ListedBox]:
 def box(source: Source, name: str) -> BoxAnswer:
     """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     del source
-    found = find_box(name)
-    if found is None:
+    chosen = find_box(name)
+    if chosen is None:
         raise refuse_box(name)
     return BoxAnswer(
-        box=found.id,
-        name=found.name,
+        box=chosen.id,
+        name=chosen.name,
         parts=make_table(
             "devices",
             BoxPart,
@@ -117,12 +117,12 @@ def box(source: Source, name: str) -> BoxAnswer:
                     memory=one.memory,
                     layout=one.layout,
                 )
-                for one in found.devices
+                for one in chosen.devices
             ],
         ),
-        joins=make_table("links", BoxJoin, _list_joins(found)),
-        power_w=None if found.power is None else found.power.value,
-        doubts=found.doubts,
+        joins=make_table("links", BoxJoin, _list_joins(chosen)),
+        power_w=None if chosen.power is None else chosen.power.value,
+        doubts=chosen.doubts,
     )
 
 
@@ -138,7 +138,7 @@ def _list(one: Box) -> ListedBox:
 
 
 def _list_joins(one: Box) -> list[BoxJoin]:
-    found = [
+    joins = [
         BoxJoin(
             joined_by=link.name,
             devices="-".join(link.between),
@@ -150,7 +150,7 @@ def _list_joins(one: Box) -> list[BoxJoin]:
         )
         for link in one.links
     ]
-    return found + [
+    return joins + [
         BoxJoin(
             joined_by=memory.name,
             devices="+".join(device.name for device in one.devices if device.memory == memory.name),

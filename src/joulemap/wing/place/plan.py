@@ -149,14 +149,14 @@ class PlacedQuestion:
 
 
 def ensure_placements(
-    source: Source, question: PlacedQuestion, found: Sequence[Candidate]
+    source: Source, question: PlacedQuestion, candidates: Sequence[Candidate]
 ) -> dict[tuple[str, str], int]:
     """Store placements that are not stored yet; return (devices, form) -> placement id.
 
     Of several placements with equal devices and form, only the best one is kept, which comes first.
     """
     kept: dict[tuple[str, str], PlacedRun] = {}
-    for one in found:
+    for one in candidates:
         if one.run is not None:
             kept.setdefault((one.label, one.form), one.run)
     key = question.key

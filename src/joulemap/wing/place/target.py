@@ -59,10 +59,10 @@ def read_box(
     if not box and not devices:
         raise UsageError("name a box of `joulemap hardware list --boxes`, or devices with --on, as in --on cpu,gpu")
     if box:
-        found = find_box(box)
-        if found is None:
+        named_box = find_box(box)
+        if named_box is None:
             raise _refuse(box)
-        return found
+        return named_box
     named = [_read_device(text) for one in devices for text in split_names(one)]
     for name in {one.name for one in named}:
         if [one.name for one in named].count(name) > 1:
@@ -117,8 +117,8 @@ def _join(
     stated = {frozenset(pair): link for pair, link in links if pair is not None}
     joined: list[BoxLink] = []
     sharing: set[str] = set()
-    for place, first in enumerate(names):
-        for second in names[place + 1 :]:
+    for index, first in enumerate(names):
+        for second in names[index + 1 :]:
             pair_link = stated.get(frozenset((first, second)), usual[0] if usual else "")
             if pair_link == SHARED:
                 sharing |= {first, second}
@@ -190,7 +190,7 @@ def find_hardware(
 
     Raises UsageError for a name of several chips, and the errors of `plan_runs`.
     """
-    found: dict[str, tuple[str, str, str, Hardware]] = {}
+    by_name: dict[str, tuple[str, str, str, Hardware]] = {}
     for name in dict.fromkeys(names):
         plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
         if len(plan.selection.pairs) != 1:
@@ -198,8 +198,8 @@ def find_hardware(
         ((entry, mode),) = plan.selection.pairs
         (hardware,) = find_targets(source, plan).values()
         calibration = plan.calibration.find(entry)
-        found[name] = entry.id, mode, calibration.digest if calibration else "", hardware
-    return [found[name] for name in names]
+        by_name[name] = entry.id, mode, calibration.digest if calibration else "", hardware
+    return [by_name[name] for name in names]
 
 
 def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
@@ -208,11 +208,11 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
     """
     check_boundary(settings.boundary)
     named = [(name, device) for name, device in box]
-    found = find_hardware(source, model, [device.hardware for _, device in named], settings)
+    chips = find_hardware(source, model, [device.hardware for _, device in named], settings)
     (asked,), (runtime,) = settings.precision, settings.runtime
     weights = settings.weight_precision[0] if settings.weight_precision else ""
     members = []
-    for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, found, strict=True):
+    for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, chips, strict=True):
         precision, stored = _choose_precision(hardware, device.precision or asked, weights)
         if precision == FP32:
             hardware = hardware.at_matmul_precision(settings.matmul_precision)

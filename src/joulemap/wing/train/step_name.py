@@ -36,8 +36,8 @@ def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Re
     """Return the model and the recipe in a step's name, with more arguments added; UsageError for an invalid name."""
     from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
 
-    found = _CALL.fullmatch(name)
-    parts = _split(found["inside"]) if found else []
+    match = _CALL.fullmatch(name)
+    parts = _split(match["inside"]) if match else []
     if not parts or not parts[0] or _CALL.fullmatch(parts[0]):
         raise UsageError(f"cannot read {name!r:.60}: write {EXAMPLE}")
     values = read_arguments("train", name, f"({','.join(parts[1:])})", ARGUMENTS, EXAMPLE, given)

@@ -40,26 +40,26 @@ UNIT: Final[Mapping[str, str]] = {
 def find_facts(
     rows: Sequence[VerifiedRow],
     reasons: Mapping[int, Reason],
-    found: Mapping[int, Iterable[Finding]],
+    by_case: Mapping[int, Iterable[Finding]],
     causes: Sequence[Cause],
     cases: Sequence[int],
     others: Mapping[int, str],
 ) -> Facts:
     """Return the facts of measured rows; a run of the facts is a row, counted from 1.
 
-    `reasons` tell why rows are not scored. `found` has the findings on each configuration (1, 2, ...), and those on the
-    whole answer at 0. `cases` are the configurations outside their intervals, in the order to which causes refer.
+    `reasons` tell why rows are not scored. `by_case` has the findings on each configuration (1, 2, ...), and those on
+    the whole answer at 0. `cases` are the configurations outside their intervals, in the order to which causes refer.
     `others` has the chip that the file of a configuration names in place of the user's; empty for an unknown one.
     """
     known = dict(enumerate(rows, 1))
     scores = [_score(key, row) for key, row in known.items() if row.measured is not None and row.predicted]
-    changes = [_change(one, cases[one.place], known) for one in causes if one.row.standing in LIKELY]
+    changes = [_change(one, cases[one.index], known) for one in causes if one.row.standing in LIKELY]
     is_outside = any(one.is_inside is False for one in scores)
     # the chip that a file names is no cause if its prediction is as far off
     explains = any(one.row.cause == "hardware" and one.row.inside_count for one in causes)
     is_refuted = any(others.values()) and not explains
     chips = others if is_outside and not is_refuted else {}
-    findings = [one for case, own in found.items() for one in _place(case, own, known, chips)]
+    findings = [one for case, own in by_case.items() for one in _place(case, own, known, chips)]
     has_chip = any(one.kind == "other_chip" for one in findings)
     if is_outside and not has_chip and not any(one.values["inside_count"] for one in changes):
         findings.append(_find_furthest(scores))
@@ -139,7 +139,7 @@ def find_watched_facts(
     measured_s: float,
     predicted_s: float | None,
     half_width: float | None,
-    found: Iterable[Finding],
+    findings: Iterable[Finding],
     refusal: str,
 ) -> Facts:
     """Return the facts of a watched model: the time of a call beside the prediction, and findings on the calls.
@@ -155,5 +155,5 @@ def find_watched_facts(
         measured = Quantity(measured_s, "s")
         scores = [Score(runs=(1,), metric="latency_s", predicted=predicted, measured=measured, is_inside=is_inside)]
     refusals = [Refusal(runs=(1,), reason=refusal)] if refusal else []
-    caveats = weigh_findings(list(found), ())
+    caveats = weigh_findings(list(findings), ())
     return Facts(asked=("latency_s",), runs={1: Subject(hardware=hardware)}, facts=(*scores, *refusals, *caveats))

@@ -231,7 +231,7 @@ class CallRecorder:
             waiting += [one for one, _ in node.next_functions]
             self._time_node(node, path, span.gradients)
 
-    def _time_node(self, node: torch.autograd.graph.Node, path: str, found: list[_Span]) -> None:
+    def _time_node(self, node: torch.autograd.graph.Node, path: str, spans: list[_Span]) -> None:
         begun: list[Any] = []
 
         def begin(_upstream: Any) -> None:
@@ -239,7 +239,7 @@ class CallRecorder:
 
         def end(_gradients: Any, _upstream: Any) -> None:
             if begun:
-                found.append(_Span(path, began=begun.pop(), ended=self._stamp()))
+                spans.append(_Span(path, began=begun.pop(), ended=self._stamp()))
 
         node.register_prehook(begin)
         node.register_hook(end)

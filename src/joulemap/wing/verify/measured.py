@@ -157,11 +157,11 @@ class Content:
         try:
             if not is_json:
                 return list(_read_table(self.text, header[1]) if header else _read_markdown(self.text[:HEAD]))
-            found = [part for one in decode_each(self.text) for part in (one if isinstance(one, list) else [one])]
+            parts = [part for one in decode_each(self.text) for part in (one if isinstance(one, list) else [one])]
         except (ValueError, RecursionError, csv.Error) as error:
             what = "nested too deep" if isinstance(error, RecursionError) else str(error)
             raise CatalogueError(f"{self.path}: the file is damaged or incomplete: {what}; write it again") from None
-        return [one for one in found if isinstance(one, dict)]
+        return [one for one in parts if isinstance(one, dict)]
 
     def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:
         """Return the objects among the first `most` in which all these paths exist; a value may be null."""
@@ -190,9 +190,9 @@ def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
 def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of Markdown tables as column name -> text."""
     rows = [[one.strip() for one in line.strip("| \t").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    rules = [place for place, row in enumerate(rows) if not set("".join(row)) - set("-: ")]
-    for place, after in itertools.pairwise([*rules, len(rows) + 1]):
-        yield from (dict(zip(rows[place - 1], row, strict=False)) for row in rows[place + 1 : after - 1])
+    rules = [index for index, row in enumerate(rows) if not set("".join(row)) - set("-: ")]
+    for index, after in itertools.pairwise([*rules, len(rows) + 1]):
+        yield from (dict(zip(rows[index - 1], row, strict=False)) for row in rows[index + 1 : after - 1])
 
 
 @cache
@@ -272,8 +272,8 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
             above, below = (re.split(form.end, one, flags=re.MULTILINE) for one in (before[-BEFORE:], part))
             part = f"{below[0]}\n{above[-1]}"
         patterns = ((key, re.search(pattern, part, re.MULTILINE)) for key, pattern in form.patterns.items())
-        found = {key: match[1].strip() for key, match in patterns if match}
-        yield {**(read_lines(part, form.line) if form.line else {}), **found}
+        matched = {key: match[1].strip() for key, match in patterns if match}
+        yield {**(read_lines(part, form.line) if form.line else {}), **matched}
 
 
 def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
@@ -304,14 +304,14 @@ def find(data: Any, path: str) -> Any:
     over items.
     """
     keys = path.split(".")
-    for place, key in enumerate(keys):
+    for index, key in enumerate(keys):
         parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
         if key == "+":
-            rest = ".".join(keys[place + 1 :])
+            rest = ".".join(keys[index + 1 :])
             if any(find_fault(one, rest, least=0.0) for one in parts):
                 return math.nan  # a sum without one of its parts would pass for the whole
-            found = [value for one in parts if (value := number(find(one, rest))) is not None]
-            return sum(found) if found else None
+            values = [value for one in parts if (value := number(find(one, rest))) is not None]
+            return sum(values) if values else None
         if key == "*":
             data = next(iter(parts), None)
         elif key == "#":
@@ -328,10 +328,10 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = float(value.replace(",", "") if isinstance(value, str) and THOUSANDS.fullmatch(value) else value)
+        parsed = float(value.replace(",", "") if isinstance(value, str) and THOUSANDS.fullmatch(value) else value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def need(data: Any, path: str) -> float:
@@ -347,24 +347,24 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
 
     Times are converted to seconds if a key or value names a unit of time.
     """
-    found: Cells = {}
+    cells: Cells = {}
     for column, path in ((name, path) for name, paths in columns.items() for path in paths):
         value = find(data, path)
         if isinstance(value, str) and (timed := TIMED.fullmatch(value)):
             value = float(timed[1]) * SCALE[timed[2]]
         count = number(value)
-        if column in found or value in (None, ""):
+        if column in cells or value in (None, ""):
             continue
         if column in TEXTS:
-            found[column] = str(value)
+            cells[column] = str(value)
         elif count is not None and count < 0.0 and not is_measured(column):
             raise ValueError(f"{path} is {count:g}, expected a number above 0")
         elif count is not None and count > 0.0:
             beside = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
             ends = [key.rpartition("_")[2] for key in path.split(".")]
             unit = next((end for end in ends if end in ("ms", "ns")), str(beside))
-            found[column] = count * SCALE.get(unit, 1.0)
-    return found
+            cells[column] = count * SCALE.get(unit, 1.0)
+    return cells
 
 
 def is_measured(column: str) -> bool:
@@ -401,24 +401,24 @@ def _make_fault(path: str, shown: str, least: float = 0.0) -> Reason:
     )
 
 
-def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, Reason]:
-    """Return column -> reason for measured quantities that have no usable number; columns in `found` have one."""
+def find_faults(data: Any, columns: Mapping[str, Iterable[str]], known: Collection[str]) -> dict[str, Reason]:
+    """Return column -> reason for measured quantities that have no usable number; columns in `known` have one."""
     faults: dict[str, Reason] = {}
     for column, paths in columns.items():
-        if column not in found and is_measured(column):
+        if column not in known and is_measured(column):
             reasons = [fault for path in paths if (fault := find_fault(data, path)) is not None]
             faults |= {column: reasons[0]} if reasons else {}
     return faults
 
 
 def list_substitutes(
-    data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]
+    data: Any, columns: Mapping[str, Iterable[str]], known: Collection[str]
 ) -> Iterator[tuple[Reason, str]]:
-    """Yield the fault of each first path of a measured quantity in `found`, and the later path that was read."""
+    """Yield the fault of each first path of a measured quantity in `known`, and the later path that was read."""
     for column, paths in columns.items():
         faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
         first = faults.get(next(iter(faults), ""))
-        if column in found and is_measured(column) and first is not None:
+        if column in known and is_measured(column) and first is not None:
             yield first, next(path for path, fault in faults.items() if fault is None)
 
 

@@ -227,8 +227,8 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     backend = re.split(r"\W", str(find(row, "backends") or "").lower())[0]
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
     type_name = str(find(row, "model_type") or "")
-    found = GGUF_TYPE.search(type_name)
-    kind = re.sub(r" - (\w)\w+", r"_\1", found[1]).lower() if found else ""
+    match = GGUF_TYPE.search(type_name)
+    kind = re.sub(r" - (\w)\w+", r"_\1", match[1]).lower() if match else ""
     rate = need(row, "avg_ts")
     if rate <= 0.0:
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
@@ -244,7 +244,7 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     cells |= {
         "cache_precision": NARROW_CACHES.get(min(caches), ""),
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
-        "type_name": type_name.partition(found[1])[0].strip() if found else type_name,
+        "type_name": type_name.partition(match[1])[0].strip() if match else type_name,
         "parameters": number(find(row, "model_n_params")) or 0.0,
         "parameter_step": number(find(row, "parameter_step")) or 0.0,
         "gpu_layers": layers,
@@ -464,13 +464,13 @@ def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _s
 
 def _locate(path: Path, scenario: str) -> Cells:
     """Return the model, hardware and devices from MLPerf's folders above the file: SYSTEM/MODEL/SCENARIO."""
-    folders, found = path.absolute().parts, Cells()
+    folders, cells = path.absolute().parts, Cells()
     if scenario in folders[2:]:
-        place = folders.index(scenario)
-        found["model"] = re.sub(r"-99(\.9)?$|-interactive$", "", folders[place - 1])
-        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[place - 2].partition("_")[2]):
-            found |= {"hardware": system[1], "device_count": int(system[2])}
-    return found
+        index = folders.index(scenario)
+        cells["model"] = re.sub(r"-99(\.9)?$|-interactive$", "", folders[index - 1])
+        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[index - 2].partition("_")[2]):
+            cells |= {"hardware": system[1], "device_count": int(system[2])}
+    return cells
 
 
 READERS: Final[Mapping[str, Reader]] = {

@@ -45,13 +45,13 @@ WORDS: Final = Words(
         "no_module": Template("none of its modules was called: the model or a fast path of torch bypasses them"),
         "not_calibrated": Template("no calibration: {reason}"),
         "other_calls": Template("{count:n call} with other inputs, modes or precisions took {time}, not included"),
-        "other_chip": Template("possible cause: --{option} is {stated}, the file states {found}"),
-        "overridden": Template("--{option} is {stated}, the file states {found}"),
+        "other_chip": Template("possible cause: --{option} is {stated}, the file states {in_file}"),
+        "overridden": Template("--{option} is {stated}, the file states {in_file}"),
         "profiled": Template("the time includes the overhead of torch.profiler (mean of {count:n pass|passes})"),
         "quantized": Template("the log does not state if the model is quantized: --precision int8 if it is"),
         "scaled": Template(
             "later predictions of {engine} on {hardware} multiply the {phase} time by {factor:plain} (from "
-            "{count:n model}, weight {share:set %})[; written to {place}]"
+            "{count:n model}, weight {share:set %})[; written to {path}]"
         ),
         "spread": Template("measured times vary by {share:%}, because the clocks were not locked"),
         "imported": Template("stored {fresh:n measurement}, {known} known before"),
@@ -334,9 +334,9 @@ def _keep_conditions(facts: Facts) -> Facts:
     return attrs.evolve(facts, facts=kept)
 
 
-def join_conditions(found: Iterable[Finding]) -> str:
+def join_conditions(findings: Iterable[Finding]) -> str:
     """Return conditions of a measurement in one text, which is stored with it."""
-    return "; ".join(describe_values(one.kind, one.values) for one in found)
+    return "; ".join(describe_values(one.kind, one.values) for one in findings)
 
 
 def make_reason(code: str, values: Mapping[str, Any]) -> Reason:
@@ -355,7 +355,7 @@ def list_steps(facts: Facts, files: Sequence[str], options: Mapping[str, Any]) -
     own = {name: value for name, value in options.items() if value}
     steps = [{**own, **changed}] if (changed := _find_option(facts)) and len(files) == 1 else []
     is_far = any(_is_far(one) for one in facts.of(Caveat) if one.kind == "unexplained")
-    is_written = any(one.values.get("place") for one in facts.of(Caveat))
+    is_written = any(one.values.get("path") for one in facts.of(Caveat))
     if kinds & {"can_calibrate", "fitted"} and not is_far and not is_written:
         steps.append({**own, "calibrate": None})
     if "imported" not in kinds and facts.of(Score) and all(one.is_inside is not False for one in facts.of(Score)):

@@ -132,13 +132,13 @@ class WatchAnswer(Answer):
 
         Exported data has all modules.
         """
-        whole, found = self.rows[0], self.prediction
+        whole, forward = self.rows[0], self.prediction
         has_step = bool(whole.measured_backward_s) and whole.predicted_backward_s is not None
-        if found is None:
+        if forward is None:
             prediction = words.NO_PREDICTION(self)
         else:
             prediction = words.PREDICTED(
-                found.total,
+                forward.total,
                 hardware=self.hardware,
                 back_s=whole.predicted_backward_s if has_step else None,
                 back_j=whole.predicted_backward_j if has_step else None,
@@ -160,11 +160,11 @@ class WatchAnswer(Answer):
             measured_backward_s=lambda row: show_quantity(row.measured_backward_s or None, "s"),
         )
         return Document(
-            title=words.WATCHED(title=found.document().title if found else self.model),
+            title=words.WATCHED(title=forward.document().title if forward else self.model),
             answer=words.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
             sections=(Section("By module, per call", drawn, is_tight=True),),
             sure=words.describe_disagreement(self.facts) or self._describe_trust(),
-            notes=(*words.list_conditions(self.facts), SPLIT, *(list_notes(found.facts) if found else ())),
+            notes=(*words.list_conditions(self.facts), SPLIT, *(list_notes(forward.facts) if forward else ())),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
@@ -178,8 +178,8 @@ class WatchAnswer(Answer):
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
     def _describe_trust(self) -> str:
-        found = self.prediction
-        return "" if found is None else describe_trust(found.facts, describe_ranges(found.facts))
+        prediction = self.prediction
+        return "" if prediction is None else describe_trust(prediction.facts, describe_ranges(prediction.facts))
 
     def _find_half_width(self) -> float | None:
         """Return the half-width of the interval of the predicted time; None without one."""
@@ -256,23 +256,23 @@ def _answer(
         spent[call.kind] = spent.get(call.kind, 0.0) + call.latency_s
     kind = max(spent, key=lambda one: (recorder.counts[one], spent[one]))
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
-    found, step, refusal = None, None, ""
+    prediction, step, refusal = None, None, ""
     notes = list(_find_conditions(recorder, mine, calls))
     try:
-        found = _predict(source, module, recorder.kinds[kind], settings, target)
+        prediction = _predict(source, module, recorder.kinds[kind], settings, target)
         if any(call.backward_s for call in mine):
             step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        notes += [Finding(kind="no_backward", values={"reason": str(error)})] if found else []
-        refusal = "" if found else str(error)
-    rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), found, step))
+        notes += [Finding(kind="no_backward", values={"reason": str(error)})] if prediction else []
+        refusal = "" if prediction else str(error)
+    rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), prediction, step))
     name = target if isinstance(target, str) else target.id
     return WatchAnswer(
-        model=found.total.model if found else type(module).__name__,
-        hardware=mark_projected(found.total.hardware, found.projected) if found else name,
+        model=prediction.total.model if prediction else type(module).__name__,
+        hardware=mark_projected(prediction.total.hardware, prediction.projected) if prediction else name,
         is_here=is_here,
         rows=rows,
-        prediction=found,
+        prediction=prediction,
         refusal=refusal,
         calls=tuple(notes),
     )
@@ -328,16 +328,16 @@ def _find_conditions(
 
 
 def join_modules(
-    paths: Sequence[str], calls: Sequence[TimedCall], found: ModulesAnswer | None, step: ModulesAnswer | None
+    paths: Sequence[str], calls: Sequence[TimedCall], prediction: ModulesAnswer | None, step: ModulesAnswer | None
 ) -> Iterator[WatchedModule]:
     """Yield a row for each module that was called or has a predicted run.
 
-    `found` is the predicted forward pass and `step` a predicted training step with the same forward pass.
+    `prediction` is the predicted forward pass and `step` a predicted training step with the same forward pass.
     """
     own = _average([call.own_s for call in calls])
     counts = _average([call.counts for call in calls])
     within, backward = _gather(own), _gather(_average([call.backward_s for call in calls]))
-    predicted = {row.module: row for row in found.modules} if found else {}
+    predicted = {row.module: row for row in prediction.modules} if prediction else {}
     whole = {row.module: row for row in step.modules} if step else {}
     beside = [whole[name] for name in (LOSS, OPTIMIZER) if name in whole and name not in predicted]
     for path in dict.fromkeys((*paths, *predicted)):
@@ -354,10 +354,10 @@ def join_modules(
             call_count=counts.get(path, 0.0),
             measured_latency_s=within.get(path, 0.0),
             own_measured_latency_s=own.get(path, 0.0),
-            predicted_latency_s=row.latency_s if row else (0.0 if found else None),
-            predicted_energy_j=row.energy_j if row else (0.0 if found else None),
-            predicted_energy_fraction=row.energy_fraction if row else (0.0 if found else None),
-            own_energy_fj=row.own_energy_fj if row else (0 if found else None),
+            predicted_latency_s=row.latency_s if row else (0.0 if prediction else None),
+            predicted_energy_j=row.energy_j if row else (0.0 if prediction else None),
+            predicted_energy_fraction=row.energy_fraction if row else (0.0 if prediction else None),
+            own_energy_fj=row.own_energy_fj if row else (0 if prediction else None),
             measured_backward_s=backward.get(path, 0.0),
             predicted_backward_s=_more(whole.get(path), less, "latency_s") if step else None,
             predicted_backward_j=_more(whole.get(path), less, "energy_j") if step else None,

@@ -204,18 +204,18 @@ class ExploreAnswer(Answer):
         check_name("objective", wanted, self.objectives)
         row = next(one.design_index for one in self.best if one.objective == wanted)
         group = self.survey.groups[int(self.survey.group[row])]
-        place = Path(path)
-        if place.suffix != ".toml":
-            raise UsageError(f"{place}: a hardware file ends with .toml")
+        target = Path(path)
+        if target.suffix != ".toml":
+            raise UsageError(f"{target}: a hardware file ends with .toml")
         ref = HardwareRef.read(group.hardware)
         notes = (
             SAVED(objective=wanted, design=describe_design(self.survey, row)),
-            *([SAVED_MODE(path=place, mode=ref.mode)] if ref.mode else ()),
+            *([SAVED_MODE(path=target, mode=ref.mode)] if ref.mode else ()),
         )
         values = self.survey.changes_at(row)
-        written = write_design(name_design(place.stem), self.spelling.get(ref.label, ref.label), values, notes)
-        write_text(place, written, force=force)
-        return place
+        written = write_design(name_design(target.stem), self.spelling.get(ref.label, ref.label), values, notes)
+        write_text(target, written, force=force)
+        return target
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return the document with at most `limit` rows in each table."""
@@ -259,14 +259,14 @@ class ExploreAnswer(Answer):
         return describe_answer(self.facts, {name for name in self.objectives if KNOWN[name].is_higher_better})
 
     def _select(self, status: str) -> Table[Any]:
-        place = self.rows.names.index("status")
-        return self.rows.with_rows(row for row in self.rows if row[place] == status)
+        column = self.rows.names.index("status")
+        return self.rows.with_rows(row for row in self.rows if row[column] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
         """Return a table of designs with the settings that differ, the parameters and the outcomes."""
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
-        places = {name: place for place, name in enumerate(rows.names)}
+        places = {name: index for index, name in enumerate(rows.names)}
         named_parameters = {name: name_parameter(self.survey, name) for name in self.parameters}
         named = ("hardware", "precision", "batch", "runtime")
         many = [name for name in named if len({row[places[name]] for row in rows}) > 1]
@@ -276,13 +276,13 @@ class ExploreAnswer(Answer):
             unit = find_unit(self.survey, name)
             column = name_column(name, unit)
             columns.append(f"*{named_parameters[name]} {column}")
-            cells[column] = partial(_format_constant, place=places[column], unit=unit)
+            cells[column] = partial(_format_constant, column=places[column], unit=unit)
         judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
         headings = {**{name: label for name, label in judged.items() if name in places}, **OUTCOMES}
         units = {column.name: column.unit for column in rows.columns}
         for name, heading in headings.items():
             columns.append(f"{'*' if heading in ('energy', 'latency') else ''}{heading} {name}")
-            cells[name] = partial(_format_outcome, name=name, place=places[name], unit=units[name])
+            cells[name] = partial(_format_outcome, name=name, column=places[name], unit=units[name])
         drawn = lay(
             rows,
             " | ".join(columns),
@@ -310,20 +310,20 @@ class ExploreAnswer(Answer):
                 if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
             ]
             moving.sort(key=lambda one: -one[0])
-            place = BEST_DESIGN(objective=name_objective(objective)) if self.point_count > 1 else THIS_DESIGN
+            design = BEST_DESIGN(objective=name_objective(objective)) if self.point_count > 1 else THIS_DESIGN
             changes = tuple(
                 CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
             )
             if changes:
                 clock = min(fraction for *_, fraction in moving)
                 yield EFFECT(
-                    place=place,
+                    design=design,
                     objective=name_objective(objective),
                     changes=changes,
                     clock=clock if clock < 1.0 - SAME else None,
                 )
             elif still:
-                yield STILL(place=place, objective=name_objective(objective), parameters=still)
+                yield STILL(design=design, objective=name_objective(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on the rules, the default parameters, and intervals that are unknown."""
@@ -347,13 +347,13 @@ class ExploreAnswer(Answer):
 
 
 @number
-def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
-    return show_constant(row[place], unit)
+def _format_constant(row: Sequence[Any], *, column: int, unit: str) -> str:
+    return show_constant(row[column], unit)
 
 
-def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str) -> str:
+def _format_outcome(row: Sequence[Any], *, name: str, column: int, unit: str) -> str:
     """Return an outcome as text; an area of several dies also states their number."""
-    value = row[place]
+    value = row[column]
     if value is None:
         return ""
     if name == "clock_fraction":
@@ -427,8 +427,8 @@ def explore(
         targets = [read_target(text) for text in _texts(target)]
         question = solve_question(question, _texts(solve), targets)
     with tempfile.TemporaryDirectory() as beside:
-        place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        done = survey(question.groups, wanted, bounds, watch, place, jobs, cluster)
+        lake_folder = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
+        done = survey(question.groups, wanted, bounds, watch, lake_folder, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in question.groups for one in group.space.parameters))
     done.judge(question.doubt)
     if not done.is_within.any():
@@ -537,8 +537,8 @@ def _list_beyond(done: Survey) -> list[tuple[str, Beyond]]:
     from joulemap.catalog.load import load_catalogue
 
     chips = tuple(load_catalogue().hardware.values())
-    found = find_beyond(done, _list_best(done), chips)
-    return list(dict.fromkeys((name_parameter(done, one.name), one) for one in found))
+    numbers = find_beyond(done, _list_best(done), chips)
+    return list(dict.fromkeys((name_parameter(done, one.name), one) for one in numbers))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:

@@ -138,12 +138,12 @@ def explore_all(
     named = (models,) if isinstance(models, str) else tuple(dict.fromkeys(models))
     names = named or tuple(load_shipped())
     plan = plan_selected(names, settings, select_hardware(settings, "every mode"))
-    found = find_regrets(source, plan, settings, names, read_shares(names, share), wanted, limits)
+    regrets = find_regrets(source, plan, settings, names, read_shares(names, share), wanted, limits)
     return RegretAnswer(
         objective=objective,
         models=names,
-        rows=make_table("regret", ChipRegret, found.chips),
-        winners=make_table("winners", ModelWinner, found.winners),
-        point_count=found.point_count,
-        points_per_s=found.point_count / max(found.seconds, 1e-9),
+        rows=make_table("regret", ChipRegret, regrets.chips),
+        winners=make_table("winners", ModelWinner, regrets.winners),
+        point_count=regrets.point_count,
+        points_per_s=regrets.point_count / max(regrets.seconds, 1e-9),
     )

@@ -71,13 +71,13 @@ def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...
 def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) -> Table[Any]:
     """Return some designs, by their numbers, as a table of tuples."""
     rows = list(wanted)
-    found = survey.columns(parameters, rows)
+    chosen = survey.columns(parameters, rows)
     outcomes = survey.outcomes_at(rows)
     columns: list[Sequence[Any]] = [
         rows,
         survey.list_status(rows),
         [None if one < 0 else one for one in survey.nearest[rows].tolist()],
-        *(column.tolist() for column in found.values()),
+        *(column.tolist() for column in chosen.values()),
         *([None if one != one else one for one in getattr(outcomes, name).tolist()] for name, _, _ in TAKEN),
         *(getattr(outcomes, name).tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
     ]
@@ -141,10 +141,10 @@ def draw_designs(
 
 def _dot(survey: Survey, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
     is_front = record["status"] == "front"
-    found = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
-    found |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
+    fields = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
+    fields |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
     status, design = "front" if is_front else "dominated", describe_design(survey, record["design_index"])
-    return Dot(**found, status=status, hardware=design, is_available=True)
+    return Dot(**fields, status=status, hardware=design, is_available=True)
 
 
 def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:

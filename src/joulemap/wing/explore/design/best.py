@@ -124,7 +124,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
     """Return the elasticities of all objectives at the best design of each objective."""
     from joulemap.wing.explore.design.survey import find_slopes
 
-    found = []
+    margins = []
     for objective in wanted:
         row = done.find_best(objective)
         group = done.groups[int(done.group[row])]
@@ -132,7 +132,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
         clock_fraction = float(done.outcomes_at([row]).clock_fraction[0])
         for name, slopes in find_slopes(group, values, wanted).items():
             unit = group.space.law.constants[name].unit
-            found += [
+            margins += [
                 Margin(
                     objective=objective.name,
                     parameter=name,
@@ -144,7 +144,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
                 )
                 for one, slope in zip(wanted, slopes, strict=True)
             ]
-    return found
+    return margins
 
 
 FEW_CHIPS: Final = 3
@@ -181,13 +181,13 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
     Energies and static power count if they are lower, other constants if they are higher.
     """
     rows = list(rows)
-    place = done.group[rows]
-    for one in np.unique(place).tolist():
+    groups = done.group[rows]
+    for one in np.unique(groups).tolist():
         space = done.groups[one].space
         alike = [chip for chip in chips if chip.architecture == space.hardware.architecture]
         is_few = len(alike) < FEW_CHIPS
         stated = [(chip.id, list_constants(chip)) for chip in (chips if is_few else alike)]
-        values = space.values_at(done.numbers[rows][place == one])
+        values = space.values_at(done.numbers[rows][groups == one])
         for name, column in values.items():
             unit = space.law.constants[name].unit
             known = [(at[name].value, chip) for chip, at in stated if name in at]

@@ -38,29 +38,29 @@ def find_front(costs: Floats) -> Booleans:
     Of equal rows only the first is on the front. A row with an infinite cost is never on it.
     """
     count, width = costs.shape
-    found = np.zeros(count, dtype=bool)
+    is_front = np.zeros(count, dtype=bool)
     if count > BLOCK:
         starts = range(0, count, BLOCK)
         left = np.concatenate([start + np.flatnonzero(find_front(costs[start : start + BLOCK])) for start in starts])
-        found[left[find_front(costs[left])] if len(left) < count else left] = True
-        return found
+        is_front[left[find_front(costs[left])] if len(left) < count else left] = True
+        return is_front
     order = np.lexsort(tuple(costs[:, column] for column in reversed(range(width))))
     order = order[costs[order, 0] < np.inf]
     if width == 1:
-        found[order[:1]] = True
-        return found
+        is_front[order[:1]] = True
+        return is_front
     if width == 2:
         second = costs[order, 1]
         before = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
-        found[order[second < before]] = True
-        return found
+        is_front[order[second < before]] = True
+        return is_front
     left = order
     while len(left):
         first = left[0]  # no remaining design is better in the first objective, so none dominates it
-        found[first] = True
+        is_front[first] = True
         beaten = (costs[left] >= costs[first]).all(axis=1)
         left = left[~beaten]
-    return found
+    return is_front
 
 
 def merge_equal(costs: Floats, front: Booleans) -> Booleans:
@@ -101,11 +101,11 @@ def find_band(
                 theirs = rows[groups[rows] == other]
                 if not len(theirs) or not len(mine):
                     continue
-                place = find(costs[mine], costs[theirs], thresholds[group][other] + SAME)
-                far = np.maximum(costs[mine] - costs[theirs][place], 0.0).sum(axis=1)
-                is_nearer = (place >= 0) & (far < distance)
+                rivals = find(costs[mine], costs[theirs], thresholds[group][other] + SAME)
+                far = np.maximum(costs[mine] - costs[theirs][rivals], 0.0).sum(axis=1)
+                is_nearer = (rivals >= 0) & (far < distance)
                 distance[is_nearer] = far[is_nearer]
-                is_near[mine[is_nearer]], nearest[mine[is_nearer]] = True, theirs[place[is_nearer]]
+                is_near[mine[is_nearer]], nearest[mine[is_nearer]] = True, theirs[rivals[is_nearer]]
     return is_near, nearest
 
 
@@ -119,9 +119,9 @@ def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
     rising, falling = front[order, 0], front[order, 1]
     first = np.searchsorted(rising, costs[:, 0] - behind[0])
     last = len(front) - 1 - np.searchsorted(falling[::-1], costs[:, 1] - behind[1])
-    place = np.clip(np.searchsorted(rising, costs[:, 0], side="right") - 1, first, np.maximum(first, last))
-    found: Integers = np.where(first <= last, order[np.minimum(place, len(front) - 1)], -1)
-    return found
+    index = np.clip(np.searchsorted(rising, costs[:, 0], side="right") - 1, first, np.maximum(first, last))
+    dominator: Integers = np.where(first <= last, order[np.minimum(index, len(front) - 1)], -1)
+    return dominator
 
 
 def _find_among(costs: Floats, front: Floats, behind: Floats) -> Integers:
@@ -129,11 +129,11 @@ def _find_among(costs: Floats, front: Floats, behind: Floats) -> Integers:
 
     Any number of objectives is allowed.
     """
-    found = np.full(len(costs), -1, dtype=np.int64)
+    nearest = np.full(len(costs), -1, dtype=np.int64)
     distance = np.full(len(costs), np.inf)
-    for place, one in enumerate(front):
+    for index, one in enumerate(front):
         worse = costs - one
         far = np.where((worse <= behind).all(axis=1), np.maximum(worse, 0.0).sum(axis=1), np.inf)
         is_nearer = far < distance
-        found[is_nearer], distance[is_nearer] = place, far[is_nearer]
-    return found
+        nearest[is_nearer], distance[is_nearer] = index, far[is_nearer]
+    return nearest

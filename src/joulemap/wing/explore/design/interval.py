@@ -48,12 +48,12 @@ def half_widths(
     cells = np.stack([np.searchsorted(least, sizes, "right"), np.searchsorted(most, sizes, "left")])
     _, firsts, places = np.unique(cells, axis=1, return_index=True, return_inverse=True)
     widths = np.zeros((2, len(points)))
-    for place, first in enumerate(firsts.tolist()):
+    for index, first in enumerate(firsts.tolist()):
         scales = [
             find_scale_of(doubt, quantity, hardware, configuration, work, float(sizes[first])) for quantity in DOUBTED
         ]
-        found = _combine(points, hardware, configuration, doubt, scales, varied, left_out)
-        widths = np.where(places.ravel() == place, found, widths)
+        pair = _combine(points, hardware, configuration, doubt, scales, varied, left_out)
+        widths = np.where(places.ravel() == index, pair, widths)
     return widths[0], widths[1]
 
 
@@ -93,7 +93,7 @@ def _combine(
     latency, power = (
         _repeat(scale, held_out, least, len(points)) for scale, held_out in zip(scales, left_out, strict=True)
     )
-    found = combine_errors(
+    combined = combine_errors(
         latency,
         power,
         Spent(
@@ -117,7 +117,7 @@ def _combine(
         ),
     )
     is_there = points.refusal == ""
-    return np.where(is_there, found.latency, 0.0), np.where(is_there, found.energy, 0.0)
+    return np.where(is_there, combined.latency, 0.0), np.where(is_there, combined.energy, 0.0)
 
 
 def _widen(
@@ -150,10 +150,10 @@ def find_scale_of(
     Raises ValueError if no errors are known.
     """
     subject = _describe_subject(hardware, configuration, work, size)
-    found = find_scale(doubt.scales, quantity, subject, doubt.floors)
-    if found is None:
+    scale = find_scale(doubt.scales, quantity, subject, doubt.floors)
+    if scale is None:
         raise ValueError(f"the error of {quantity} of {hardware.id} is unknown")
-    return found
+    return scale
 
 
 def _describe_subject(

@@ -178,13 +178,13 @@ class Outcomes:
     @property
     def is_evaluated(self) -> Booleans:
         """Mask of the designs that can run all models."""
-        found: Booleans = self.refusal == ""
-        return found
+        mask: Booleans = self.refusal == ""
+        return mask
 
     def value(self, objective: Objective) -> Floats:
         """Return the value of an objective for each design."""
-        found: Floats = getattr(self, objective.column)
-        return found
+        values: Floats = getattr(self, objective.column)
+        return values
 
     def take(self, rows: Integers) -> Self:
         """Return the outcomes of these rows."""
@@ -227,8 +227,10 @@ def evaluate_model(space: Space, values: Mapping[str, Floats], model: ModelShare
         shape = np.broadcast_shapes(*(column.shape for column in varied.values()))
         for given, mine in _list_given(law, followed, model.configuration.precision, shape):
             if mine.any():
-                found = half_widths(totals, hardware, model.configuration, model.doubt, work=model.work, varied=given)
-                latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
+                half_pair = half_widths(
+                    totals, hardware, model.configuration, model.doubt, work=model.work, varied=given
+                )
+                latency, energy = (np.where(mine, *one) for one in zip(half_pair, (latency, energy), strict=True))
     columns |= {"latency_half_width": latency, "energy_half_width": energy}
     if places is not None:
         spent = {key: one[places] for key, one in totals.spent_fj.items()}
@@ -254,8 +256,8 @@ def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floa
     if math.prod(shape) > COVER * count:
         return dict(values), None
     grid = {
-        name: one.reshape(-1, *(1,) * (len(each) - place - 1))
-        for place, (name, (one, _)) in enumerate(zip(values, each, strict=True))
+        name: one.reshape(-1, *(1,) * (len(each) - index - 1))
+        for index, (name, (one, _)) in enumerate(zip(values, each, strict=True))
     }
     if not each:
         return grid, np.zeros(count, dtype=np.int64)

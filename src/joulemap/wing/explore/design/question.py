@@ -77,14 +77,14 @@ class DesignQuestion:
 
     def keep(self, groups: Mapping[int, Group]) -> DesignQuestion:
         """Return the question with only the groups in `groups`, keyed by their index in this question."""
-        place = {own: number for number, own in enumerate(groups)}
+        number_of = {own: number for number, own in enumerate(groups)}
         return attrs.evolve(
             self,
             groups=tuple(groups.values()),
             doubt={
-                (place[one], place[other]): squares
+                (number_of[one], number_of[other]): squares
                 for (one, other), squares in self.doubt.items()
-                if one in place and other in place
+                if one in number_of and other in number_of
             },
         )
 
@@ -137,16 +137,16 @@ def prepare_question(
     _check_total(count, total)
     with opening_runs(source, plan) as runs:
         connection = runs.connection
-        works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
+        works = [_find_work(connection, plan, index) for index in range(len(plan.models))]
         workloads = [read_workload(connection, workload_id) if is_kept else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
         error_classes = [read_work(connection, workload_id) for _, workload_id in works]
         doubts = load_doubt()
         asked = [plan.runs(key, model) for (key, _), model in zip(works, plan.models, strict=True)]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
-        found: list[tuple[Group, list[int]]] = []
-        for place in range(batches):
-            mine = range(place, len(plan.models), batches)
+        prepared: list[tuple[Group, list[int]]] = []
+        for index in range(batches):
+            mine = range(index, len(plan.models), batches)
             for number, run in enumerate(asked[mine[0]]):
                 if any(asked[one][number].target.digest != run.target.digest for one in mine):
                     raise UsageError("these models run under different engines: explore one of them at a time")
@@ -172,13 +172,13 @@ def prepare_question(
                     batch=model_shares[0].configuration.batch,
                     space=space,
                     models=model_shares,
-                    numbers=space.draw(part, seed + len(found)),
+                    numbers=space.draw(part, seed + len(prepared)),
                 )
-                found.append((group, [ids[asked[one][number].run_key] for one in mine]))
-        doubt = _find_doubt(connection, found)
+                prepared.append((group, [ids[asked[one][number].run_key] for one in mine]))
+        doubt = _find_doubt(connection, prepared)
     return DesignQuestion(
-        groups=tuple(group for group, _ in found),
-        models={model.request.model: shares[names[place // batches]] for place, model in enumerate(plan.models)},
+        groups=tuple(group for group, _ in prepared),
+        models={model.request.model: shares[names[index // batches]] for index, model in enumerate(plan.models)},
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )
@@ -197,10 +197,10 @@ def _check_total(count: int | None, total: int) -> None:
         raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
 
 
-def _find_work(connection: Any, plan: Plan, place: int) -> tuple[str, int]:
+def _find_work(connection: Any, plan: Plan, index: int) -> tuple[str, int]:
     from joulemap.plan.workload import find_workload_id, stored_key
 
-    key = stored_key(connection, plan.models[place])
+    key = stored_key(connection, plan.models[index])
     assert key is not None  # its runs are stored
     return key, find_workload_id(connection, key)
 
@@ -217,25 +217,25 @@ def _list_dimensions(run: PlannedRun) -> dict[str, str]:
     return {"precision": label, "runtime": run.point["runtime"]}
 
 
-def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
+def _find_doubt(connection: Any, prepared: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
     """Return (group, group) -> uncertainty of the difference of their designs; empty above `MOST_DOUBTED` runs."""
-    ids = sorted({one for _, mine in found for one in mine})
+    ids = sorted({one for _, mine in prepared for one in mine})
     if len(ids) > MOST_DOUBTED:
         return {}
     rows = {(row.run_id, row.other_run_id): row for row in fetch(connection, DesignDoubt, run_ids=ids).rows}
-    weights = [[model.share for model in group.models] for group, _ in found]
+    weights = [[model.share for model in group.models] for group, _ in prepared]
 
-    def mean(parts: Sequence[float], place: int) -> float:
-        return math.fsum(part * weight for part, weight in zip(parts, weights[place], strict=True))
+    def mean(parts: Sequence[float], group_index: int) -> float:
+        return math.fsum(part * weight for part, weight in zip(parts, weights[group_index], strict=True))
 
     doubt: dict[tuple[int, int], Difference] = {}
-    for place, (_, mine) in enumerate(found):
-        for other, (_, theirs) in enumerate(found):
+    for index, (_, mine) in enumerate(prepared):
+        for other, (_, theirs) in enumerate(prepared):
             pairs = [rows.get(pair) for pair in zip(mine, theirs, strict=True)]
             if all(pairs):
                 squares = [[getattr(row, field.name) for row in pairs] for field in attrs.fields(Difference)]
-                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares)
-                doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2)
+                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], index) for each in squares)
+                doubt[index, other] = Difference(latency_square=latency**2, energy_square=energy**2)
     return doubt
 
 
@@ -266,9 +266,9 @@ def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequen
             f"(constants: {len(names)}, targets: {len(asked)}); "
             'write, for example, --solve dram.bandwidth --for "latency = 10ms"'
         )
-    found: dict[int, Group] = {}
+    solved: dict[int, Group] = {}
     reasons: list[str] = []
-    for place, group in enumerate(question.groups):
+    for index, group in enumerate(question.groups):
         own = {one.name: list(one.values) for one in group.space.parameters}
         if group.space.size > 1:
             raise UsageError("--solve finds one design: vary other constants to one value each")
@@ -278,12 +278,12 @@ def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequen
             reasons.append(f"{group.hardware}: {values}")
             continue
         space = Space.of(group.space.hardware, {**own, **{name: [value] for name, value in values.items()}})
-        found[place] = attrs.evolve(group, space=space)
-    if not found:
+        solved[index] = attrs.evolve(group, space=space)
+    if not solved:
         raise UnsupportedError(
             reasons[0], code="unsolved", hardware=question.groups[0].hardware, constants=tuple(names)
         )
-    return question.keep(found)
+    return question.keep(solved)
 
 
 def read_target(text: str) -> Target:
@@ -323,5 +323,5 @@ def search_question(
         raise UsageError("state the number of designs to evaluate: --search optuna --points 2000")
     groups = enumerate(question.groups)
     return question.keep(
-        {place: search_group(one, wanted, bounds, seed + place, watch.report) for place, one in groups}
+        {index: search_group(one, wanted, bounds, seed + index, watch.report) for index, one in groups}
     )

@@ -152,8 +152,8 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
             for run in runs
         ]
         count += len(asked)
-        for place, cost in _find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
-            run = runs[place]
+        for index, cost in _find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
+            run = runs[index]
             mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
             if run.hardware not in mine or cost < mine[run.hardware][0]:
                 configuration = {"hardware": name_configured(run.hardware, run.power_mode), "batch": batch}
@@ -177,9 +177,9 @@ def _find_choices(
     cost = np.where(is_within, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
     for chip in dict.fromkeys(chips):
         mine = np.flatnonzero(np.array(chips) == chip)
-        place = int(mine[np.argmin(cost[mine])])
-        if np.isfinite(cost[place]):
-            yield place, float(cost[place])
+        index = int(mine[np.argmin(cost[mine])])
+        if np.isfinite(cost[index]):
+            yield index, float(cost[index])
 
 
 def _evaluate_block(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
@@ -222,7 +222,7 @@ def _find_rivals(
     from joulemap.store.query import fetch
 
     spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
-    found: dict[str, dict[str, float]] = {}
+    rivals: dict[str, dict[str, float]] = {}
     for name in names if metric else ():
         order = _order(best, name)[: MOST_RIVALS + 1]
         alike: dict[tuple[Any, ...], list[str]] = {}
@@ -240,23 +240,23 @@ def _find_rivals(
                 ids |= dict(zip(runs.ids, (entry.id for entry, _ in plan.selection.pairs), strict=True))
         with reading(source) as connection:
             chances = fetch(connection, PairChance, run_ids=list(ids), metric=metric).rows
-        found[name] = {
+        rivals[name] = {
             ids[row.other_run_id]: row.probability_better for row in chances if order and ids[row.run_id] == order[0][1]
         }
-    return found
+    return rivals
 
 
 def _list_winners(
     best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
 ) -> list[ModelWinner]:
-    found = []
+    winners = []
     for name in names:
         order = _order(best, name)
         if order:
             (cost, _, configuration), *rest = order
             chances = rivals.get(name, {})
             alike = [chip for _, chip, _ in rest if chances.get(chip, 1.0) < TOLD_APART]
-            found.append(
+            winners.append(
                 ModelWinner(
                     model=name,
                     **{one: value for one, value in configuration.items() if one != "weights"},
@@ -269,23 +269,23 @@ def _list_winners(
                     alike_count=len(alike),
                 )
             )
-    return found
+    return winners
 
 
 def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
     """Return the chips of a model, best first, each with its best configuration."""
-    found = [(cost, chip, configuration) for chip, (cost, configuration) in best.get(name, {}).items()]
-    return sorted(found, key=lambda one: one[:2])
+    chips = [(cost, chip, configuration) for chip, (cost, configuration) in best.get(name, {}).items()]
+    return sorted(chips, key=lambda one: one[:2])
 
 
 def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
     least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
-    found = []
+    regrets = []
     for chip in dict.fromkeys(chip for some in best.values() for chip in some):
         logs = {name: best[name][chip][0] - least[name] for name in shares if chip in best.get(name, {})}
         weight = math.fsum(shares[name] for name in logs)
         worst = max(logs, key=lambda name: logs[name])
-        found.append(
+        regrets.append(
             ChipRegret(
                 hardware=chip,
                 regret_ratio=math.exp(math.fsum(shares[name] * one for name, one in logs.items()) / weight),
@@ -295,4 +295,4 @@ def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
                 missing=", ".join(name for name in shares if name not in logs),
             )
         )
-    return sorted(found, key=lambda row: (-row.model_count, row.regret_ratio or math.inf, row.hardware))
+    return sorted(regrets, key=lambda row: (-row.model_count, row.regret_ratio or math.inf, row.hardware))

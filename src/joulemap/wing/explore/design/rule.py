@@ -108,25 +108,25 @@ class Law:
 
     def follow(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return all varied and dependent constants by name, as arrays that broadcast like `values`."""
-        found: dict[str, Any] = dict(values)
+        numbers: dict[str, Any] = dict(values)
         clock = values.get("clock")
         clock_ratio = 1.0 if clock is None else clock / self.hardware.clock.value
         unit_ratio = values.get("unit_count", self.hardware.unit_count.value) / self.hardware.unit_count.value
         grown = self.area.array_ratio(values)
         if any(name in values for name in ARRAY):
             for precision, peak in self.hardware.peaks.items():
-                found[f"peak.{precision}"] = peak.rate.value * clock_ratio * unit_ratio * grown
+                numbers[f"peak.{precision}"] = peak.rate.value * clock_ratio * unit_ratio * grown
         area_ratio = self.area.find_mm2(values) / self.area.find_mm2({})
         if STATIC not in values and any(map(self._has_area, values)):
             bandwidth = values.get("memory_bandwidth", self.hardware.memory_bandwidth.value)
             interface = MEMORY_SHARE * bandwidth / self.hardware.memory_bandwidth.value
-            found[STATIC] = self.hardware.static_power.value * ((1.0 - MEMORY_SHARE) * area_ratio + interface)
+            numbers[STATIC] = self.hardware.static_power.value * ((1.0 - MEMORY_SHARE) * area_ratio + interface)
         wire = area_ratio**LENGTH_POWER
         for action in self.hardware.reference if np.any(np.not_equal(wire, 1.0)) else ():
             name = ".".join(action.key)
             if action.common_category == "interconnect" and name not in values and name in self.constants:
-                found[name] = action.energy_per_action_fj / FJ_PER_J * wire
-        return {name: np.atleast_1d(one) for name, one in found.items()}
+                numbers[name] = action.energy_per_action_fj / FJ_PER_J * wire
+        return {name: np.atleast_1d(one) for name, one in numbers.items()}
 
     def _has_area(self, name: str) -> bool:
         address = Address.read(name)
@@ -152,7 +152,7 @@ class Law:
 
         `values` come from `follow`; `index` is the design's position in them.
         """
-        found = []
+        changes = []
         for name, column in values.items():
-            found.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))
-        return tuple(found) if any(one.value != one.before for one in found) else ()
+            changes.append(Change.of(self.constants[name], float(column[index if len(column) > 1 else 0])))
+        return tuple(changes) if any(one.value != one.before for one in changes) else ()

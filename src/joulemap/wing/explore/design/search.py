@@ -47,7 +47,7 @@ def search_group(
         return group
     study = _begin(len(objectives), seed)
     looked: list[Integers] = []
-    found: list[Outcomes] = []
+    evaluated: list[Outcomes] = []
     asked = 0
     while asked < count:
         trials = [study.ask() for _ in range(min(POPULATION, count - asked))]
@@ -60,10 +60,10 @@ def search_group(
         outcomes = evaluate_designs(space, numbers, group.models)
         _report_results(study, trials, outcomes, objectives, bounds)
         looked.append(numbers)
-        found.append(outcomes)
+        evaluated.append(outcomes)
         report(asked, count)
     whole, first = np.unique(np.concatenate(looked), return_index=True)
-    return attrs.evolve(group, numbers=whole, found=Outcomes.join(found).take(first))
+    return attrs.evolve(group, numbers=whole, outcomes=Outcomes.join(evaluated).take(first))
 
 
 def _begin(objective_count: int, seed: int) -> Any:

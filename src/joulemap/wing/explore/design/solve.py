@@ -58,8 +58,8 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
     fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
     made: list[float] = []
     for order in (targets, targets[::-1]) if len(targets) > 1 else (targets,):
-        if (found := _solve(group, fixed, names, order, made)) is not None:
-            return {name: found[name] for name in names}
+        if (solution := _solve(group, fixed, names, order, made)) is not None:
+            return {name: solution[name] for name in names}
     wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
     reached = [targets[0].show(value) for value in (min(made), max(made))] if made and len(targets) == 1 else []
     words = [group.space.law.constants[name].word for name in names]
@@ -76,8 +76,8 @@ def _solve(
     name, rest = names[0], names[1:]
     constant, target = group.space.law.constants[name], targets[0]
 
-    def set_to(place: float) -> dict[str, float] | None:
-        value = constant.value * math.exp(place)
+    def set_to(log: float) -> dict[str, float] | None:
+        value = constant.value * math.exp(log)
         value = float(max(1, round(value))) if constant.is_whole else value
         try:
             check_value(constant, value)
@@ -87,17 +87,17 @@ def _solve(
         return _solve(group, values, rest, targets[1:], made) if rest else values
 
     def miss(places: Floats) -> Floats:
-        each = [set_to(place) for place in places.tolist()]
+        each = [set_to(log) for log in places.tolist()]
         rows = [one for one in each if one is not None]
-        found = np.full(len(each), np.nan)
+        logs = np.full(len(each), np.nan)
         if rows:
             values = evaluate_rows(group, rows).value(target.objective)
-            found[[one is not None for one in each]] = np.log(values / target.value)
+            logs[[one is not None for one in each]] = np.log(values / target.value)
             made.extend(values[np.isfinite(values)].tolist())
-        return found
+        return logs
 
-    place = _find_crossing(miss, APART if rest else TOGETHER)
-    return None if place is None else set_to(place)
+    crossing = _find_crossing(miss, APART if rest else TOGETHER)
+    return None if crossing is None else set_to(crossing)
 
 
 def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | None:
@@ -108,10 +108,10 @@ def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | 
     while True:
         places = np.linspace(low, high, count)
         values = function(places)
-        found = np.flatnonzero(values[:-1] * values[1:] <= 0.0)
-        if not len(found):
+        crossings = np.flatnonzero(values[:-1] * values[1:] <= 0.0)
+        if not len(crossings):
             return None
-        first = int(found[np.argmin(np.abs(places[found] + places[found + 1]))])
+        first = int(crossings[np.argmin(np.abs(places[crossings] + places[crossings + 1]))])
         low, high = float(places[first]), float(places[first + 1])
         if high - low <= TOLERANCE:
             return low if abs(values[first]) < abs(values[first + 1]) else high

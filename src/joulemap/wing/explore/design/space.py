@@ -82,12 +82,12 @@ class Space:
                 raise UsageError(f"{shown}: {constant.name} is varied twice")
             try:
                 texts = [values] if isinstance(values, str) else list(values)
-                found = tuple(dict.fromkeys(one for text in texts for one in read_values(text, constant)))
+                distinct = tuple(dict.fromkeys(one for text in texts for one in read_values(text, constant)))
             except ValueError as error:
                 raise UsageError(f"{shown}: {error}") from error
-            if not found:
+            if not distinct:
                 raise UsageError(f"{shown}: no value is given")
-            parameters[constant.name] = VariedConstant(constant=constant, values=found)
+            parameters[constant.name] = VariedConstant(constant=constant, values=distinct)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
         # these powers were measured on the unchanged board
@@ -107,11 +107,11 @@ class Space:
         generator = np.random.default_rng(seed)
         if self.size <= MOST_POINTS // 10:
             return np.sort(generator.choice(self.size, size=count, replace=False)).astype(np.int64)
-        found = np.empty(0, dtype=np.int64)
-        while len(found) < count:
-            more = self._draw_numbers(generator, count - len(found))
-            found = np.unique(np.concatenate([found, more]))
-        return found
+        numbers = np.empty(0, dtype=np.int64)
+        while len(numbers) < count:
+            more = self._draw_numbers(generator, count - len(numbers))
+            numbers = np.unique(np.concatenate([numbers, more]))
+        return numbers
 
     def _draw_numbers(self, generator: np.random.Generator, count: int) -> Integers:
         sides = [generator.integers(0, len(one.values), size=count) for one in self.parameters]
@@ -119,10 +119,10 @@ class Space:
 
     def number(self, places: Sequence[Integers]) -> Integers:
         """Return the numbers of designs; `places` has the position of each parameter's value."""
-        found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
-        for one, place in zip(self.parameters, places, strict=True):
-            found = found * len(one.values) + place
-        return found
+        number = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
+        for one, index in zip(self.parameters, places, strict=True):
+            number = number * len(one.values) + index
+        return number
 
     def end_block(self, start: int, most: int) -> int:
         """Return the end of the largest sub-grid of at most `most` designs that begins at design `start`."""
@@ -135,19 +135,19 @@ class Space:
 
     def values_at(self, numbers: Integers) -> dict[str, Floats]:
         """Return parameter -> values of the designs with these numbers; the last parameter varies fastest."""
-        rest, found = np.asarray(numbers, dtype=np.int64), {}
+        rest, columns = np.asarray(numbers, dtype=np.int64), {}
         for one in reversed(self.parameters):
-            rest, place = np.divmod(rest, len(one.values))
-            found[one.name] = one.column[place]
-        return dict(reversed(found.items()))
+            rest, index = np.divmod(rest, len(one.values))
+            columns[one.name] = one.column[index]
+        return dict(reversed(columns.items()))
 
 
 def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
     """Return the constants that are varied by default, each with its values; unit counts are integers."""
     constants = list_constants(hardware)
-    found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
-    found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]
-    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
+    varied = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
+    varied["unit_count"] = [max(1.0, round(one)) for one in varied["unit_count"]]
+    return {name: tuple(dict.fromkeys(values)) for name, values in varied.items()}
 
 
 def _find_name(written: str, constants: dict[str, Constant], hardware: str, label: str) -> str:

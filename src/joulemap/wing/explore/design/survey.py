@@ -196,12 +196,12 @@ class Survey:
 
     def count_tied(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return the number of other designs within the limits that are tied with a design in an objective."""
-        place = self.objectives.index(objective)
-        cost = self.costs[:, place]
+        column = self.objectives.index(objective)
+        cost = self.costs[:, column]
         widest = np.zeros(len(self.groups))
         for each in range(len(self.groups)):
             if (pair := doubt.get((each, int(self.group[row])))) is not None:
-                widest[each] = self._find_threshold(pair)[place]
+                widest[each] = self._find_threshold(pair)[column]
         return int((cost - cost[row] <= widest[self.group]).sum()) - 1
 
     def values_at(self, row: int) -> dict[str, float]:
@@ -231,17 +231,17 @@ class Survey:
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
         """Return name -> values of columns for the designs in these rows: base chip, dimensions and parameters."""
         group, numbers = self.group[rows], self.numbers[rows]
-        found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
+        columns: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
-            found[name] = np.array([one.dimensions[name] for one in self.groups])[group]
-        found["batch"] = np.array([one.batch for one in self.groups])[group]
+            columns[name] = np.array([one.dimensions[name] for one in self.groups])[group]
+        columns["batch"] = np.array([one.batch for one in self.groups])[group]
         for name in parameters:
             column = np.full(len(group), np.nan)
-            for place, one in enumerate(self.groups):
-                mine = group == place
+            for index, one in enumerate(self.groups):
+                mine = group == index
                 column[mine] = one.space.values_at(numbers[mine])[name]
-            found[name] = column
-        return found
+            columns[name] = column
+        return columns
 
 
 def survey(
@@ -258,28 +258,28 @@ def survey(
     With a lake, results are stored there and processes work in parallel. `watch` receives the costs of each block
     before its progress is reported.
     """
-    found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
+    result = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
         from joulemap.wing.explore.design.task import survey_lake
 
-        found.evaluated_count = survey_lake(
-            lake, groups, jobs, cluster, watch.report, lambda outcomes: watch.see(found.add(outcomes))
+        result.evaluated_count = survey_lake(
+            lake, groups, jobs, cluster, watch.report, lambda outcomes: watch.see(result.add(outcomes))
         )
     else:
-        watch.report(0, len(found))
+        watch.report(0, len(result))
         for numbers, one in _cut(groups):
-            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.models)))
-            found.evaluated_count += len(numbers)
-            watch.report(found.evaluated_count, len(found))
-    found.seconds = time.perf_counter() - watch.began_s
-    return found
+            watch.see(result.add(one.outcomes or evaluate_designs(one.space, numbers, one.models)))
+            result.evaluated_count += len(numbers)
+            watch.report(result.evaluated_count, len(result))
+    result.seconds = time.perf_counter() - watch.began_s
+    return result
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
     """Yield designs of groups in blocks that take about `BLOCK_S` each."""
     size = FIRST_BLOCK
     for one in groups:
-        if one.found is not None:
+        if one.outcomes is not None:
             yield one.numbers, one
             continue
         start = 0
@@ -308,13 +308,13 @@ def find_slopes(
             step = max(float(round(WHOLE_STEP * values[name])), 1.0) if is_whole else STEP * values[name]
             value = values[name] + sign * step
             rows.append({**values, name: max(value, 1.0) if is_whole else value})
-    found = evaluate_rows(group, rows)
+    outcomes = evaluate_rows(group, rows)
     slopes: dict[str, tuple[float | None, ...]] = {}
-    for place, name in enumerate(names):
-        ends = [row if found.refusal[row] == "" else 0 for row in (2 * place + 1, 2 * place + 2)]
+    for index, name in enumerate(names):
+        ends = [row if outcomes.refusal[row] == "" else 0 for row in (2 * index + 1, 2 * index + 2)]
         span = math.log(rows[ends[1]][name] / rows[ends[0]][name])
         slopes[name] = tuple(
-            float(np.log(found.value(one)[ends[1]] / found.value(one)[ends[0]])) / span if span else None
+            float(np.log(outcomes.value(one)[ends[1]] / outcomes.value(one)[ends[0]])) / span if span else None
             for one in objectives
         )
     return slopes

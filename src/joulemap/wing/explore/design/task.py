@@ -37,7 +37,7 @@ class Group:
     models: tuple[ModelShare, ...]
     numbers: Integers
     """Numbers of the designs in their space."""
-    found: Outcomes | None = None
+    outcomes: Outcomes | None = None
     """Outcomes already computed by a search."""
 
     def end_block(self, start: int, most: int) -> int:
@@ -102,8 +102,8 @@ def evaluate_task(task: DesignTask) -> DesignColumns:
 
 @lru_cache(maxsize=16)
 def _unpack(packed: bytes) -> tuple[Space, ModelShare, Block]:
-    found: tuple[Space, ModelShare, Block] = pickle.loads(zlib.decompress(packed))
-    return found
+    parts: tuple[Space, ModelShare, Block] = pickle.loads(zlib.decompress(packed))
+    return parts
 
 
 def survey_lake(
@@ -125,8 +125,8 @@ def survey_lake(
     done = 0
 
     def note() -> Iterator[DesignTask]:
-        for place, task in make_tasks(parts):
-            kept[place].append((task.block.folder, task.block.digest))
+        for index, task in make_tasks(parts):
+            kept[index].append((task.block.folder, task.block.digest))
             yield task
 
     def record(filled: Filled) -> None:
@@ -154,27 +154,27 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
 
     A small space is cut into a few smaller blocks.
     """
-    found = []
+    blocks = []
     for group in groups:
         count, start = len(group.numbers), 0
         each = min(size, max(SMALLEST, -(-count // PARTS)))
         while start < count:
             end = group.end_block(start, each)
-            found.append((group, group.numbers[start:end]))
+            blocks.append((group, group.numbers[start:end]))
             start = end
-    return found
+    return blocks
 
 
 def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
     """Yield (index of the part, task) for each part and each of its models."""
     packed: dict[int, bytes] = {}
-    for place, (group, numbers) in enumerate(parts):
+    for index, (group, numbers) in enumerate(parts):
         first, count = int(numbers[0]), len(numbers)
         plain = range(first, first + count)
         for model in group.models:
             if id(model) not in packed:
                 packed[id(model)] = _pack(group.space, model)
-            yield place, DesignTask(packed[id(model)], plain if np.array_equal(numbers, plain) else numbers)
+            yield index, DesignTask(packed[id(model)], plain if np.array_equal(numbers, plain) else numbers)
 
 
 def _pack(space: Space, model: ModelShare) -> bytes:

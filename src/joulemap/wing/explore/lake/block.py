@@ -100,11 +100,11 @@ def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) ->
         raise DatabaseError(f"{lake}: a shard was deleted meanwhile; run again")
     shard = there[0]
     table = pq.read_table(shard.path, columns=list(names))
-    found = {}
+    columns = {}
     for name in names:
         column = table.column(name)
         if TOTALS[name][0] == "string":
-            found[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
+            columns[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
         else:
-            found[name] = column.fill_null(0).to_numpy()
-    return found
+            columns[name] = column.fill_null(0).to_numpy()
+    return columns

@@ -106,8 +106,8 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     current = _list_current()
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
-    found = [shard for path in paths if (shard := read_block(path)) is not None]
-    fresh = [one for one in found if one.folder in current]
+    shards = [shard for path in paths if (shard := read_block(path)) is not None]
+    fresh = [one for one in shards if one.folder in current]
     reasons = _find_damaged(lake, fresh, is_thorough=is_thorough)
     footers, strange = read_footers([one for one in fresh if one.path not in reasons])
     reasons |= strange
@@ -122,7 +122,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     return Survey(
         shards=tuple(whole.values()),
         footers={one.path: footers[one.path] for one in whole.values()},
-        stale=tuple(one for one in found if one.folder not in current),
+        stale=tuple(one for one in shards if one.folder not in current),
         damaged=tuple((one, reasons[one.path]) for one in fresh if one.path in reasons),
         twice=tuple(one for one in fresh if one.path not in kept and one.path not in reasons),
         unfinished=tuple(unfinished),
@@ -150,8 +150,8 @@ def _find_damaged(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> 
 
 def _read_attributes(path: Path) -> list[int]:
     with contextlib.suppress(OSError):
-        found = path.stat()
-        return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        state = path.stat()
+        return [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
     return []
 
 
@@ -161,19 +161,19 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, report: Any) -> 
 
     `template` is a database with the catalogue and no runs. Raise DatabaseError for a folder that is not a lake.
     """
-    found = survey(lake)
-    for text in found.doubts:
+    surveyed = survey(lake)
+    for text in surveyed.doubts:
         report(text)
     with contextlib.ExitStack() as stack:
         stack.enter_context(reporting_failures(lake))
         connection = stack.enter_context(contextlib.closing(_open(stack, template)))
-        connection.execute(f"SET threads = {os.cpu_count() or 1 if len(found.shards) > 1 else 1}")
+        connection.execute(f"SET threads = {os.cpu_count() or 1 if len(surveyed.shards) > 1 else 1}")
         connection.execute(f"SET memory_limit = '{MOST_MEMORY}'")
         connection.execute("SET parquet_metadata_cache = true")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        configure(connection, confine(kind, found.shards))
+        configure(connection, confine(kind, surveyed.shards))
         try:
-            _fill(connection, found)
+            _fill(connection, surveyed)
         except duckdb.ConstraintException as error:
             reason = str(error).splitlines()[0]
             raise DatabaseError(f"{lake}: a shard describes what joulemap does not write ({reason})") from error
@@ -189,36 +189,36 @@ def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
     import shutil
 
     try:
-        place = stack.enter_context(drafting(cache_folder()))
-        shutil.copyfile(template, place / "lake.duckdb")
+        drafts = stack.enter_context(drafting(cache_folder()))
+        shutil.copyfile(template, drafts / "lake.duckdb")
     except OSError as error:
         raise DatabaseError(f"cannot read a lake in {cache_folder()}: {error.strerror or error}") from error
-    return connect(place / "lake.duckdb")
+    return connect(drafts / "lake.duckdb")
 
 
-def _fill(connection: Connection, found: Survey) -> None:
+def _fill(connection: Connection, surveyed: Survey) -> None:
     """Replace the tables of runs with scans of shards, and store the workloads and hardware that shards describe."""
-    paths = [str(one.path.resolve()) for one in found.shards]
-    footers = [found.footers[one.path] for one in found.shards]
+    paths = [str(one.path.resolve()) for one in surveyed.shards]
+    footers = [surveyed.footers[one.path] for one in surveyed.shards]
     columns = {one.column: one.name for about in footers for one in about.varied}
     workloads = {one["workload_key"]: one for about in footers for one in about.workloads}
     connection.execute("DROP TABLE internal.run; DROP TABLE internal.run_total")
     _insert_workloads(connection, workloads.values())
     _insert_hardware(connection, {one["hardware_digest"]: one for about in footers for one in about.hardware}.values())
     varied = dict(sorted(columns.items()))
-    connection.execute(_scan(connection, found.shards, paths, [str(key) for key in workloads], varied))
+    connection.execute(_scan(connection, surveyed.shards, paths, [str(key) for key in workloads], varied))
     connection.execute(_views(varied))
 
 
 def number_shards(shards: Iterable[Shard]) -> list[int]:
     """Return a 33-bit number for each shard, derived from its question; later shards avoid numbers already taken."""
-    found: dict[int, None] = {}
+    numbers: dict[int, None] = {}
     for one in shards:
         number = int(one.subject, 16) >> 95
-        while number in found:
+        while number in numbers:
             number += 1
-        found[number] = None
-    return list(found)
+        numbers[number] = None
+    return list(numbers)
 
 
 def _scan(
@@ -312,9 +312,9 @@ def describe_absent(connection: Connection, sql: str) -> str:
     with contextlib.suppress(duckdb.Error):
         ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         asked = set(_TABLE.findall(tree))
-        if found := [name for name in ABSENT if name in asked]:
+        if absent := [name for name in ABSENT if name in asked]:
             return (
-                f"a lake holds totals of points and no parts of them: {', '.join(found)} "
-                f"{'is' if len(found) == 1 else 'are'} empty here; `joulemap analyze` has the parts of a configuration"
+                f"a lake holds totals of points and no parts of them: {', '.join(absent)} "
+                f"{'is' if len(absent) == 1 else 'are'} empty here; `joulemap analyze` has the parts of a configuration"
             )
     return ""

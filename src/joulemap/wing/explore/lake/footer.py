@@ -177,11 +177,11 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {"boundary": BOUNDARY_NAMES, "mat
 
 def _read_fixed(value: Any) -> Mapping[str, str | int | float]:
     _check_keys(value, tuple(QUESTION), "fixed", is_partial=True)
-    found = {name: _READERS[QUESTION[name]](one, name) for name, one in value.items()}
-    missing = [name for name in ("architecture", "formula_version", "rules") if name not in found]
+    fields = {name: _READERS[QUESTION[name]](one, name) for name, one in value.items()}
+    missing = [name for name in ("architecture", "formula_version", "rules") if name not in fields]
     if missing:
         raise FooterError(f"fixed lacks {missing[0]}")
-    return found
+    return fields
 
 
 def _read_varied(value: Any) -> Varied:
@@ -197,11 +197,11 @@ def _read_units(value: Any) -> Mapping[str, str]:
 
 def _read_row(value: Any, names: Sequence[str], what: str) -> Mapping[str, Any]:
     _check_keys(value, names, what)
-    found = {name: _READERS[QUESTION[name]](value[name], name) for name in names}
+    fields = {name: _READERS[QUESTION[name]](value[name], name) for name in names}
     for name, known in _CHOICES.items():
-        if name in found and found[name] not in known:
+        if name in fields and fields[name] not in known:
             raise FooterError(f"{name} of its {what} is none of {', '.join(known)}")
-    return found
+    return fields
 
 
 @contextlib.contextmanager
@@ -227,11 +227,11 @@ def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path
     if not shards:
         return footers, reasons
     with reading_files(shards) as connection:
-        for one, found in _describe_files(connection, shards):
+        for one, described in _describe_files(connection, shards):
             try:
-                if isinstance(found, str):
-                    raise FooterError(found)
-                footers[one.path] = found.check(one)
+                if isinstance(described, str):
+                    raise FooterError(described)
+                footers[one.path] = described.check(one)
             except FooterError as error:
                 reasons[one.path] = f"it is not as joulemap writes one: {error}"
     return footers, reasons

@@ -154,19 +154,19 @@ def open_lake(folder: Path) -> None:
 
 def is_lake(folder: Path) -> bool:
     """Return whether a folder is a lake; UsageError for a lake of another format or a path that is not a folder."""
-    if found := REMOTE.match(str(folder)):
+    if remote := REMOTE.match(str(folder)):
         raise UsageError(
-            f"{found[1]}://{found[2]} is an object store, but a lake is a folder: name a folder, and copy new files "
+            f"{remote[1]}://{remote[2]} is an object store, but a lake is a folder: name a folder, and copy new files "
             "between the two (`aws s3 sync`, `rclone copy`): shards are never changed"
         )
     try:
         if not os.path.lexists(folder / MARKER):
             return False
-        found = json.loads(read_text(folder / MARKER, MOST_MARKER_BYTES)).get("format")
+        version = json.loads(read_text(folder / MARKER, MOST_MARKER_BYTES)).get("format")
     except (FileError, OSError, ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"{folder / MARKER} cannot be read: {error}") from error
-    if found != FORMAT:
-        raise UsageError(f"{folder} is a lake of format {found}, this joulemap reads format {FORMAT}")
+    if version != FORMAT:
+        raise UsageError(f"{folder} is a lake of format {version}, this joulemap reads format {FORMAT}")
     return True
 
 
@@ -233,16 +233,16 @@ def _find_edge(block: Block, points: Points) -> Any:
     rows = np.flatnonzero(np.asarray(points.refusal) == "")
     latency, energy = np.asarray(points.latency_fs)[rows], np.asarray(points.energy_fj)[rows]
     order = np.lexsort((energy, latency))
-    found = np.zeros(count, np.bool_)
-    found[rows[order]] = energy[order] <= np.minimum.accumulate(energy[order])
-    return found
+    is_edge = np.zeros(count, np.bool_)
+    is_edge[rows[order]] = energy[order] <= np.minimum.accumulate(energy[order])
+    return is_edge
 
 
 def _list_totals(points: Points) -> list[tuple[str, Any]]:
     """Return (name, values) of the result columns that the points have."""
-    found = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
-    found += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
-    return [(name, values) for name, values in found if values is not None]
+    columns = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
+    columns += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
+    return [(name, values) for name, values in columns if values is not None]
 
 
 def _total(values: Any, kind: str, unknown: Any) -> Any:

@@ -259,8 +259,8 @@ class FleetAnswer(RunAnswer):
     def _find_joined(self) -> str:
         """Return the title of the details with the fleet of two kinds that the first line names; empty for one kind."""
         first = next(iter(self.facts.of(Choice)), None)
-        place = 0 if first is None else first.runs[0] - len(self.rows)
-        return "" if place < 1 else text.MIXED if place <= len(self.mixtures) else text.PAIRED
+        position = 0 if first is None else first.runs[0] - len(self.rows)
+        return "" if position < 1 else text.MIXED if position <= len(self.mixtures) else text.PAIRED
 
     def _show_rate(self) -> str:
         peak = self.demand.peak_per_s
@@ -289,11 +289,11 @@ class FleetAnswer(RunAnswer):
         ratio, devices = min(near, default=(2.0 * NEAR, 0))
         division = text.UNDIVIDED if best.server_device_count == 1 else text.DIVIDED
         experts = text.EXPERTS if best.expert_device_count > 1 else ""
-        found = division(best, devices=best.server_device_count, experts=experts)
+        sentence = division(best, devices=best.server_device_count, experts=experts)
         if ratio <= NEAR:
             near_by = text.NEAR_DIVISION if ratio > TIE_RATIO else text.EQUAL_DIVISION
-            return [f"{found}; {near_by(devices=devices, more=ratio - 1.0)}"]
-        return [found] if best.server_device_count > 1 else []
+            return [f"{sentence}; {near_by(devices=devices, more=ratio - 1.0)}"]
+        return [sentence] if best.server_device_count > 1 else []
 
     def _list_left_out(self) -> Iterator[str]:
         """Yield notes on hardware that was not compared or cannot serve the demand, with the reasons."""

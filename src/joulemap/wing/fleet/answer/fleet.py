@@ -65,7 +65,7 @@ def fleet(
     """
     demand = _resolve(demand)
     if demand.is_of_tokens:
-        found = _serve(source, model, settings, demand, serving, usage, prices)
+        fleets = _serve(source, model, settings, demand, serving, usage, prices)
     elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     elif serving != SERVING:
@@ -74,8 +74,8 @@ def fleet(
             "--between-tokens, not to --p99: leave them out"
         )
     else:
-        found = _batch(source, model, settings, demand, usage, prices)
-    return _rank(found, demand)
+        fleets = _batch(source, model, settings, demand, usage, prices)
+    return _rank(fleets, demand)
 
 
 def _resolve(demand: Demand) -> Demand:
@@ -97,7 +97,7 @@ class _Stored:
 
 
 @frozen(kw_only=True, eq=False)
-class _Found:
+class _SizedFleets:
     """Fleets of each chip that meet a demand or miss its targets, before they are paid for and ranked."""
 
     scope: Scope
@@ -112,7 +112,7 @@ class _Found:
 
 def _batch(
     source: Source, model: str, settings: Settings, demand: Demand, usage: Usage, prices: Sequence[Price]
-) -> _Found:
+) -> _SizedFleets:
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
@@ -122,7 +122,9 @@ def _batch(
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         stored = _read(scope, settings, usage, prices, metric=demand.deciding)
     scope.check_evaluated()
-    return _Found(scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand))
+    return _SizedFleets(
+        scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand)
+    )
 
 
 def _share(model: str, demand: Demand) -> dict[str, float]:
@@ -179,7 +181,7 @@ def _serve(
     serving: Serving,
     usage: Usage,
     prices: Sequence[Price],
-) -> _Found:
+) -> _SizedFleets:
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
@@ -210,8 +212,8 @@ def _serve(
     lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
     if settings.hardware:
         unstored = (
-            Refusal(runs=(-place,), reason=reason, hardware=(chip,))
-            for place, (chip, reason) in enumerate(lost.items(), 1)
+            Refusal(runs=(-number,), reason=reason, hardware=(chip,))
+            for number, (chip, reason) in enumerate(lost.items(), 1)
         )
         scope = attrs.evolve(scope, unstored=tuple(unstored))
     stations = {row.run_id: row for row in stored.stations}
@@ -222,7 +224,7 @@ def _serve(
         narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
         sized = [one.describe_quality(loss) for one, loss in zip(sized, narrow, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
-    return _Found(
+    return _SizedFleets(
         scope=scope,
         stored=stored,
         shares={question.decoder.name: 1.0},
@@ -233,12 +235,12 @@ def _serve(
     )
 
 
-def _rank(found: _Found, demand: Demand) -> FleetAnswer:
+def _rank(fleets: _SizedFleets, demand: Demand) -> FleetAnswer:
     """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target."""
-    stored = found.stored
-    terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=found.scope.settings.takes_all)
-    paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in found.sized]
-    pairs = found.pair(terms, terms.find_least(one.row for one in paid))
+    stored = fleets.stored
+    terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=fleets.scope.settings.takes_all)
+    paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
+    pairs = fleets.pair(terms, terms.find_least(one.row for one in paid))
     if all(one.row.status == LATE for one in paid) and not pairs:
         nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
         reasons = "; ".join(REASON(row) for row in nearest)
@@ -249,18 +251,18 @@ def _rank(found: _Found, demand: Demand) -> FleetAnswer:
     winners = terms.find_winners(rows)
     mixtures = mix(available, terms)
     return FleetAnswer(
-        scope=found.scope,
-        facts=find_facts(found.scope, stored.findings, rows, winners, [*mixtures, *pairs], demand),
+        scope=fleets.scope,
+        facts=find_facts(fleets.scope, stored.findings, rows, winners, [*mixtures, *pairs], demand),
         demand=demand,
-        shares=found.shares,
+        shares=fleets.shares,
         pay=terms.pay,
-        engine=found.engine,
-        serving=found.serving,
+        engine=fleets.engine,
+        serving=fleets.serving,
         rows=make_table("fleet", FleetRow, rows),
         winners=make_table("fleet winners", FleetWinner, winners),
         pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mixtures),
-        at_rates=make_table("fleet rates", LevelRow, [level for one in found.sized for level in one.levels]),
+        at_rates=make_table("fleet rates", LevelRow, [level for one in fleets.sized for level in one.levels]),
         queue=make_table("fleet queue", QueueRow, list_queues(available)),
         assumptions=stored.assumptions,
     )

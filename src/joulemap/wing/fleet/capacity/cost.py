@@ -38,7 +38,7 @@ def cost_fleet(
     rate = sum(one.level.share * one.level.rate_per_s for one in loads)
     watts = sum(one.level.share * one.batch_w for one in loads)
     purchase = 0.0 if owned >= devices else station.price_purchase_usd
-    found = add_up(
+    totals = add_up(
         {
             "throughput_per_s": rate / busy,
             "utilization": busy / powered,
@@ -59,7 +59,7 @@ def cost_fleet(
     millions = rate * HOURS * 3600.0 / MONTHS / 1e6
 
     def month(name: str) -> float | None:
-        return None if found[name] is None else cast("float", found[name]) * millions
+        return None if totals[name] is None else cast("float", totals[name]) * millions
 
     rent = station.price_cloud_usd_per_hour
     months = MONTHS * station.lifetime_years
@@ -76,8 +76,8 @@ def cost_fleet(
         "busy_mean_fraction": busy / powered,
         "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
         "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
-        "energy_per_request_j": found["powered_j"],
-        "mean_power_w": None if found["powered_j"] is None else found["powered_j"] * rate,
+        "energy_per_request_j": totals["powered_j"],
+        "mean_power_w": None if totals["powered_j"] is None else totals["powered_j"] * rate,
         "kwh_per_month": month("kwh_per_million"),
         "gco2_per_month": month("gco2_per_million"),
         "rented_per_month": _add_rent(rent, hired, own_kwh * station.usd_per_kwh),
@@ -106,7 +106,7 @@ def complete_fleet(
     modules_w = station.module_power_w * devices
     power_w, grown_w = power_w + modules_w, grown_w + modules_w
     hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    found = attrs.evolve(
+    row = attrs.evolve(
         make_late(station, ""),
         **columns,
         status=OK,
@@ -119,7 +119,7 @@ def complete_fleet(
         idle_power_w=idle_w * devices + modules_w,
         **cost_fleet(station, loads, devices, owned, idle_w),
     )
-    return found, list_levels(found.label, station, loads, idle_w, owned)
+    return row, list_levels(row.label, station, loads, idle_w, owned)
 
 
 def _add_rent(usd_per_hour: float | None, devices: float, owned_usd: float) -> float | None:
@@ -167,8 +167,8 @@ def make_late(station: Station, reason: str, taken: float | None = None) -> Flee
 
     `taken` is the ratio of its latency to the target. Rows of other fleets are made from it by changing fields.
     """
-    found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
-    found |= {
+    fields: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
+    fields |= {
         "label": f"{station.hardware} {station.precision}",
         "status": LATE,
         "batch": None,
@@ -177,4 +177,6 @@ def make_late(station: Station, reason: str, taken: float | None = None) -> Flee
         "time_half_width": station.latency_half_width,
         "reason": reason,
     }
-    return FleetRow(**found, server_device_count=1, expert_device_count=1, owned_device_count=0, fails_first="", way="")
+    return FleetRow(
+        **fields, server_device_count=1, expert_device_count=1, owned_device_count=0, fails_first="", way=""
+    )

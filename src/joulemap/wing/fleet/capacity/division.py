@@ -141,8 +141,8 @@ def open_servers(
                 if case.status == OK:
                     searches[question, case] = _Search(waiting=[_measure(question, plan, case, demand)])
                 continue
-            found = list_divisions(question, case, questions)
-            ready = keep_better([_measure(asked, plan, one, demand) for asked, one in found])
+            divisions = list_divisions(question, case, questions)
+            ready = keep_better([_measure(asked, plan, one, demand) for asked, one in divisions])
             ready.sort(key=lambda one: one.order)
             points = case.run.point.values() if len(choices) == 1 else ()
             search = searches.setdefault((case.run.target, *points), _Search(waiting=[]))
@@ -151,11 +151,11 @@ def open_servers(
         _release(questions.values())
     while chosen := [(one, search) for search in searches.values() if (one := search.choose())]:
         chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
-        for place, (one, search) in enumerate(chosen):
+        for index, (one, search) in enumerate(chosen):
             search.open(one)
             done = sum(len(one.opened) for one in searches.values())
-            report(done, done + len(chosen) - place - 1 + sum(one.most_left for one in searches.values()))
-            following = chosen[place + 1][0] if place + 1 < len(chosen) else None
+            report(done, done + len(chosen) - index - 1 + sum(one.most_left for one in searches.values()))
+            following = chosen[index + 1][0] if index + 1 < len(chosen) else None
             if following is None or (following.case.devices, following.case.experts) != (
                 one.case.devices,
                 one.case.experts,
@@ -166,12 +166,12 @@ def open_servers(
 
 def keep_better(divisions: Sequence[Division]) -> list[Division]:
     """Return one division per number of devices: the faster one, with or without experts split over devices."""
-    found: dict[int, Division] = {}
+    by_count: dict[int, Division] = {}
     for one in divisions:
-        other = found.setdefault(one.case.world, one)
+        other = by_count.setdefault(one.case.world, one)
         if one.work_s < other.work_s:
-            found[one.case.world] = one
-    return list(found.values())
+            by_count[one.case.world] = one
+    return list(by_count.values())
 
 
 def _release(questions: Iterable[Question]) -> None:

@@ -87,10 +87,10 @@ def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) ->
 
     `best` is the best fleet of one kind by the objective; None if there is none.
     """
-    found = [part.cost(terms.demand) for part in parts]
+    part_costs = [part.cost(terms.demand) for part in parts]
     rows = [
         terms.choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures))
-        for part, figures in zip(parts, found, strict=True)
+        for part, figures in zip(parts, part_costs, strict=True)
     ]
     costs = [row.cost_per_month for row in rows]
     values = [(row, terms.value(row) or 0.0) for row in rows]
@@ -98,8 +98,8 @@ def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) ->
         "device_count": sum(part.device_count for part in parts),
         "power_w": sum(part.power_w for part in parts),
         "host_power_w": sum(part.power_w * part.sizing.station.host_energy_share_ratio for part in parts),
-        "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
-        "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
+        "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in part_costs),
+        "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in part_costs),
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
         "probability_best": find_chance_together(values, best, terms),
     }
@@ -149,9 +149,9 @@ def mix(sized: Sequence[Sizing], terms: Terms) -> list[MixedRow]:
         if (guess := _guess(parts, terms)) < best
     ]
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
-    found = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
-    found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], terms)
-    better = [(value, one) for one in found if (value := terms.value(one)) is not None and value < SAVED * best]
+    mixtures = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
+    mixtures += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], terms)
+    better = [(value, one) for one in mixtures if (value := terms.value(one)) is not None and value < SAVED * best]
     ranked = [
         attrs.evolve(one, saved_fraction=1.0 - value / best)
         for value, one in sorted(better, key=lambda pair: (pair[0], pair[1].label))
@@ -209,8 +209,8 @@ def _place_side_by_side(parts: Split, terms: Terms, best: FleetRow) -> MixedRow:
     demand = terms.demand
     routes = [_route(parts, level.rate_per_s, demand) for level in demand.levels]
     placed = [
-        MixturePart(sizing=sizing, servers=servers, loads=_serve(sizing, [route[place] for route in routes], demand))
-        for place, (sizing, servers) in enumerate(parts)
+        MixturePart(sizing=sizing, servers=servers, loads=_serve(sizing, [route[index] for route in routes], demand))
+        for index, (sizing, servers) in enumerate(parts)
     ]
     return MixedRow(
         label=" + ".join(part.label for part in placed),

@@ -146,8 +146,8 @@ def _find_present(load: float, devices: int, ratio: float) -> Array:
     right[0] = 1.0
     present = np.maximum(np.linalg.solve(system, right), 0.0)
     beyond = present[-1] * ratio ** np.arange(1.0, (PERIODS + 2) * devices)
-    found: Array = np.concatenate((present, beyond))
-    return found
+    probability: Array = np.concatenate((present, beyond))
+    return probability
 
 
 def _log_factorials(count: int) -> Array:
@@ -252,13 +252,13 @@ def observe(
 
     Single requests of one model with a constant service time use the closed form; all other options are simulated.
     """
-    found: dict[int, Seen] = {}
+    by_option: dict[int, Seen] = {}
     for places, queues in _form_queues(candidates, tried, rates, promise):
         watts = queues.batch_w if reads_power else [math.nan] * len(places)
-        for place, is_kept, batch_w in zip(places, queues.find_kept(promise), watts, strict=True):
-            option, devices = tried[place]
-            found[place] = Seen(option=option, devices=devices, is_kept=is_kept, batch_w=batch_w)
-    return [found[place] for place in range(len(tried))]
+        for index, is_kept, batch_w in zip(places, queues.find_kept(promise), watts, strict=True):
+            option, devices = tried[index]
+            by_option[index] = Seen(option=option, devices=devices, is_kept=is_kept, batch_w=batch_w)
+    return [by_option[index] for index in range(len(tried))]
 
 
 def size_options(
@@ -268,10 +268,10 @@ def size_options(
 
     Latencies make this slower than `observe`.
     """
-    found: dict[int, Sized] = {}
+    by_option: dict[int, Sized] = {}
     for places, queues in _form_queues(candidates, tried, rates, promise):
-        found |= zip(places, queues.size(promise), strict=True)
-    return [found[place] for place in range(len(tried))]
+        by_option |= zip(places, queues.size(promise), strict=True)
+    return [by_option[index] for index in range(len(tried))]
 
 
 def _form_queues(
@@ -280,18 +280,18 @@ def _form_queues(
     """Yield (indices of options, their queues): one option per closed form, several per simulation."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
-    for place in itertools.compress(range(len(tried)), are_closed):
-        option, devices = tried[place]
+    for index in itertools.compress(range(len(tried)), are_closed):
+        option, devices = tried[index]
         rate = float(each[option.candidate, 0])
-        yield [place], _Closed(service=candidates[option.candidate].service, option=option, devices=devices, rate=rate)
+        yield [index], _Closed(service=candidates[option.candidate].service, option=option, devices=devices, rate=rate)
     stepped = list(itertools.compress(range(len(tried)), (not closed for closed in are_closed)))
     if not stepped:
         return
-    some = [tried[place] for place in stepped]
+    some = [tried[index] for index in stepped]
     for places, observed in _simulate(candidates, some, each, promise):
         yield (
-            [stepped[place] for place in places],
-            _Simulated(tried=[some[place] for place in places], observed=observed),
+            [stepped[index] for index in places],
+            _Simulated(tried=[some[index] for index in places], observed=observed),
         )
 
 
@@ -362,12 +362,12 @@ class _Simulated:
 
     def size(self, promise: Promise) -> list[Sized]:
         """Return the latencies, utilization and power of each option's devices."""
-        found = []
-        for place, one in enumerate(self.tried):
-            half_s, most_s = map(max, zip(*self.observed.percentiles(place, (0.5, promise.share)), strict=True))
-            busy, mean = float(self.observed.busy_fraction[place]), float(self.observed.batch_mean[place])
-            found.append(_form_sized(one, half_s, most_s, busy, self.batch_w[place], mean))
-        return found
+        sizes = []
+        for index, one in enumerate(self.tried):
+            half_s, most_s = map(max, zip(*self.observed.percentiles(index, (0.5, promise.share)), strict=True))
+            busy, mean = float(self.observed.busy_fraction[index]), float(self.observed.batch_mean[index])
+            sizes.append(_form_sized(one, half_s, most_s, busy, self.batch_w[index], mean))
+        return sizes
 
 
 def _form_sized(
@@ -393,15 +393,15 @@ def _simulate(
     devices = np.array([count for _, count in tried])
     shared = np.minimum(devices, TOGETHER)
     places = [option.candidate for option, _ in tried]
-    known = {place: number for number, place in enumerate(dict.fromkeys(places))}
+    known = {index: number for number, index in enumerate(dict.fromkeys(places))}
     pools = Pools(
-        service=np.array([known[place] for place in places]),
+        service=np.array([known[index] for index in places]),
         rates=each[places] * (shared / devices)[:, None],
         devices=shared,
         batch=np.array([option.batch for option, _ in tried]),
         wait_s=np.array([option.wait_s for option, _ in tried]),
     )
-    services = [candidates[place].service for place in known]
+    services = [candidates[index].service for index in known]
     return simulate_parts(services, pools, variation=promise.variation)
 
 

@@ -130,16 +130,16 @@ def pair_servers(
             if parts[0] is not None and parts[1] is not None:
                 bounds.append((parts[0] + parts[1], first, second))
     bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
-    found: list[tuple[float, PairRow]] = []
+    pairs: list[tuple[float, PairRow]] = []
     for least, first, second in bounds[:TRIED]:
-        limit = min([least_alone or math.inf, *(value for value, _ in found)])
-        if least > limit and found:
+        limit = min([least_alone or math.inf, *(value for value, _ in pairs)])
+        if least > limit and pairs:
             break
         row = _place(question, (first, second), terms, best)
         value = None if row is None else terms.value(row)
         if row is not None and value is not None:
-            found.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
-    return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:MOST_REPORTED]]
+            pairs.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
+    return [row for _, row in sorted(pairs, key=lambda one: (one[0], one[1].label))[:MOST_REPORTED]]
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
@@ -165,8 +165,8 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         return None
     counts, served, works = sized
     loads: tuple[list[DeviceLoad], list[DeviceLoad]] = ([], [])
-    for place, level in enumerate(demand.levels):
-        if place and level.rate_per_s:
+    for index, level in enumerate(demand.levels):
+        if index and level.rate_per_s:
             _, works = _step(kinds, counts, level.rate_per_s / cells, handover.seconds)
         for kind, count, work, some in zip(kinds, counts, works, loads, strict=True):
             some.append(_form_load(level, kind, count * cells, work, cells, demand))
@@ -227,9 +227,9 @@ def _size(
         if served.is_growing or max(shares) <= 1.0:
             used = [rate / each / count for each, count in zip(rates, counts, strict=True)]
             shares = [max(share, use) if use == max(used) else share for share, use in zip(shares, used, strict=True)]
-        for place, share in enumerate(shares):
+        for index, share in enumerate(shares):
             if share > 1.0 or share == max(shares):
-                counts[place] += 1 if share < GOOD else max(1, counts[place] // 2)
+                counts[index] += 1 if share < GOOD else max(1, counts[index] // 2)
     return None
 
 

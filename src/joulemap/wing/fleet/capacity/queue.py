@@ -141,7 +141,7 @@ class _Steps:
     """Simulated batches [step, row]: each row starts one batch per step."""
 
     start_s: Array
-    place: NDArray[np.int32]
+    spot: NDArray[np.int32]
     """Index of each batch's first request in the array of all arrivals."""
     kind: NDArray[np.int32]
     """Index of each batch in the flat tables of times and energy."""
@@ -150,11 +150,11 @@ class _Steps:
     def empty(cls, steps: int, rows: int) -> _Steps:
         """Return arrays of this size without content."""
         shape = steps, rows
-        return cls(start_s=np.empty(shape), place=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
+        return cls(start_s=np.empty(shape), spot=np.empty(shape, np.int32), kind=np.empty(shape, np.int32))
 
     def take(self, rows: slice) -> _Steps:
         """Return the batches of these rows."""
-        return _Steps(start_s=self.start_s[:, rows], place=self.place[:, rows], kind=self.kind[:, rows])
+        return _Steps(start_s=self.start_s[:, rows], spot=self.spot[:, rows], kind=self.kind[:, rows])
 
 
 class _Tables:
@@ -216,10 +216,10 @@ class _Run:
         start = 0
         for end in np.unique(self.lengths).tolist():
             some = int((self.lengths >= end).sum())
-            found = _Steps.empty(end - start, some)
+            steps = _Steps.empty(end - start, some)
             for number in range(start, end):
-                step(number, some, found, number - start)
-            self.parts.append(found)
+                step(number, some, steps, number - start)
+            self.parts.append(steps)
             start = end
 
     def _find_ready(self, spot: Counts, gap: Array, some: int) -> Array:
@@ -245,29 +245,29 @@ class _Run:
         server += self.at[:some] * self.free.shape[1]
         return server, self.free.reshape(-1).take(server)
 
-    def _step_one(self, number: int, some: int, found: _Steps, row: int) -> None:
+    def _step_one(self, number: int, some: int, steps: _Steps, row: int) -> None:
         """Start a batch in each row, for pools of a single model."""
         spot, gap = self.spot[0, :some], self.gaps[0, :some]
         server, free = self._find_server(some)
-        start = found.start_s[row]
+        start = steps.start_s[row]
         np.maximum(free, self._find_ready(spot, gap, some), out=start)
         until = start / gap
         np.minimum(until, self.span - 0.5, out=until)
         until += self.offset[0, :some]
-        self._serve(number, some, spot, until, server, found, row)
+        self._serve(number, some, spot, until, server, steps, row)
 
-    def _step_any(self, number: int, some: int, found: _Steps, row: int) -> None:
+    def _step_any(self, number: int, some: int, steps: _Steps, row: int) -> None:
         """Start a batch in each row, for several models; the model with the oldest waiting request comes first."""
         at, spot, gap = self.at[:some], self.spot[:, :some], self.gaps[:, :some]
         server, free = self._find_server(some)
         heads: Array = self.arrivals.take(spot) * gap
         start = np.maximum(free, self._find_ready(spot, gap, some))
-        first = found.start_s[row]
+        first = steps.start_s[row]
         start.min(axis=0, out=first)
         model = np.where(start <= first, heads, np.inf).argmin(axis=0)
         line, gap, mine = self.lines[model, at], gap[model, at], spot[model, at]
         until = line * self.span + np.minimum(first / gap, self.span - 0.5)
-        taken = self._serve(number, some, mine, until, server, found, row, model * self.width)
+        taken = self._serve(number, some, mine, until, server, steps, row, model * self.width)
         self.spot[model, at] += taken
 
     def _serve(
@@ -277,25 +277,25 @@ class _Run:
         spot: Counts,
         until: Array,
         server: Counts | None,
-        found: _Steps,
+        steps: _Steps,
         row: int,
         table: Counts | None = None,
     ) -> Counts:
         """Record a batch in each row with the requests that have arrived until a time; return the number of requests in
         each.
         """
-        found.place[row] = spot
+        steps.spot[row] = spot
         taken = self._count_taken(spot, until, self.rows.batch[:some])
         if table is None:
             spot += taken  # `spot` is a view, so this advances each pool to its next requests
         kind = self.table[:some] + taken
         if table is not None:
             kind += table
-        found.kind[row] = kind
+        steps.kind[row] = kind
         occupied = self.occupied.take(kind)
         if self.varies:
             occupied *= self.factors[self.seed[:some], number]
-        occupied += found.start_s[row]
+        occupied += steps.start_s[row]
         if server is None:
             self.free[:some, 0] = occupied
         else:
@@ -313,9 +313,9 @@ class _Run:
         if len(several):
             spot, until, most = spot.take(several), until.take(several), batch.take(several)
             between = (self.flat.take(spot + most - 1) > until).nonzero()[0]
-            found = self.flat.searchsorted(until.take(between), side="right")
-            found -= spot.take(between)
-            most[between] = np.minimum(found, most.take(between))
+            counts = self.flat.searchsorted(until.take(between), side="right")
+            counts -= spot.take(between)
+            most[between] = np.minimum(counts, most.take(between))
             taken[several] = most
         return taken
 
@@ -328,10 +328,10 @@ class _Run:
                 parts.append(part.take(rows))
                 step += len(part.kind)
         warm = math.floor(WARM_UP * length)
-        start_s, place, kind = (
-            np.concatenate([getattr(one, name) for one in parts])[warm:] for name in ("start_s", "place", "kind")
+        start_s, spot, kind = (
+            np.concatenate([getattr(one, name) for one in parts])[warm:] for name in ("start_s", "spot", "kind")
         )
-        return _Steps(start_s=start_s, place=place, kind=kind)
+        return _Steps(start_s=start_s, spot=spot, kind=kind)
 
     def read_factors(self, rows: slice) -> Array | float:
         """Return the random factors of the batch times, without the warm-up."""
@@ -388,9 +388,9 @@ class Observed:
 
     def _pick(self, values: Array | Counts) -> Array:
         """Return one value per pool, in the order of the pools, from one value per row."""
-        found = np.empty(len(self.order))
-        found[self.order] = values[:: self.seeds]
-        return found
+        picked = np.empty(len(self.order))
+        picked[self.order] = values[:: self.seeds]
+        return picked
 
     @cached_property
     def _span_s(self) -> Array:
@@ -419,24 +419,24 @@ class Observed:
 
     def count_late(self, within_s: float) -> Array:
         """Return the share of requests slower than `within_s` seconds [pool, model]; 0 for models without requests."""
-        found = np.zeros((len(self.order), self.run.models))
+        shares = np.zeros((len(self.order), self.run.models))
         for groups, rows in self._blocks():
-            found[self.order[groups]] = self._count_late(within_s, rows)
-        return found
+            shares[self.order[groups]] = self._count_late(within_s, rows)
+        return shares
 
     def _count_late(self, within_s: float, rows: slice) -> Array:
         """Return the share of late requests for the pools of one block."""
         run, steps = self.run, self.run.read(rows)
-        kind, place = steps.kind, steps.place
+        kind, spot = steps.kind, steps.spot
         taken = kind % run.width
         model = kind // run.width % run.models if run.models > 1 else np.zeros(1, dtype=np.int64)
         at = run.at[rows]
         until = (run.find_answered(steps, rows) - within_s) / run.gaps[model, at]  # earlier arrivals are late
-        first = run.arrivals.take(place)
-        late = np.where(run.arrivals.take(place + taken - 1) < until, taken, 0)
+        first = run.arrivals.take(spot)
+        late = np.where(run.arrivals.take(spot + taken - 1) < until, taken, 0)
         partly = (first < until) & (late == 0)
         line = np.broadcast_to(run.lines[model, at], partly.shape)[partly]
-        late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - place[partly]
+        late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - spot[partly]
         if run.models == 1:
             return (self._add(late) / np.maximum(self._add(taken), 1))[:, None]
         shares = []
@@ -452,20 +452,20 @@ class Observed:
         rows = slice(start, start + self.seeds)
         steps = run.read(rows)
         taken = np.where(steps.kind // run.width % run.models == model, steps.kind % run.width, 0).ravel()
-        first = np.repeat(steps.place.ravel() - np.cumsum(taken) + taken, taken)
+        first = np.repeat(steps.spot.ravel() - np.cumsum(taken) + taken, taken)
         came = run.arrivals.take(first + np.arange(len(first))) * run.gaps[model, start]
         latencies: Array = np.repeat(run.find_answered(steps, rows).ravel(), taken) - came
         return latencies
 
     def percentiles(self, pool: int, shares: Sequence[float]) -> list[list[float]]:
         """Return for each model its latencies in seconds at these shares; models without requests are omitted."""
-        found = []
+        percentiles = []
         for model in range(self.run.models):
             latencies = self.latencies(pool, model)
             if len(latencies):
                 places = [max(math.ceil(share * len(latencies)) - 1, 0) for share in shares]
-                found.append(np.partition(latencies, places)[places].tolist())
-        return found
+                percentiles.append(np.partition(latencies, places)[places].tolist())
+        return percentiles
 
 
 def _pad(table: Array, width: int) -> Array:

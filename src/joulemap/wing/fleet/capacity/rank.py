@@ -130,7 +130,7 @@ class Terms:
 
     def find_winners(self, rows: Sequence[FleetRow]) -> list[FleetWinner]:
         """Return one row per objective: the best fleet, and the next hardware."""
-        found = []
+        winners = []
         for objective, (column, unit) in OBJECTIVES.items():
             known = [row for row in rows if row.status == OK and getattr(row, column) and self.is_counted(row)]
             ranked = first_of_each(
@@ -141,7 +141,7 @@ class Terms:
             first, *others = ranked
             value = float(getattr(first, column))
             ratio = float(getattr(others[0], column)) / value if others else None
-            found.append(
+            winners.append(
                 FleetWinner(
                     objective=objective,
                     label=first.label,
@@ -152,7 +152,7 @@ class Terms:
                     probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
                 )
             )
-        return found
+        return winners
 
 
 def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:
@@ -186,7 +186,7 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
 
 def _list_scales(row: FleetRow) -> list[float]:
     """Return equally probable ratios of actual to predicted time of a fleet, from the logistic distribution."""
-    shares = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
+    shares = [(index + 0.5) / QUANTILES for index in range(QUANTILES)]
     return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
 
 

@@ -243,7 +243,7 @@ class Sizing:
 
 def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
     """Return the first row of each hardware at its power mode."""
-    found: dict[str, FleetRow] = {}
+    first: dict[str, FleetRow] = {}
     for row in rows:
-        found.setdefault(row.hardware, row)
-    return list(found.values())
+        first.setdefault(row.hardware, row)
+    return list(first.values())

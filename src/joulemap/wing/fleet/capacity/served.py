@@ -271,8 +271,8 @@ def _count(server: Server, peak: float, rate: float) -> int | None:
 
     `rate` is the estimate with which the search for a server's capacity starts.
     """
-    found = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
-    return math.ceil(peak / found) if found else None
+    capacity = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
+    return math.ceil(peak / capacity) if capacity else None
 
 
 def _observe(server: Server, level: Level, count: int, rate: float) -> DeviceLoad:

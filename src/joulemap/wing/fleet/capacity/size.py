@@ -58,38 +58,40 @@ def size_fleets(
     largest is chosen, for its capacity. If `kinds` names a kind of each candidate, the result is None for all but the
     best candidate of a kind.
     """
-    found: dict[int, list[Seen]] = {}
+    options: dict[int, list[Seen]] = {}
     kinds = kinds or _name(candidates)
     for option, seen in _fit(candidates, rates, promise, kinds).items():
-        found.setdefault(option.candidate, []).append(seen)
+        options.setdefault(option.candidate, []).append(seen)
     best: dict[str, Seen] = {}
-    for place in sorted(found):
-        one = _choose(found[place])
-        best[kinds[place]] = min(best.get(kinds[place], one), one, key=lambda seen: (seen.devices, seen.batch_w))
+    for candidate in sorted(options):
+        one = _choose(options[candidate])
+        best[kinds[candidate]] = min(
+            best.get(kinds[candidate], one), one, key=lambda seen: (seen.devices, seen.batch_w)
+        )
     sized = size_options(candidates, [(one.option, one.devices) for one in best.values()], rates, promise)
     by_place = {one.option.candidate: some for one, some in zip(best.values(), sized, strict=True)}
-    return [by_place.get(place) for place in range(len(candidates))]
+    return [by_place.get(index) for index in range(len(candidates))]
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
     """Return a different kind for each candidate, so that candidates do not compete with each other."""
-    return [str(place) for place in range(len(candidates))]
+    return [str(index) for index in range(len(candidates))]
 
 
-def _choose(found: Sequence[Seen]) -> Seen:
+def _choose(options: Sequence[Seen]) -> Seen:
     """Return the option with the fewest devices; of equal ones, that with less energy, then the largest batch."""
-    fewest = min(one.devices for one in found)
-    some = [one for one in found if one.devices == fewest]
+    fewest = min(one.devices for one in options)
+    some = [one for one in options if one.devices == fewest]
     least_w = min(one.batch_w for one in some)
     return max((one for one in some if one.batch_w <= EQUAL * least_w), key=lambda one: one.option.batch)
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
     """Return the number of devices of each candidate, as in `size_fleets`; None if no number meets the target."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for option, seen in _fit(candidates, rates, promise, _name(candidates), is_counted=True).items():
-        found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
-    return [found.get(place) for place in range(len(candidates))]
+        counts[option.candidate] = min(seen.devices, counts.get(option.candidate, seen.devices))
+    return [counts.get(index) for index in range(len(candidates))]
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
@@ -98,20 +100,20 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     The target is still met. A fleet is unchanged if no wait saves energy.
     """
     options = []
-    for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
+    for index, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
         for batch in _list_filled(candidate, one.batch, promise):
             slack = promise.latency_s - float(candidate.service.latency_s[:, batch].max())
             options += [
-                (place, one.devices, Option(candidate=place, batch=batch, wait_s=share * slack)) for share in WAITS
+                (index, one.devices, Option(candidate=index, batch=batch, wait_s=share * slack)) for share in WAITS
             ]
     best: dict[int, Seen] = {}
     tried = observe(candidates, [(option, devices) for _, devices, option in options], rates, promise)
-    for (place, _, _), now in zip(options, tried, strict=True):
-        if now.is_kept and now.batch_w < (best[place] if place in best else sized[place]).batch_w:
-            best[place] = now
+    for (index, _, _), now in zip(options, tried, strict=True):
+        if now.is_kept and now.batch_w < (best[index] if index in best else sized[index]).batch_w:
+            best[index] = now
     better = size_options(candidates, [(one.option, one.devices) for one in best.values()], rates, promise)
-    found = dict(zip(best, better, strict=True))
-    return [found.get(place, one) for place, one in enumerate(sized)]
+    saving = dict(zip(best, better, strict=True))
+    return [saving.get(index, one) for index, one in enumerate(sized)]
 
 
 def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int]:
@@ -125,8 +127,8 @@ def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: R
     return size_options(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)
 
 
-def _try(place: int, sized: Sized) -> Tried:
-    return Option(candidate=place, batch=sized.batch, wait_s=sized.wait_s), sized.devices
+def _try(candidate: int, sized: Sized) -> Tried:
+    return Option(candidate=candidate, batch=sized.batch, wait_s=sized.wait_s), sized.devices
 
 
 def find_rates(
@@ -145,18 +147,18 @@ def find_rates(
     high = np.log(np.clip(FULLEST / np.array(loads), 1.0 if is_kept else 1.0 / MOST_CARRIED, MOST_CARRIED))
     low = np.full(len(sized), 0.0 if is_kept else -np.log(MOST_CARRIED))
     tried = high.copy()
-    found = np.full(len(sized), is_kept)
+    is_met = np.full(len(sized), is_kept)
     places = np.flatnonzero(high > low)
     while True:
         if not len(places):
-            return [float(one) for one in np.where(found, np.exp(low), 0.0)]
-        some = [candidates[place] for place in places.tolist()]
-        options = [_try(number, sized[place]) for number, place in enumerate(places.tolist())]
+            return [float(one) for one in np.where(is_met, np.exp(low), 0.0)]
+        some = [candidates[index] for index in places.tolist()]
+        options = [_try(number, sized[index]) for number, index in enumerate(places.tolist())]
         seen = observe(some, options, list((np.exp(tried) * rates)[places]), promise, reads_power=False)
         kept = np.array([one.is_kept for one in seen])
         low[places[kept]] = tried[places[kept]]
         high[places[~kept]] = tried[places[~kept]]
-        found[places[kept]] = True
+        is_met[places[kept]] = True
         tried = 0.5 * (low + high)
         places = np.flatnonzero(high - low > CLOSE)
 
@@ -177,8 +179,8 @@ def _fit(
     """
     each = spread_rates(rates, promise, len(candidates))
     least = {
-        Option(candidate=place, batch=batch): _count_least(one, batch, each[place])
-        for place, one in enumerate(candidates)
+        Option(candidate=index, batch=batch): _count_least(one, batch, each[index])
+        for index, one in enumerate(candidates)
         for batch in _list_batches(one, promise)
     }
     kept: dict[Option, Seen] = {}
@@ -244,12 +246,12 @@ def _pick_likely(candidates: Sequence[Candidate], tried: Sequence[Tried], promis
 
     It has the largest batch whose latency is at most half of the target, so that a request may wait for one batch.
     """
-    found: dict[int, Tried] = {}
+    likely: dict[int, Tried] = {}
     for option, devices in tried:
         latency_s = float(candidates[option.candidate].service.latency_s[:, option.batch].max())
-        if option.candidate not in found or 2.0 * latency_s <= promise.latency_s:
-            found[option.candidate] = option, devices
-    return [*found.values()]
+        if option.candidate not in likely or 2.0 * latency_s <= promise.latency_s:
+            likely[option.candidate] = option, devices
+    return [*likely.values()]
 
 
 def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:

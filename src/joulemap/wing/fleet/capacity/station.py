@@ -38,23 +38,23 @@ def size_stations(stations: Sequence[Station], shares: Mapping[str, float], dema
     candidates = [_form_candidate(one, shares) for one in runs]
     names = [_first(one).hardware for one in runs]
     widths = [_first(one).latency_half_width or 0.0 for one in runs]
-    found = study_fleets(candidates, names, widths, demand, promise)
-    met = {names[one.place] for one in found}
+    sized = study_fleets(candidates, names, widths, demand, promise)
+    met = {names[one.candidate] for one in sized}
     late = {name: one for name, one in zip(names, runs, strict=True) if name not in met}
     return [
-        *(_form_row(runs[one.place], candidates[one.place], one, demand, promise) for one in found),
+        *(_form_row(runs[one.candidate], candidates[one.candidate], one, demand, promise) for one in sized),
         *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values()),
     ]
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
     """Return the runs of each hardware, precision and runtime, without failed runs."""
-    found: dict[tuple[str, str, str], dict[str, list[Station]]] = {}
+    groups: dict[tuple[str, str, str], dict[str, list[Station]]] = {}
     for row in stations:
         if row.status == OK:
             key = (row.hardware, row.precision, row.runtime)
-            found.setdefault(key, {}).setdefault(row.model, []).append(row)
-    return [*found.values()]
+            groups.setdefault(key, {}).setdefault(row.model, []).append(row)
+    return [*groups.values()]
 
 
 def _first(runs: Runs) -> Station:
@@ -129,13 +129,13 @@ def _watch(
 ) -> list[QueueRow]:
     """Return rows on a fleet's queue at several rates near the highest; times are None if the queue grows forever."""
     idle_w, modules_w = station.idle_power_w or 0.0, station.module_power_w * sized.devices
-    found = []
+    rows = []
     rates = [load * peak for load in LOADS]
     seen = observe_at([candidate] * len(LOADS), [sized] * len(LOADS), rates, promise)
     for load, one in zip(LOADS, seen, strict=True):
         rate = load * peak
         keeps_up = find_load(candidate, sized.batch, rate, promise) < sized.devices
-        found.append(
+        rows.append(
             QueueRow(
                 label=label,
                 quantity="latency",
@@ -147,7 +147,7 @@ def _watch(
                 power_w=_power(one, idle_w) + modules_w if keeps_up else None,
             )
         )
-    return found
+    return rows
 
 
 def _power(sized: Sized, idle_w: float) -> float:

@@ -29,7 +29,7 @@ Fleet = tuple[int, Sized]
 class Studied:
     """Devices of one candidate that meet the target, with their work and their headroom."""
 
-    place: int
+    candidate: int
     """Index of the candidate."""
     sized: Sized
     loads: Sequence[DeviceLoad]
@@ -59,8 +59,8 @@ def study_fleets(
         return []
     peak = demand.peak_per_s
     sized = [one for _, one in fleets]
-    some = [candidates[place] for place, _ in fleets]
-    ends = [scale(candidates[place], math.exp(sign * widths[place])) for sign in (-1.0, 1.0) for place, _ in fleets]
+    some = [candidates[index] for index, _ in fleets]
+    ends = [scale(candidates[index], math.exp(sign * widths[index])) for sign in (-1.0, 1.0) for index, _ in fleets]
     counts = [demand.round_up(count) if count else None for count in count_devices(ends, peak, promise)]
     carried = find_rates(some, sized, peak, promise, is_kept=True)
     several = [number for number, one in enumerate(sized) if one.devices > 1]
@@ -74,7 +74,7 @@ def study_fleets(
     loads = _observe_levels(some, sized, demand, promise)
     return [
         Studied(
-            place=place,
+            candidate=index,
             sized=one,
             loads=loads[number],
             low=counts[number],
@@ -83,7 +83,7 @@ def study_fleets(
             alone_per_s=alone[number],
             grown=grown[number],
         )
-        for number, (place, one) in enumerate(fleets)
+        for number, (index, one) in enumerate(fleets)
     ]
 
 
@@ -92,17 +92,17 @@ def _size_fleets(
 ) -> list[Fleet]:
     """Return the fewest devices for the highest rate, in whole nodes, then those that save energy if batches wait."""
     peak = demand.peak_per_s
-    found = dict(enumerate(size_fleets(candidates, peak, promise, kinds)))
-    best = {place: one for place, one in found.items() if one is not None}
+    sized = dict(enumerate(size_fleets(candidates, peak, promise, kinds)))
+    best = {index: one for index, one in sized.items() if one is not None}
     whole = {
-        place: attrs.evolve(one, devices=demand.round_up(one.devices))
-        for place, one in best.items()
+        index: attrs.evolve(one, devices=demand.round_up(one.devices))
+        for index, one in best.items()
         if one.devices % demand.node
     }
-    seen = observe_at([candidates[place] for place in whole], [*whole.values()], peak, promise)
+    seen = observe_at([candidates[index] for index in whole], [*whole.values()], peak, promise)
     best |= dict(zip(whole, seen, strict=True))
-    filled = save_energy([candidates[place] for place in best], [*best.values()], peak, promise)
-    delayed = [(place, now) for place, now in zip(best, filled, strict=True) if now.wait_s > 0.0]
+    filled = save_energy([candidates[index] for index in best], [*best.values()], peak, promise)
+    delayed = [(index, now) for index, now in zip(best, filled, strict=True) if now.wait_s > 0.0]
     return [*best.items(), *delayed]
 
 
@@ -110,17 +110,17 @@ def _observe_levels(
     candidates: Sequence[Candidate], sized: Sequence[Sized], demand: Demand, promise: Promise
 ) -> list[list[DeviceLoad]]:
     """Return each fleet's load at each rate; with release, only the devices that the rate needs."""
-    found: list[list[DeviceLoad]] = [[] for _ in sized]
-    for place, level in enumerate(demand.levels):
+    by_fleet: list[list[DeviceLoad]] = [[] for _ in sized]
+    for index, level in enumerate(demand.levels):
         if level.rate_per_s == 0.0:
             seen: Sequence[Sized | None] = [None] * len(sized)
-        elif place == 0:
+        elif index == 0:
             seen = sized
         elif demand.releases:
             seen = size_fleets(candidates, level.rate_per_s, promise)
         else:
             seen = observe_at(candidates, sized, level.rate_per_s, promise)
-        for loads, whole, one in zip(found, sized, seen, strict=True):
+        for loads, whole, one in zip(by_fleet, sized, seen, strict=True):
             idle = 0 if demand.releases else whole.devices
             loads.append(
                 DeviceLoad(
@@ -130,4 +130,4 @@ def _observe_levels(
                     batch_w=0.0 if one is None else one.batch_w,
                 )
             )
-    return found
+    return by_fleet

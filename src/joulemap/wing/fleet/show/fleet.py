@@ -109,8 +109,8 @@ def _describe_others(facts: Facts) -> Iterator[str]:
 
 
 def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    found: Mapping[str, Quantity] = next((one.values for one in facts.of(Entry) if one.runs[0] == key), {})
-    return found
+    quantities: Mapping[str, Quantity] = next((one.values for one in facts.of(Entry) if one.runs[0] == key), {})
+    return quantities
 
 
 def _is_together(facts: Facts, key: int) -> bool:

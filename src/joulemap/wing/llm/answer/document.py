@@ -247,8 +247,8 @@ class LlmAnswer(RunAnswer):
                     for row in self.served
                     if row.label == rival and (value := getattr(row, field)) is not None
                 ]
-                if values and (place := (rival, min(values)[1])) in shown:
-                    tied.add((shown[place], column))
+                if values and (leader := (rival, min(values)[1])) in shown:
+                    tied.add((shown[leader], column))
         return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
@@ -299,14 +299,16 @@ class LlmAnswer(RunAnswer):
             key=lambda row: row.energy_per_token_j,
         )
         hardware = self.scope.spell(first.hardware)
-        found = [
+        follow_ups = [
             *(
                 text.NEXT_EXPLAIN.words(first, hardware=hardware, other=self.scope.spell(row.hardware))
                 for row in others[:1]
             ),
             text.NEXT_EDP.words(first, hardware=hardware),
         ]
-        return [[*step, *spell_precision(first.precision), *text.NEXT_RUN.words(first), *repeated] for step in found]
+        return [
+            [*step, *spell_precision(first.precision), *text.NEXT_RUN.words(first), *repeated] for step in follow_ups
+        ]
 
 
 def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:

@@ -96,13 +96,13 @@ def _answer(
     stored = choose_stored(served)
     with opening_passes(source, [(question, whole, stored)]) as (connection, ids):
         scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
-        found = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
-        if not any(row.phase == ANSWER.name for row in found["phases"]):
+        tables = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
+        if not any(row.phase == ANSWER.name for row in tables["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
-        rows = form_rows(question, kept, costs, found["phases"])
-        pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
-        facts = _find_facts(scope.part(ids[1]), question, served, rows, loads, pools, found) if has_facts else NO_FACTS
+        rows = form_rows(question, kept, costs, tables["phases"])
+        pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, tables))
+        facts = _find_facts(scope.part(ids[1]), question, served, rows, loads, pools, tables) if has_facts else NO_FACTS
         scope.read()
     return LlmAnswer(
         model=question.decoder.name,
@@ -117,7 +117,7 @@ def _answer(
         pools=make_table("llm pool", PoolRow, pools),
         not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
         not_loaded=tuple(not_loaded),
-        **found,
+        **tables,
     )
 
 
@@ -128,7 +128,7 @@ def _find_facts(
     rows: Sequence[ServedRow],
     loads: Sequence[LoadRow],
     pools: Sequence[PoolRow],
-    found: Mapping[str, Any],
+    tables: Mapping[str, Any],
 ) -> Facts:
     """Return the facts of the requested load, or of the batches without one."""
     hosts = {case.hardware: host for case in served if (host := SlowHost.of(case.server)).added_s}
@@ -139,11 +139,13 @@ def _find_facts(
     }
     if loads:
         fit = [row for row in rows if row.status == OK]
-        return load.find_facts(scope, loads, pools, fit, found["phases"].rows, **shared)
-    hours = find_busy_hours(found["assumptions"])
+        return load.find_facts(scope, loads, pools, fit, tables["phases"].rows, **shared)
+    hours = find_busy_hours(tables["assumptions"])
     paid = hours if hours < HOURS else None
     is_divided = not (question.serving.devices or question.alike)
-    return batch.find_facts(scope, rows, found["phases"], found["winners"], hours=paid, is_divided=is_divided, **shared)
+    return batch.find_facts(
+        scope, rows, tables["phases"], tables["winners"], hours=paid, is_divided=is_divided, **shared
+    )
 
 
 def _serve_load(

@@ -127,16 +127,16 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     question = Question(decoder=decoder, stack=stack, serving=serving)
     question.check()
     check_methods(question, settings.weight_precision)
-    found = divide_layers(box, decoder, stack, settings, serving)
+    division = divide_layers(box, decoder, stack, settings, serving)
     return OffloadAnswer(
         model=decoder.name,
         box=box.id,
-        device=found.device,
-        host=found.host,
+        device=division.device,
+        host=division.host,
         layer_count=decoder.layer_count,
-        precision=found.precision,
+        precision=division.precision,
         engine=describe_engine(engine),
         prompt=serving.prompt,
         output=serving.output,
-        rows=make_table("llm offload", OffloadRow, found.rows),
+        rows=make_table("llm offload", OffloadRow, division.rows),
     )

@@ -233,33 +233,33 @@ def serve_users(
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
-    found: list[DeploymentChoice] = []
+    deployments: list[DeploymentChoice] = []
     seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
-    asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
-    for number, (place, own, plan, case) in enumerate(asked, 1):
+    asked = [(choice_index, *choice[:2], case) for choice_index, choice in enumerate(choices) for case in choice[2]]
+    for number, (choice_index, own, plan, case) in enumerate(asked, 1):
         own.workloads = question.workloads
-        questions = divided.setdefault(place, {})
+        questions = divided.setdefault(choice_index, {})
         one = find_deployment(own, case, target, questions)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
         # several values of --devices may lead to the same deployment
         elif (named := (name_servers(one), one.case.precision)) not in seen:
             seen.add(named)
-            found.append((one, is_free and own is question, plan, questions))
+            deployments.append((one, is_free and own is question, plan, questions))
         if number % COLLECTED == 0:
             question.workloads.release()
             gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
-    served = {one.case.hardware for one, *_ in found}
-    if not found:
+    served = {one.case.hardware for one, *_ in deployments}
+    if not deployments:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid, (subject, steps, findings) = _pay(source, question, whole, found, usage, prices)
-    rows = [_form_row(one, is_published, paid) for one, is_published, *_ in found]
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage, prices)
+    rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
     ranked = rank_rows(rows)
-    first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
-    ranked = rank_rows([*rows, *_list_likelier(found, rows, target, paid)])
-    hosts = {one.case.hardware: host for one, *_ in found if (host := SlowHost.of(one.case.server)).added_s}
+    first = next(one for (one, *_), row in zip(deployments, rows, strict=True) if row is ranked[0])
+    ranked = rank_rows([*rows, *_list_likelier(deployments, rows, target, paid)])
+    hosts = {one.case.hardware: host for one, *_ in deployments if (host := SlowHost.of(one.case.server)).added_s}
     facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
@@ -270,7 +270,7 @@ def serve_users(
         target=target,
         engine=describe_engine(serving.engine),
         stored=question.describe_unknown(),
-        wide_cache=describe_cache(one.case for one, *_ in found),
+        wide_cache=describe_cache(one.case for one, *_ in deployments),
         facts=facts,
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
@@ -284,7 +284,7 @@ def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserR
 
 
 def _list_likelier(
-    found: Sequence[DeploymentChoice],
+    choices: Sequence[DeploymentChoice],
     rows: Sequence[UserRow],
     target: LatencyTarget,
     paid: dict[str, Paid],
@@ -304,7 +304,7 @@ def _list_likelier(
     more: list[UserRow] = []
     known = {(row.label, row.precision) for row in rows}
     by_cost: list[tuple[UserRow, DeploymentChoice]] = sorted(
-        zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])
+        zip(rows, choices, strict=True), key=lambda pair: _cost(pair[0])
     )
     for row, (one, is_published, _, questions) in by_cost:
         ratio = most[row.hardware] / _cost(row)
@@ -327,7 +327,7 @@ def _pay(
     source: Source,
     question: Question,
     whole: Plan,
-    found: Sequence[DeploymentChoice],
+    choices: Sequence[DeploymentChoice],
     usage: Usage,
     prices: Sequence[Price],
 ) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
@@ -340,7 +340,7 @@ def _pay(
     from joulemap.wing.llm.answer.llm import read_tables
 
     best: dict[str, DeploymentChoice] = {}
-    for each in sorted(found, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
+    for each in sorted(choices, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
         best.setdefault(each[0].case.hardware, each)
     most = max(one.case.devices for one, *_ in best.values())
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())

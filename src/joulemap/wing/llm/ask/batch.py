@@ -139,18 +139,18 @@ def _enter(key: int, row: ServedRow) -> Entry:
 
 def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
     """Yield the smallest batch of each hardware that does not fit in its memory."""
-    found: dict[str, tuple[int, ServedRow]] = {}
+    refused: dict[str, tuple[int, ServedRow]] = {}
     for key, row in enumerate(rows, 1):
         if row.status == TOO_LARGE:
-            found.setdefault(row.label, (key, row))
-    for key, row in found.values():
+            refused.setdefault(row.label, (key, row))
+    for key, row in refused.values():
         yield Finding(kind="memory", run_id=key, values={"reason": row.reason})
 
 
 def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
     """Yield the number of devices that each hardware needs for the weights, if it is more than one."""
-    found = {row.hardware: (key, row) for key, row in reversed(list(served.items())) if row.device_count > 1}
-    for key, row in found.values():
+    divided = {row.hardware: (key, row) for key, row in reversed(list(served.items())) if row.device_count > 1}
+    for key, row in divided.values():
         weights = Quantity(row.weight_bytes * row.device_count, "B")
         values: dict[str, Value] = {"weights": weights, "device_count": row.device_count, "precision": row.precision}
         yield Finding(kind="divided", run_id=key, values=values)

@@ -84,8 +84,8 @@ def find_facts(
     steps = {row.hardware: row for row in phases if row.phase == ANSWER.name}
 
     def find_width(row: LoadRow, field: str) -> float:
-        found = smallest.get(_key(row))
-        return (getattr(found, field) if found is not None else None) or 0.0
+        smallest_row = smallest.get(_key(row))
+        return (getattr(smallest_row, field) if smallest_row is not None else None) or 0.0
 
     deployed = [
         _deploy(key, row, smallest.get(_key(row)), steps.get(row.hardware), hosts.get(row.hardware))

@@ -109,8 +109,8 @@ def name_runs(scope: Scope, deployed: Iterable[Deployed]) -> dict[int, Subject]:
 
 def represent(deployed: Iterable[Deployed]) -> dict[int, list[int]]:
     """Return stored run -> rows that it represents."""
-    found: dict[int, list[int]] = {}
+    by_run: dict[int, list[int]] = {}
     for one in deployed:
         if one.run_id is not None:
-            found.setdefault(one.run_id, []).append(one.key)
-    return found
+            by_run.setdefault(one.run_id, []).append(one.key)
+    return by_run

@@ -54,22 +54,22 @@ def find_facts(
     rows: Sequence[UserRow],
     target: LatencyTarget,
     steps: Mapping[str, ServedPhase],
-    found: Sequence[Finding | Refusal],
+    findings: Sequence[Finding | Refusal],
     *,
     hosts: Mapping[str, SlowHost],
     engine: str,
 ) -> Facts:
     """Return the facts of deployments for users; a run of the facts is a row.
 
-    `steps` maps hardware to the stored decode steps that represent it, and `found` are the findings about these.
+    `steps` maps hardware to the stored decode steps that represent it, and `findings` are about these.
     """
-    places = dict(enumerate(rows, 1))
-    deployed = [_deploy(key, row, steps.get(row.hardware), hosts.get(row.hardware)) for key, row in places.items()]
-    choices = [*_choose(places)]
-    own = (*find_served(deployed, engine), *_find_losses(places))
-    caveats = weigh_findings([*represent_rows(found, represent(deployed)), *own], choices)
-    entries = [_enter(key, row) for key, row in places.items()]
-    limits = [limit for key, row in places.items() for limit in _list_limits(key, row, target)]
+    by_key = dict(enumerate(rows, 1))
+    deployed = [_deploy(key, row, steps.get(row.hardware), hosts.get(row.hardware)) for key, row in by_key.items()]
+    choices = [*_choose(by_key)]
+    own = (*find_served(deployed, engine), *_find_losses(by_key))
+    caveats = weigh_findings([*represent_rows(findings, represent(deployed)), *own], choices)
+    entries = [_enter(key, row) for key, row in by_key.items()]
+    limits = [limit for key, row in by_key.items() for limit in _list_limits(key, row, target)]
     metric = COST if choices[0].metric == COST else ENERGY
     return Facts(
         asked=(metric, FIRST, TIME),
@@ -95,10 +95,10 @@ def _deploy(key: int, row: UserRow, step: ServedPhase | None, host: SlowHost | N
     )
 
 
-def _choose(places: Mapping[int, UserRow]) -> Iterator[Choice]:
+def _choose(by_key: Mapping[int, UserRow]) -> Iterator[Choice]:
     """Yield the chosen deployment, then cheaper ones that are less likely to do, simpler and published ones."""
-    rows = list(places.values())
-    keys = {id(row): key for key, row in places.items()}
+    rows = list(by_key.values())
+    keys = {id(row): key for key, row in by_key.items()}
     best = choose_row(rows)
     following = find_next(rows, best)
     metric, value = _value(best)
@@ -145,9 +145,9 @@ def _list_limits(key: int, row: UserRow, target: LatencyTarget) -> Iterator[Limi
             yield Limit(runs=(key,), metric=metric, bound=Quantity(most, "s"), value=Quantity(value, "s"), miss=miss)
 
 
-def _find_losses(places: Mapping[int, UserRow]) -> Iterator[Finding]:
+def _find_losses(by_key: Mapping[int, UserRow]) -> Iterator[Finding]:
     """Yield the published loss of quality of each precision that the checkpoint is not stored in."""
-    for key, row in places.items():
+    for key, row in by_key.items():
         if row.quality and not row.is_published:
             yield Finding(kind="quality", run_id=key, values={"precision": row.precision, "quality": row.quality})
 
@@ -176,8 +176,8 @@ def find_simpler(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:
     """
     least = min(best.met_probability or 0.0, LIKELY)
     others = (row for row in rows if row.is_met and not row.prefill_server_count)
-    found = next((row for row in others if (row.met_probability or 0.0) >= least), None)
-    return found if best.is_met and best.prefill_server_count else None
+    simpler = next((row for row in others if (row.met_probability or 0.0) >= least), None)
+    return simpler if best.is_met and best.prefill_server_count else None
 
 
 def find_next(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:

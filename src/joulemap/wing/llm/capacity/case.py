@@ -126,13 +126,13 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
             one for one in runs if one.point["precision"] == choose_activations(question, targets[one.target.digest])
         )
     order = list(dict.fromkeys(run.target for run in runs))
-    found: list[Case] = []
+    cases: list[Case] = []
     for run in sorted(runs, key=lambda one: order.index(one.target)):
         target = targets[run.target.digest]
         asked = question.serving.devices or question.divide(run.hardware)
         asked = asked or (_count_devices(question, run, target, batches[0]) or 1,)
-        found += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
-    return found
+        cases += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
+    return cases
 
 
 def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
@@ -214,7 +214,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
     tried with whole experts divided among all devices, unless another division is given. `questions` caches the
     question for each number of expert-parallel devices, for all hardware.
     """
-    node, found = count_node(case.target), []
+    node, divisions = count_node(case.target), []
     for devices in (2**power for power in range(node.bit_length())):
         world = devices * question.beside
         if world > node:
@@ -228,10 +228,10 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
                 questions[count].workloads = question.workloads
             one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
-                found.append((questions[count], one))
-    if case.status == OK and case.devices not in [one.devices for _, one in found]:
-        found.append((question, case))
-    return found
+                divisions.append((questions[count], one))
+    if case.status == OK and case.devices not in [one.devices for _, one in divisions]:
+        divisions.append((question, case))
+    return divisions
 
 
 def describe_node(question: Question, case: Case) -> str:
@@ -328,9 +328,9 @@ def describe_cache(cases: Iterable[Case]) -> str:
     """Return a note on chips that could store the KV cache in fp8, but keep 16 bits beside FP4 weights; empty if none
     does.
     """
-    found = [
+    chips = [
         case.hardware
         for case in cases
         if not case.server.cache and case.run.point["weight_precision"].endswith("fp4") and "fp8" in case.target.peaks
     ]
-    return WIDE_CACHE(hardware=list(dict.fromkeys(found))) if found else ""
+    return WIDE_CACHE(hardware=list(dict.fromkeys(chips))) if chips else ""

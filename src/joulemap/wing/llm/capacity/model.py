@@ -76,15 +76,15 @@ class ServedModel:
     def list_choices(self, source: Source) -> list[Served]:
         """Return the question, plan and configurations in each precision to try, the published one first."""
         first = self.list_cases(source)
-        found = [first]
+        choices = [first]
         if self.settings.precision or self.settings.weight_precision:
-            return found
+            return choices
         targets = {case.run.target.digest: case.target for case in first[2]}
         for precision, weights in PRECISIONS:
             if _is_narrower(first[0].decoder, weights):
                 narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
-                found.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
-        return found
+                choices.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
+        return choices
 
     def list_cases(self, source: Source, known: Targets | None = None) -> Served:
         """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
@@ -201,8 +201,8 @@ def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
 @cache
 def load_qualities() -> Mapping[str, str]:
     """Return weight precision -> published loss of quality, in words."""
-    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in found.items()}
+    entries = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
+    return {name: str(entry["value"]) for name, entry in entries.items()}
 
 
 def find_quality(case: Case) -> str:

@@ -75,11 +75,11 @@ def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Se
         raise UsageError(f"layers are divided between a GPU and a CPU, but {box.id} has {have}")
     host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
     way = _find_way(bound, device[0], host)
-    found = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
-    rows = found.rows
+    division = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
+    rows = division.rows
     if not any(row.is_best for row in rows):
         raise UnsupportedError(f"no division of {decoder.name} fits {box.id}: {rows[-1].refusal}")
-    return found
+    return division
 
 
 def divide_between(
@@ -184,12 +184,12 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
         one = every[layers]
         device_bytes, host_bytes = one.needed(batch, context)
         lacking, where = one.lacks(batch, context)
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             **find_unknown(OffloadRow),
             "refusal": SHORTAGE(memory=where, lacking=lacking),
         }
         if layers in fitting:
-            found |= {"refusal": "", **_measure(one, serving, batch, step)}
+            fields |= {"refusal": "", **_measure(one, serving, batch, step)}
         rows.append(
             OffloadRow(
                 batch=batch,
@@ -197,7 +197,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
                 is_best=layers == best,
                 device_bytes=device_bytes,
                 host_bytes=host_bytes,
-                **found,
+                **fields,
             )
         )
     return rows

@@ -59,24 +59,24 @@ def serve_pools(
         raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")
     first, second = (_choose(cases, name) for name in chosen)
     rows = _size(question, load, first, second)
-    found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
-    return rows, [found]
+    load_row = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
+    return rows, [load_row]
 
 
 def _choose(cases: Sequence[Case], name: str) -> Case:
     """Return the first configuration of a chip that holds a request; UnsupportedError with the reason if none does."""
     mine = [one for one in cases if one.hardware == name]
-    found = next((one for one in mine if one.most), None)
-    if found is None:
+    fitting = next((one for one in mine if one.most), None)
+    if fitting is None:
         raise UnsupportedError(next(map(describe_refusal, mine), f"{name} has no room for a request"))
-    return found
+    return fitting
 
 
 def _size(question: Question, load: Load, first: Case, second: Case) -> list[PoolRow]:
     from joulemap.wing.llm.serving.pool import count_answers, count_prompts
 
-    prompt, output, found = _mean_lengths(load)
-    prompts = count_prompts(first.server, prompt, found, question.draft(first.server))
+    prompt, output, cached = _mean_lengths(load)
+    prompts = count_prompts(first.server, prompt, cached, question.draft(first.server))
     answers = count_answers(second.server, prompt, output, question.draft(second.server))
     rates = (prompts.per_s, answers.per_s)
     rate = find_rate(load)
@@ -132,7 +132,7 @@ def _mean_lengths(load: Load) -> tuple[float, float, float]:
     if trace.prefixes is not None:
         known: set[int] = set()
         for blocks, tokens in zip(trace.prefixes.prompts, trace.prompt_tokens, strict=True):
-            old = next((place for place, block in enumerate(blocks) if block not in known), len(blocks))
+            old = next((index for index, block in enumerate(blocks) if block not in known), len(blocks))
             kept += min(old * trace.prefixes.block_tokens, tokens - 1)
             known.update(blocks)
     return sum(trace.prompt_tokens) / count, sum(trace.output_tokens) / count, kept / count

@@ -110,7 +110,7 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
-    found: dict[Case, BatchCost] = {}
+    by_case: dict[Case, BatchCost] = {}
     for some in groups.values():
         deployment = some[0].server
         surface: Surface = deployment
@@ -128,8 +128,8 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
             )
             for case in some
         ]
-        found |= zip(some, run_batches(surface, asked), strict=True)
-    return found
+        by_case |= zip(some, run_batches(surface, asked), strict=True)
+    return by_case
 
 
 def form_rows(
@@ -142,19 +142,19 @@ def form_rows(
         of_case.setdefault(served[row.place - 1], {})[row.phase] = row
     rows = []
     for case in cases:
-        found, cost = of_case.get(case, {}), costs.get(case)
-        if cost is not None and ANSWER.name not in found:
+        phase_rows, cost = of_case.get(case, {}), costs.get(case)
+        if cost is not None and ANSWER.name not in phase_rows:
             from joulemap.wing.llm.capacity.case import TOO_LARGE
 
             refused = attrs.evolve(case, status=TOO_LARGE, reason=PASS_TOO_LARGE)
             rows.append(_form(question, refused, None, {}))
         else:
-            rows.append(_form(question, case, cost, found))
+            rows.append(_form(question, case, cost, phase_rows))
     return rows
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
-    found = {
+    fields = {
         **find_unknown(ServedRow),
         "price_text": "",
         **take(ServedRow, case),
@@ -162,13 +162,13 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
         **_spend(phases),
     }
     if cost is not None:
-        found |= take(ServedRow, cost) | _rate(question, case, cost)
+        fields |= take(ServedRow, cost) | _rate(question, case, cost)
         from joulemap.wing.llm.capacity.slow import SlowHost
 
         host = SlowHost.of(case.server)
-        found["between_half_width"] = host.widen(found["between_half_width"], cost.between_s)
+        fields["between_half_width"] = host.widen(fields["between_half_width"], cost.between_s)
     is_available = ANSWER.name in phases and phases[ANSWER.name].is_available
-    return ServedRow(**found, device_count=case.world, is_available=is_available)
+    return ServedRow(**fields, device_count=case.world, is_available=is_available)
 
 
 def _measure(question: Question, case: Case) -> dict[str, Any]:
@@ -197,11 +197,11 @@ def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
 
 def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
     """Return the cost per token of each phase, its bottleneck, and its uncertainty."""
-    found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
-    for place, phase in enumerate(PHASE_NAMES):
+    fields: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
+    for index, phase in enumerate(PHASE_NAMES):
         if phase in phases:
-            found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
+            fields |= {names[index]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
     if decode := phases.get(ANSWER.name):
-        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
-        found |= {"price_text": decode.price_text or decode.unlike_price_text, "label": decode.label}
-    return found
+        fields |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width}
+        fields |= {"price_text": decode.price_text or decode.unlike_price_text, "label": decode.label}
+    return fields

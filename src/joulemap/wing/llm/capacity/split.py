@@ -81,10 +81,10 @@ def split_pools(
         return None
     pools = _Pools(question, case, users, servers)
     for count in range(1, most_servers + 1):
-        found = pools.find(count)
-        if found is None:
+        prompt_pool = pools.find(count)
+        if prompt_pool is None:
             continue
-        one, prompt_s = found
+        one, prompt_s = prompt_pool
         is_late = first_token_s is not None and one.first_token_s - pools.handover.seconds > first_token_s
         if not is_late or (count > 1 and first_token_s is not None and prompt_s > first_token_s):
             return None if pools.is_full else one
@@ -123,9 +123,9 @@ class _Pools:
         """
         if (cached, each) not in self.costs:
             prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
-            places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
+            contexts, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
             surface = guess(self.case.server, self.draft)
-            cost = surface.price(Passes.joined((prompt, Passes.of(each, context=places))))
+            cost = surface.price(Passes.joined((prompt, Passes.of(each, context=contexts))))
             columns = cost.seconds, cost.joules
             prompt_s, prompt_j = (float(one[0]) * pieces for one in columns)
             step_s, step_j = (float(one[1:] @ shares) / self.gain for one in columns)

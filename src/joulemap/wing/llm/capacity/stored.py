@@ -42,7 +42,7 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
     groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
     for (name, mode, count, pair), some in batches.items():
         groups.setdefault((count, tuple(some), pair), []).append((name, mode))
-    found = []
+    plans = []
     for (devices, sizes, pair), hardware in groups.items():
         settings = whole.settings
         if pair:
@@ -53,7 +53,7 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
             + [question.decode_key(devices, batch, routing) for batch in sizes]
         )
         pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
-        found.append(
+        plans.append(
             attrs.evolve(
                 whole,
                 settings=settings,
@@ -61,7 +61,7 @@ def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan
                 selection=attrs.evolve(whole.selection, pairs=pairs),
             )
         )
-    return found
+    return plans
 
 
 @contextmanager
@@ -99,12 +99,12 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
-    found: dict[Case, Case] = {}
+    stored: dict[Case, Case] = {}
     for some in groups.values():
         first, last = some[0], some[-1]
         middle = math.sqrt(first.batch * last.batch)
-        found |= {case: first if case.batch < middle else last for case in some}
-    return [found[case] for case in cases]
+        stored |= {case: first if case.batch < middle else last for case in some}
+    return [stored[case] for case in cases]
 
 
 def name_case(case: Case) -> tuple[str, int, str]:
@@ -162,12 +162,12 @@ def share_assumed(
     return whole.fraction, whole.static_fraction
 
 
-def read_stored(served: Sequence[Case], found: Mapping[str, Any]) -> Stored:
-    """Return the results of stored runs for each configuration, by `name_case`; `found` has the answer's tables."""
+def read_stored(served: Sequence[Case], tables: Mapping[str, Any]) -> Stored:
+    """Return the results of stored runs for each configuration, by `name_case`; `tables` has the answer's tables."""
     phases: dict[tuple[str, int, str], list[ServedPhase]] = {}
-    for row in found["phases"]:
+    for row in tables["phases"]:
         phases.setdefault(name_case(served[row.place - 1]), []).append(row)
-    assumed: Mapping[int, AssumedEnergy] = found["scope"].assumed
+    assumed: Mapping[int, AssumedEnergy] = tables["scope"].assumed
     known = {}
     for name, rows in phases.items():
         paid = (

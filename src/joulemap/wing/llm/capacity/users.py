@@ -189,25 +189,25 @@ def find_deployment(
         if (pool := _split(one, most)) is not None:
             pools.append(pool)
             most = pool.device_count if pool.miss <= 1.0 else most
-    found = [pool for pool in pools if pool.miss <= 1.0]
-    if found:
-        best = min(found, key=lambda one: (one.device_count, one.request_j))
+    fitting = [pool for pool in pools if pool.miss <= 1.0]
+    if fitting:
+        best = min(fitting, key=lambda one: (one.device_count, one.request_j))
         best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
     return _add_uncached(best, target)
 
 
-def _add_uncached(found: Deployed, target: LatencyTarget) -> Deployed:
+def _add_uncached(deployed: Deployed, target: LatencyTarget) -> Deployed:
     """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
-    if not found.question.serving.reuses_prefixes or found.prompt_servers:
-        return found
-    before = _serve(found.question, found.case, target, found.servers, reuses=False)
-    return attrs.evolve(found, uncached_j=before.request_j)
+    if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
+        return deployed
+    before = _serve(deployed.question, deployed.case, target, deployed.servers, reuses=False)
+    return attrs.evolve(deployed, uncached_j=before.request_j)
 
 
 def find_likelier(
-    found: Deployed,
+    deployed: Deployed,
     target: LatencyTarget,
     questions: dict[int, Question],
     paid: Paid,
@@ -215,33 +215,33 @@ def find_likelier(
     likely: float,
     most_ratio: float,
 ) -> Deployed | None:
-    """Return the smallest deployment larger than `found` that meets the target with a probability of `likely`.
+    """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the device time of `found`. Two pools are tried only if `found` has two, and chosen only if they
-    take fewer devices. None if no such deployment exists.
+    `most_ratio` times the device time of `deployed`. Two pools are tried only if `deployed` has two, and chosen only if
+    they take fewer devices. None if no such deployment exists.
     """
-    options = list(list_options(found.question, found.case, target, questions))
-    search, most_s = Search(options, target), most_ratio * found.device_s
+    options = list(list_options(deployed.question, deployed.case, target, questions))
+    search, most_s = Search(options, target), most_ratio * deployed.device_s
     best, most = None, MOST_DEVICES
     tried: list[Deployed] = []
-    for count in sorted({search.count(place) for place in range(len(options))}):
-        least = found.device_count // 2 if found.prompt_servers else found.device_count
+    for count in sorted({search.count(index) for index in range(len(options))}):
+        least = deployed.device_count // 2 if deployed.prompt_servers else deployed.device_count
         if count <= least:  # pools around so few servers rarely have more devices than the deployment
             continue
         one = search.find_quickest(count)
         if one is None:
             continue
-        if count > found.device_count:
+        if count > deployed.device_count:
             if one.device_s > most_s:
                 break
             if one.miss <= 1.0 and (_find_chance(one, paid) or 0.0) >= likely:
                 best, most = one, count - 1
                 break
         tried.append(one)
-    for one in tried if found.prompt_servers else ():
+    for one in tried if deployed.prompt_servers else ():
         pool = _split(one, most)
-        is_cheap = pool is not None and found.device_count < pool.device_count and pool.device_s <= most_s
+        is_cheap = pool is not None and deployed.device_count < pool.device_count and pool.device_s <= most_s
         if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
             best, most = pool, pool.device_count - 1
     return None if best is None else _add_uncached(best, target)
@@ -253,8 +253,8 @@ Option = tuple["Question", "Case", int]
 
 def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
     """Return the requested divisions that hold the model and at least one request."""
-    asked, found = question.serving.devices, list_divisions(question, case, questions)
-    return [(own, one) for own, one in found if one.most >= 1 and not (asked and one.devices not in asked)]
+    asked, divisions = question.serving.devices, list_divisions(question, case, questions)
+    return [(own, one) for own, one in divisions if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
 def list_options(
@@ -264,15 +264,15 @@ def list_options(
 
     For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
     """
-    found: list[Option] = []
+    options: list[Option] = []
     totals: dict[Asked, Total] = {}
     for own, one in _list_holding(question, case, questions):
         one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
         servers = 1 if question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:
-            found.append((own, one, servers))
+            options.append((own, one, servers))
             servers *= 2
-    yield from sorted(found, key=lambda option: (option[1].world * option[2], option[2], option[1].experts))
+    yield from sorted(options, key=lambda option: (option[1].world * option[2], option[2], option[1].experts))
 
 
 @define(eq=False)
@@ -288,7 +288,7 @@ class Search:
         """Return the deployment with the fewest devices that meets the target; None if even the largest misses it."""
         last = len(self.options) - 1
         near = range(1, min(MOST_TRIED, last))
-        most = max(range(last + 1), key=lambda place: (self.options[place][1].world, self.options[place][2]))
+        most = max(range(last + 1), key=lambda index: (self.options[index][1].world, self.options[index][2]))
         self.prepare((0, most))
         first = self.serve(0)
         if first.miss <= 1.0:
@@ -297,68 +297,68 @@ class Search:
         if quickest.miss > 1.0:
             return None
         self.prepare(near)
-        for place in near:
-            one = self.serve(place)
+        for index in near:
+            one = self.serve(index)
             if one.miss <= 1.0:
                 return self.prefer(one)
         # binary search, which assumes that more devices are always faster
-        rest = sorted({self.count(place) for place in range(min(MOST_TRIED, last), last + 1)})
+        rest = sorted({self.count(index) for index in range(min(MOST_TRIED, last), last + 1)})
         low, high = -1, len(rest) - 1
         while high - low > 1:
             middle = (low + high) // 2
-            places = (place for place in range(1, last + 1) if self.count(place) == rest[middle])
-            best = next((one for place in places if (one := self.serve(place)).miss <= 1.0), None)
+            indices = (index for index in range(1, last + 1) if self.count(index) == rest[middle])
+            best = next((one for index in indices if (one := self.serve(index)).miss <= 1.0), None)
             low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
         return self.prefer(quickest)
 
-    def count(self, place: int) -> int:
+    def count(self, index: int) -> int:
         """Return the number of devices of the option at this index."""
-        _, case, servers = self.options[place]
+        _, case, servers = self.options[index]
         return case.world * servers
 
-    def serve(self, place: int) -> Deployed:
+    def serve(self, index: int) -> Deployed:
         """Return the deployment of the option at this index, computed once."""
-        if place not in self.tried:
-            question, case, servers = self.options[place]
-            self.tried[place] = _serve(question, case, self.target, servers)
-        return self.tried[place]
+        if index not in self.tried:
+            question, case, servers = self.options[index]
+            self.tried[index] = _serve(question, case, self.target, servers)
+        return self.tried[index]
 
     def find_quickest(self, count: int) -> Deployed | None:
         """Return the deployment of `count` devices that serves the most requests per second.
 
         Deployments within the target are preferred. Return None if none holds the users.
         """
-        places = [place for place in range(len(self.options)) if self.count(place) == count]
-        self.prepare(places)
-        found = []
-        for place in places:
+        indices = [index for index in range(len(self.options)) if self.count(index) == count]
+        self.prepare(indices)
+        served = []
+        for index in indices:
             with contextlib.suppress(JoulemapError):
-                found.append(self.serve(place))
-        return max(found, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
+                served.append(self.serve(index))
+        return max(served, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
-    def prefer(self, found: Deployed) -> Deployed:
-        """Return a deployment that meets the target with as many devices as `found` and serves the most requests per
+    def prefer(self, deployed: Deployed) -> Deployed:
+        """Return a deployment that meets the target with as many devices as `deployed` and serves the most requests per
         second.
         """
-        places = [place for place in range(len(self.options)) if self.count(place) == found.device_count]
-        self.prepare(places)
-        for place in places:
+        indices = [index for index in range(len(self.options)) if self.count(index) == deployed.device_count]
+        self.prepare(indices)
+        for index in indices:
             try:
-                other = self.serve(place)
+                other = self.serve(index)
             except JoulemapError:
                 continue
-            if other.miss <= 1.0 and other.per_s > found.per_s:
-                found = other
-        return found
+            if other.miss <= 1.0 and other.per_s > deployed.per_s:
+                deployed = other
+        return deployed
 
-    def prepare(self, places: Iterable[int]) -> None:
+    def prepare(self, indices: Iterable[int]) -> None:
         """Evaluate the passes of several options together, which takes little more time than one option.
 
         Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
         conversations or drafts, some passes depend on the results of other passes, so nothing is evaluated here.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
-        for question, case, servers in (self.options[place] for place in places if place not in self.tried):
+        for question, case, servers in (self.options[index] for index in indices if index not in self.tried):
             load = _find_load(question, case, self.target, servers)
             if load.pause_s or load.residence or load.speculated_tokens:
                 return
@@ -412,40 +412,40 @@ def _find_load(question: Question, case: Case, target: LatencyTarget, servers: i
     )
 
 
-def _find_other(found: Deployed) -> Deployed | None:
+def _find_other(deployed: Deployed) -> Deployed | None:
     """Return the alternative deployment: two pools instead of servers that do both phases, or the reverse."""
-    return found.other if found.prompt_servers else _split(found)
+    return deployed.other if deployed.prompt_servers else _split(deployed)
 
 
-def name_servers(found: Deployed) -> str:
+def name_servers(deployed: Deployed) -> str:
     """Return the servers of a deployment, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`."""
-    case = found.case
+    case = deployed.case
     server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
     if case.experts > 1:
         server += f" ep{case.experts}"
-    if found.prompt_servers:
-        return f"{found.prompt_servers} prefill + {found.servers} decode of {server}"
-    return f"{found.servers} of {server}"
+    if deployed.prompt_servers:
+        return f"{deployed.prompt_servers} prefill + {deployed.servers} decode of {server}"
+    return f"{deployed.servers} of {server}"
 
 
-def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
-    """Return separate pools: the servers of `found` for decode, and additional prefill servers.
+def _split(deployed: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
+    """Return separate pools: the servers of `deployed` for decode, and additional prefill servers.
 
     Return None if they need over `most_devices` devices, or if the decode pool lacks room.
     """
-    case, target = found.case, found.target
+    case, target = deployed.case, deployed.target
     pools = split_pools(
-        found.question,
+        deployed.question,
         case,
         target.users,
-        found.servers,
+        deployed.servers,
         first_token_s=target.first_token_s,
-        most_servers=most_devices // case.world - found.servers,
+        most_servers=most_devices // case.world - deployed.servers,
     )
     if pools is None:
         return None
     return attrs.evolve(
-        found,
+        deployed,
         prompt_servers=pools.prompt_servers,
         first_token_s=pools.first_token_s,
         between_s=pools.between_s,
@@ -472,18 +472,18 @@ class Forms:
     """Highest ratio of a mean time to its target; above 1 if the worse form misses the target."""
 
 
-def compare_forms(found: Deployed) -> Forms | None:
+def compare_forms(deployed: Deployed) -> Forms | None:
     """Return how a deployment compares with the other form of it on the same chip.
 
     Device time per request represents the cost. None if the deployment misses the target, or if the other form was not
     computed.
     """
-    worse = _find_other(found)
-    if worse is None or found.miss > 1.0:
+    worse = _find_other(deployed)
+    if worse is None or deployed.miss > 1.0:
         return None
-    better = found
-    if worse.miss <= 1.0 and worse.device_s < found.device_s:
-        better, worse = worse, found
+    better = deployed
+    if worse.miss <= 1.0 and worse.device_s < deployed.device_s:
+        better, worse = worse, deployed
     return Forms(
         hardware=worse.case.hardware,
         precision=worse.case.precision,
@@ -526,61 +526,61 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
     )
 
 
-def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
+def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
     """Return the row of a deployment."""
-    serving, case = found.question.serving, found.case
+    serving, case = deployed.question.serving, deployed.case
     tokens = serving.mean_prompt + serving.output
-    usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * found.device_count / found.per_s
-    carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * found.request_j
+    usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * deployed.device_count / deployed.per_s
+    carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * deployed.request_j
     return UserRow(
-        label=name_servers(found),
+        label=name_servers(deployed),
         hardware=case.hardware,
         precision=case.precision,
         is_published=is_published,
         device_count=case.world,
         expert_device_count=case.experts,
-        server_count=found.servers,
-        prefill_server_count=found.prompt_servers,
-        total_device_count=found.device_count,
-        users_per_server=-(-found.target.users // found.servers),
+        server_count=deployed.servers,
+        prefill_server_count=deployed.prompt_servers,
+        total_device_count=deployed.device_count,
+        users_per_server=-(-deployed.target.users // deployed.servers),
         largest_users=case.most,
-        is_met=found.miss <= 1.0,
-        target_ratio=found.miss,
-        met_probability=_find_chance(found, paid),
-        first_token_s=found.first_token_s,
-        between_s=found.between_s,
+        is_met=deployed.miss <= 1.0,
+        target_ratio=deployed.miss,
+        met_probability=_find_chance(deployed, paid),
+        first_token_s=deployed.first_token_s,
+        between_s=deployed.between_s,
         first_token_half_width=paid.first_token_half_width,
-        between_half_width=SlowHost.of(case.server).widen(paid.between_half_width, found.between_s),
-        request_s=found.request_s,
-        tokens_per_s=found.per_s * tokens,
-        output_tokens_per_s=found.per_s * serving.output,
+        between_half_width=SlowHost.of(case.server).widen(paid.between_half_width, deployed.between_s),
+        request_s=deployed.request_s,
+        tokens_per_s=deployed.per_s * tokens,
+        output_tokens_per_s=deployed.per_s * serving.output,
         usd_per_million=None if usd is None else 1e6 * usd / tokens,
-        million_j=1e6 * found.request_j / tokens,
+        million_j=1e6 * deployed.request_j / tokens,
         gco2_per_million=None if carbon is None else 1e6 * carbon / tokens,
         request_usd=usd,
-        request_j=found.request_j,
+        request_j=deployed.request_j,
         request_gco2=carbon,
         quality=quality,
-        prefix_hit_fraction=sum(found.hits) if serving.reuses_prefixes else None,
-        tier_hit_fraction=sum(found.hits[1:]) if serving.reuses_prefixes else None,
-        uncached_request_j=found.uncached_j,
+        prefix_hit_fraction=sum(deployed.hits) if serving.reuses_prefixes else None,
+        tier_hit_fraction=sum(deployed.hits[1:]) if serving.reuses_prefixes else None,
+        uncached_request_j=deployed.uncached_j,
     )
 
 
-def _find_chance(found: Deployed, paid: Paid) -> float | None:
+def _find_chance(deployed: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
     from joulemap.physics.interval.probability import probability_better
 
-    target, chances = found.target, list[float]()
+    target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:
         if paid.first_token_half_width is None:
             return None
-        chances.append(probability_better(target.first_token_s / found.first_token_s, paid.first_token_half_width))
+        chances.append(probability_better(target.first_token_s / deployed.first_token_s, paid.first_token_half_width))
     if target.between_s is not None:
         if paid.between_half_width is None:
             return None
-        host = SlowHost.of(found.case.server)
-        chances.append(host.find_chance(target.between_s, found.between_s, paid.between_half_width))
+        host = SlowHost.of(deployed.case.server)
+        chances.append(host.find_chance(target.between_s, deployed.between_s, paid.between_half_width))
     return math.prod(chances) if chances else None
 
 

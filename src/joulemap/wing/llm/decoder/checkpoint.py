@@ -80,12 +80,14 @@ def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any
     Raise ModelError if it is not an object.
     """
     parts = [mapping, *(value for value in mapping.values() if isinstance(value, Mapping))]
-    found = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)
-    if isinstance(found, Mapping) and isinstance(mapping.get(EXPERT_DTYPE), str):
-        return {**found, EXPERT_DTYPE: mapping[EXPERT_DTYPE]}
-    if found is not None and not isinstance(found, Mapping):
-        raise ModelError(f"{name}: quantization_config is {str(found)[:60]!r}, expected an object with a quant_method")
-    return found
+    quantization = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)
+    if isinstance(quantization, Mapping) and isinstance(mapping.get(EXPERT_DTYPE), str):
+        return {**quantization, EXPERT_DTYPE: mapping[EXPERT_DTYPE]}
+    if quantization is not None and not isinstance(quantization, Mapping):
+        raise ModelError(
+            f"{name}: quantization_config is {str(quantization)[:60]!r}, expected an object with a quant_method"
+        )
+    return quantization
 
 
 def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
@@ -108,15 +110,15 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
     if "experts" not in checkpoint.kinds and decoder.model_type not in FUSED:
         # experts were linear layers when checkpoints of these methods were published
         checkpoint = attrs.evolve(checkpoint, kinds=checkpoint.kinds | {"experts"})
-    found = [_find_formats(checkpoint, f"layers.{index}.", weights) for index, weights in enumerate(layers)]
+    formats_by_layer = [_find_formats(checkpoint, f"layers.{index}.", weights) for index, weights in enumerate(layers)]
     outside = _find_formats(checkpoint, "", head)
     experts = EXPERT_FORMATS.get(str(values.get(EXPERT_DTYPE, "")), "")
     if experts:
-        found = [
+        formats_by_layer = [
             {weight: experts if _is_experts(weight) else stored for weight, stored in formats.items()}
-            for formats in found
+            for formats in formats_by_layer
         ]
-    made = store_formats(decoder, method, [*layers, head], [*found, outside])
+    made = store_formats(decoder, method, [*layers, head], [*formats_by_layer, outside])
     if made.published is None:
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
     main, others = made.published.weights, made.published.others
@@ -141,8 +143,8 @@ def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
     }
     mixed = {module: MIXED[algorithm] for module, algorithm in algorithms.items() if algorithm in MIXED}
     rest = {module: own for module, own in modules.items() if module not in mixed}
-    found = read_checkpoint({**values, MODULES: rest}, name)
-    return found and attrs.evolve(found, named={**found.named, **mixed})
+    checkpoint = read_checkpoint({**values, MODULES: rest}, name)
+    return checkpoint and attrs.evolve(checkpoint, named={**checkpoint.named, **mixed})
 
 
 def store_formats(
@@ -177,8 +179,8 @@ def store_formats(
 
 def _find_activations(checkpoint: Checkpoint, main: str) -> str:
     """Return the activation precision of GEMMs in the main format, fp4 or fp8; empty for any other."""
-    found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    return next((name for name in ("fp4", "fp8") if name in found), "")
+    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    return next((name for name in ("fp4", "fp8") if name in activations), "")
 
 
 def _find_cache(values: Mapping[str, Any]) -> str:
@@ -193,8 +195,8 @@ def _find_cache(values: Mapping[str, Any]) -> str:
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
     """Return a note on the parts of a checkpoint that the counts omit."""
-    found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    wide = [name for name in sorted(found) if name not in ("", "fp8", "fp4")]
+    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    wide = [name for name in sorted(activations) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
     return "; ".join(filter(None, (narrow, checkpoint.remark.removeprefix(", "))))
 
@@ -257,7 +259,7 @@ def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
 
 def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int]) -> dict[str, str]:
     """Return weight -> format, empty for 16 bits; `before` is the path of the layer, empty outside layers."""
-    found = {}
+    by_weight = {}
     for weight in weights:
         path = weight.rpartition(".")[0]
         is_experts, is_inside = _is_experts(weight), bool(before)
@@ -269,8 +271,8 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
             stored = checkpoint.find(Matrix(names=names, kind=kind, is_in_blocks=is_inside), (HEAD,))
         if path == "embed_tokens":
             stored = None  # tied to the head; this token table is read row by row
-        found[weight] = name_format(stored, checkpoint.method) if stored else ""
-    return found
+        by_weight[weight] = name_format(stored, checkpoint.method) if stored else ""
+    return by_weight
 
 
 def _is_experts(weight: str) -> bool:

@@ -64,23 +64,23 @@ def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat |
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None
     same = list(range(len(layers)))
-    for place, layer in enumerate(layers):
-        same[place] = next(one for one in range(place + 1) if layers[one] == layer)
+    for first, layer in enumerate(layers):
+        same[first] = next(one for one in range(first + 1) if layers[one] == layer)
     best, least = None, 0.7 * len(layers)
     fewest = 2 if is_folded else 3
     for period in range(1, min(LONGEST, len(layers) // fewest) + 1):
-        place = 1
-        while place + 2 * period < len(layers):
-            end = place + period
+        first = 1
+        while first + 2 * period < len(layers):
+            end = first + period
             while end < len(layers) - 1 and same[end] == same[end - period]:
                 end += 1
-            start = place + (same[place - 1] != same[place + period - 1])
+            start = first + (same[first - 1] != same[first + period - 1])
             count = (end - start) // period
             beside = len(layers) - period * count
             needed = beside + period if is_folded else 2 * beside + 3 * period
             if count >= fewest and needed < least:
                 best, least = Repeat(start, period, count), needed
-            place = max(end - period, place) + 1
+            first = max(end - period, first) + 1
     return best
 
 
@@ -118,9 +118,9 @@ def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times
     period = slice(start[2], end[2])
     is_result = (work.buffer_death == work.operator_count - 1) & (last < end[0])
     buffers[period] = np.where(is_result[period], times, 1.0)
-    found = attrs.evolve(work, times=equal, buffer_times=buffers)
-    weights = found.access_tensor_bytes * found.access_times
-    return attrs.evolve(found, weight_bytes=round(float(weights[found.first_reads].sum())))
+    folded = attrs.evolve(work, times=equal, buffer_times=buffers)
+    weights = folded.access_tensor_bytes * folded.access_times
+    return attrs.evolve(folded, weight_bytes=round(float(weights[folded.first_reads].sum())))
 
 
 def _find_kind(name: str) -> int:
@@ -147,8 +147,8 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
         return np.concatenate((one[:end], *([block] * more), one[end:]))
     grown = np.concatenate((two[:end], two[end + size :]))
     base = one + more * (grown - one)
-    places = np.arange(1, more + 1)[:, np.newaxis]
-    repeated = base[start:end][np.newaxis, :] + places * (after - block)[np.newaxis, :]
+    repeats = np.arange(1, more + 1)[:, np.newaxis]
+    repeated = base[start:end][np.newaxis, :] + repeats * (after - block)[np.newaxis, :]
     return np.concatenate((base[:end], repeated.ravel(), base[end:]))
 
 
@@ -166,52 +166,54 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = 
         group.sort(key=lambda step: step.cached)
         for end in (group[0], group[-1]):
             ends.setdefault(end, set()).add(count)
-    found: dict[Asked, WorkloadColumns] = {}
+    columns: dict[Asked, WorkloadColumns] = {}
     for step, counts in ends.items():
-        _fill_counts(found, decoder, step, sorted(counts), is_folded)
+        _fill_counts(columns, decoder, step, sorted(counts), is_folded)
     for (_, _, count), group in groups.items():
-        _fill(found, decoder, group, count, is_folded)
-    return found
+        _fill(columns, decoder, group, count, is_folded)
+    return columns
 
 
 def _fill_counts(
-    found: dict[Asked, WorkloadColumns], decoder: Decoder, step: DecoderPass, counts: Sequence[int], is_folded: bool
+    columns: dict[Asked, WorkloadColumns], decoder: Decoder, step: DecoderPass, counts: Sequence[int], is_folded: bool
 ) -> None:
-    """Add a pass at several numbers of sequences to `found`.
+    """Add a pass at several numbers of sequences to `columns`.
 
     Columns are interpolated, unless routed experts or data-parallel groups make them nonlinear in the sequences.
     """
     first, last = counts[0], counts[-1]
     ends = {first, last}
-    found |= {(step, count): describe_columns(decoder, step, count, is_folded=is_folded) for count in ends}
-    is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
+    columns |= {(step, count): describe_columns(decoder, step, count, is_folded=is_folded) for count in ends}
+    is_linear = (
+        step.data_devices == 1 and not decoder.is_routed and _is_alike(columns[step, first], columns[step, last])
+    )
     for count in counts[1:-1]:
         if is_linear:
-            between = _between(found[step, first], found[step, last], (count - first) / (last - first))
-            found[step, count] = attrs.evolve(between, batch=count)
+            between = _between(columns[step, first], columns[step, last], (count - first) / (last - first))
+            columns[step, count] = attrs.evolve(between, batch=count)
         else:
-            found[step, count] = describe_columns(decoder, step, count, is_folded=is_folded)
+            columns[step, count] = describe_columns(decoder, step, count, is_folded=is_folded)
 
 
 def _fill(
-    found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[DecoderPass], count: int, is_folded: bool
+    columns: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[DecoderPass], count: int, is_folded: bool
 ) -> None:
-    """Add passes, ordered by cached length, to `found`.
+    """Add passes, ordered by cached length, to `columns`.
 
     They are interpolated if the first and the last fuse alike; else the group is split in half.
     """
     first, last = group[0], group[-1]
     for end in (first, last):
-        if (end, count) not in found:
-            found[end, count] = describe_columns(decoder, end, count, is_folded=is_folded)
-    low, high = found[first, count], found[last, count]
+        if (end, count) not in columns:
+            columns[end, count] = describe_columns(decoder, end, count, is_folded=is_folded)
+    low, high = columns[first, count], columns[last, count]
     if len(group) > 2 and not _is_alike(low, high):
         middle = len(group) // 2
-        _fill(found, decoder, group[: middle + 1], count, is_folded)
-        _fill(found, decoder, group[middle:], count, is_folded)
+        _fill(columns, decoder, group[: middle + 1], count, is_folded)
+        _fill(columns, decoder, group[middle:], count, is_folded)
         return
     for step in group[1:-1]:
-        found[step, count] = _between(low, high, (step.cached - first.cached) / (last.cached - first.cached))
+        columns[step, count] = _between(low, high, (step.cached - first.cached) / (last.cached - first.cached))
 
 
 def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:

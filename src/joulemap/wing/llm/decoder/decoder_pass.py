@@ -79,8 +79,8 @@ class DecoderPass:
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> DecoderPass:
         """Return the pass with the given arguments; raise as `find_engine` does."""
-        found = cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
-        return attrs.evolve(found, engine=find_engine(found.engine).id) if found.engine else found
+        own = cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
+        return attrs.evolve(own, engine=find_engine(own.engine).id) if own.engine else own
 
     @property
     def kernels(self) -> str:

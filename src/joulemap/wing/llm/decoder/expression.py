@@ -96,8 +96,8 @@ class Configuration:
         """Return the value of a key, with dots for nested objects; None if it is absent."""
         outer, _, inner = key.partition(".")
         self.read.add(outer)
-        found = self.values.get(outer)
-        return found.get(inner) if inner and isinstance(found, Mapping) else None if inner else found
+        entry = self.values.get(outer)
+        return entry.get(inner) if inner and isinstance(entry, Mapping) else None if inner else entry
 
     def _find(self, keys: tuple[str, ...]) -> tuple[str, Any]:
         """Return the first key that exists and its value; an empty key if none does."""
@@ -134,20 +134,20 @@ class Configuration:
     def share(self, *keys: str, default: float = 1.0) -> float:
         """Return the number under the first key that exists, else the default; ModelError unless it is from 0 to 1."""
         key, value = self._find(keys)
-        found = value if key else default
-        if isinstance(found, bool) or not isinstance(found, int | float) or not 0.0 <= found <= 1.0:
-            raise ModelError(f"{self.model}: {key} is {str(found)[:60]!r}, expected a number from 0 to 1")
-        return found
+        share = value if key else default
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+            raise ModelError(f"{self.model}: {key} is {str(share)[:60]!r}, expected a number from 0 to 1")
+        return share
 
     def text(self, *keys: str, default: str = "") -> str:
         """Return the first value of `keys` that is a text, else the default."""
-        found = (self.value(key) for key in keys)
-        return next((one for one in found if isinstance(one, str)), default)
+        values = (self.value(key) for key in keys)
+        return next((one for one in values if isinstance(one, str)), default)
 
     def listed(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
         """Return the first value of `keys` that is a list, or a text of whole numbers with commas; else the default."""
-        found = (_split(self.value(key)) for key in keys)
-        return tuple(next((one for one in found if isinstance(one, list | tuple)), default))
+        values = (_split(self.value(key)) for key in keys)
+        return tuple(next((one for one in values if isinstance(one, list | tuple)), default))
 
     def has(self, *keys: str, default: Any = None) -> bool:
         """Return whether one of these keys exists."""
@@ -189,10 +189,10 @@ class Evaluator:
         """Return whether an expression depends on the index of a layer."""
         if text not in self._layered:
             self._layered[text] = False
-            found = list_names(text)
-            inner = [str(self._let[name]) for name in found if name in self._let]
-            inner += [one for name in found for one in self._inner(name)]
-            self._layered[text] = INDEX in found or any(self.follows_layer(one) for one in inner)
+            names = list_names(text)
+            inner = [str(self._let[name]) for name in names if name in self._let]
+            inner += [one for name in names for one in self._inner(name)]
+            self._layered[text] = INDEX in names or any(self.follows_layer(one) for one in inner)
         return self._layered[text]
 
     def run(self, text: str, index: int) -> Any:
@@ -213,9 +213,9 @@ class Evaluator:
             raise ExpressionError(f"{name} is defined by itself")
         self._open.append(name)
         value = self._let[name]
-        found = self.run(value, index) if isinstance(value, str) else value
+        result = self.run(value, index) if isinstance(value, str) else value
         self._open.pop()
-        return found
+        return result
 
     def _run(self, node: ast.expr, index: int) -> Any:
         if isinstance(node, ast.Constant):
@@ -227,8 +227,8 @@ class Evaluator:
         if isinstance(node, ast.IfExp):
             return self._run(node.body if self._run(node.test, index) else node.orelse, index)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            found = self._run(node.operand, index)
-            return not found if isinstance(node.op, ast.Not) else -found
+            operand = self._run(node.operand, index)
+            return not operand if isinstance(node.op, ast.Not) else -operand
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             return self._multiply(node, index)
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
@@ -243,21 +243,21 @@ class Evaluator:
         raise ExpressionError(f"{ast.unparse(node)!r} is not part of family files")
 
     def _decide(self, node: ast.BoolOp, index: int) -> Any:
-        is_or, found = isinstance(node.op, ast.Or), None
+        is_or, result = isinstance(node.op, ast.Or), None
         for one in node.values:
-            found = self._run(one, index)
-            if bool(found) == is_or:
+            result = self._run(one, index)
+            if bool(result) == is_or:
                 break
-        return found
+        return result
 
     def _multiply(self, node: ast.BinOp, index: int) -> Any:
         one, other = self._run(node.left, index), self._run(node.right, index)
         if not all(isinstance(value, int | float) for value in (one, other)):
             raise ExpressionError(f"{ast.unparse(node)!r} is not a product of numbers")
-        found = _BINARY[type(node.op)](one, other)
-        if abs(found) > MOST:
+        product = _BINARY[type(node.op)](one, other)
+        if abs(product) > MOST:
             raise ExpressionError(f"{ast.unparse(node)!r} is too large")
-        return found
+        return product
 
     def _call(self, name: str, arguments: list[ast.expr], index: int) -> Any:
         if name in _PLAIN:
@@ -265,11 +265,11 @@ class Evaluator:
         if name not in KEYED:
             raise ExpressionError(f"{name} is not a function of family files")
         keys, default = [], dict[str, Any]()
-        for place, one in enumerate(arguments):
+        for position, one in enumerate(arguments):
             key = self._read_key(one)
             if key:
                 keys.append(key)
-            elif place == len(arguments) - 1:
+            elif position == len(arguments) - 1:
                 default["default"] = self._run(one, index) if not self._has_any(name, keys) else None
             else:
                 raise ExpressionError(f"{ast.unparse(one)!r} is not a key of a configuration")

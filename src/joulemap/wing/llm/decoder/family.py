@@ -89,8 +89,8 @@ class Family:
 
     def find_defaults(self, model_type: str) -> Mapping[str, Any]:
         """Return the keys that a nested configuration of this type may omit, with their values."""
-        found: Mapping[str, Any] = self.tables.get("defaults", {}).get(model_type.removesuffix("_text"), {})
-        return found
+        defaults: Mapping[str, Any] = self.tables.get("defaults", {}).get(model_type.removesuffix("_text"), {})
+        return defaults
 
     def is_ignored(self, key: str) -> bool:
         """Return True if a key of a configuration affects no size."""
@@ -111,11 +111,11 @@ class Family:
 @cache
 def list_types() -> Mapping[str, str]:
     """Return model_type -> name of its built-in family."""
-    found = {}
+    families = {}
     for path in sorted(FOLDER.glob("*.toml")):
         types = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
-        found.update(dict.fromkeys(types.split('"')[1::2], path.stem))
-    return found
+        families.update(dict.fromkeys(types.split('"')[1::2], path.stem))
+    return families
 
 
 def find_family(model_type: str, classes: Iterable[Any] = ()) -> Family | None:
@@ -238,11 +238,11 @@ class Builder:
         except (KeyError, TypeError):
             raise ExpressionError(f"{name} is not a value, a block or a key within a function") from None
         follows = any(self._evaluator.follows_layer(value) for value in self._list_expressions(name))
-        place = name, index if follows else 0
-        if place not in self._made:
+        key = name, index if follows else 0
+        if key not in self._made:
             values = {field: self._value(name, kind, field, value, index) for field, value in fields.items()}
-            self._made[place] = self._keep(kind(**values))
-        return self._made[place]
+            self._made[key] = self._keep(kind(**values))
+        return self._made[key]
 
     def _list_expressions(self, name: str) -> Iterator[str]:
         """Yield the expressions of a block; nothing if no block has the name."""
@@ -265,9 +265,9 @@ class Builder:
 
     def _read(self, table: str, field: str, value: Any, index: int, kind: type) -> Any:
         try:
-            found = self._evaluator.run(value, index) if isinstance(value, str) else value
+            number = self._evaluator.run(value, index) if isinstance(value, str) else value
         except ExpressionError as error:
             raise ModelError(f"{self.family.name}: [{table}] {field}: {error}") from error
-        if not isinstance(found, kind):
-            raise ModelError(f"{self.family.name}: [{table}] {field} is {str(found)[:40]!r}, expected a number")
-        return found
+        if not isinstance(number, kind):
+            raise ModelError(f"{self.family.name}: [{table}] {field} is {str(number)[:40]!r}, expected a number")
+        return number

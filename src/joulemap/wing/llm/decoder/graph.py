@@ -33,14 +33,14 @@ def _break_up(
     values.
     """
     parts = break_up(make_operator(what, dict(sizes)), 1)
-    found = []
+    operators = []
     for operator in parts.operators:
         fields = {name: getattr(operator, name) for name in FIELDS}
         if operator.operation == "matmul":
             fields["variant"] = f"{operator.variant} {words}".strip()
-        found.append((operator.name, fields))
+        operators.append((operator.name, fields))
     flows = (attrs.evolve(one, held=attrs.evolve(one.held, dtype=dtype or one.held.dtype)) for one in parts.flows)
-    return tuple(found), tuple(flows)
+    return tuple(operators), tuple(flows)
 
 
 class Reached(NamedTuple):

@@ -138,20 +138,20 @@ def _embed(one: Pass) -> int:
     if width != decoder.hidden:
         x = one.linear("project_in", x, decoder.hidden, width, m=one.held)
     if decoder.positions:
-        places = graph.enter((one.held,), "int64")
+        positions = graph.enter((one.held,), "int64")
         sizes: dict[str, Any] = {"rows": one.held, "columns": decoder.hidden, "table": decoder.positions}
-        x = one.each("embed_positions", "add", x, graph.run("embed_positions", "embedding", (places,), **sizes))
+        x = one.each("embed_positions", "add", x, graph.run("embed_positions", "embedding", (positions,), **sizes))
     if decoder.embedding_norm:
         x = one.norm("embed_norm", x, one.held, decoder.hidden)
     table, each = decoder.per_layer
     if each:
         columns = each * len(decoder.layers)
         part = one.step.part(table)
-        found = graph.run("embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=part)
-        found = one.sum_up("embed_tokens_per_layer", found, columns)
+        rows = graph.run("embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=part)
+        rows = one.sum_up("embed_tokens_per_layer", rows, columns)
         made = one.linear("per_layer_model_projection", x, columns, decoder.hidden)
         made = one.norm("per_layer_projection_norm", made, one.count * len(decoder.layers), each)
-        one.tables = one.each("embed_tokens_per_layer", "add", found, made)
+        one.tables = one.each("embed_tokens_per_layer", "add", rows, made)
     return x
 
 
@@ -162,9 +162,9 @@ def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
     if one.decoder.streams:
         return _add_streams(one, path, layer, x)
     made, before = list[int](), x
-    for place, part in enumerate(parts):
-        name = "input_layernorm" if place == 0 else "post_attention_layernorm"
-        if layer.has_norms_before and (not place or not layer.is_parallel or layer.norms > 1):
+    for index, part in enumerate(parts):
+        name = "input_layernorm" if index == 0 else "post_attention_layernorm"
+        if layer.has_norms_before and (not index or not layer.is_parallel or layer.norms > 1):
             before = one.norm(f"{path}.{name}", x, rows, width)
         elif not layer.is_parallel:
             before = x
@@ -176,7 +176,7 @@ def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
         result = _finish(one, path, part, result)
         if layer.has_norms_behind:
             result = one.norm(f"{path}.{name}_behind", result, rows, width)
-        x = one.each(path, "add", x, result, suffix=f"add_{place}")
+        x = one.each(path, "add", x, result, suffix=f"add_{index}")
     if not layer.is_parallel:
         return x if one.tables < 0 else _add_table_rows(one, path, x)
     total = one.each(path, "add", *made, suffix="add_parts")
@@ -188,10 +188,10 @@ def _add_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
     from joulemap.wing.llm.decoder.compressed import collapse, expand
 
     streams = one.decoder.streams
-    for place, part in enumerate(part for part in (layer.mixer, layer.network) if part is not None):
-        joint = f"{path}.{'ffn_hc' if place else 'attn_hc'}"
+    for index, part in enumerate(part for part in (layer.mixer, layer.network) if part is not None):
+        joint = f"{path}.{'ffn_hc' if index else 'attn_hc'}"
         token, mix = collapse(one, joint, streams, x)
-        name = "post_attention_layernorm" if place else "input_layernorm"
+        name = "post_attention_layernorm" if index else "input_layernorm"
         before = one.gather(f"{path}.{name}", one.norm(f"{path}.{name}", token, one.held, one.decoder.hidden))
         result = _mix(one, path, layer, before) if part is layer.mixer else _add_part(one, path, part, before, token)
         x = expand(one, joint, streams, x, _finish(one, path, part, result), mix)

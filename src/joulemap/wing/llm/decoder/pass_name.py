@@ -101,32 +101,32 @@ class NamedPass:
 @cache
 def load_shipped() -> dict[str, Mapping[str, Any]]:
     """Return plain name -> entry of a built-in model: its configuration, aliases, source and basis."""
-    found: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    return found
+    entries: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return entries
 
 
 @cache
 def _aliases() -> dict[str, str]:
     """Return folded alias -> plain name of a built-in model."""
-    found = {}
+    aliases = {}
     for name, entry in load_shipped().items():
         for one in (name, *entry["aliases"]):
-            found[fold(one)] = name
+            aliases[fold(one)] = name
             own = fold(one.rpartition("/")[2])
-            found.setdefault(own, name)
-            found.setdefault(_KIND.sub("", own), name)
-    return found
+            aliases.setdefault(own, name)
+            aliases.setdefault(_KIND.sub("", own), name)
+    return aliases
 
 
 @cache
 def _bare_names() -> dict[str, set[str]]:
     """Return bare name -> plain names of built-in models; a bare name lacks the parts that people omit."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for alias, name in _aliases().items():
-        found.setdefault(_bare(alias), set()).add(name)
+        names.setdefault(_bare(alias), set()).add(name)
     for name in load_shipped():
-        found.setdefault(_VERSION.sub("", _bare(name)), {name})
-    return found
+        names.setdefault(_VERSION.sub("", _bare(name)), {name})
+    return names
 
 
 def _bare(name: str) -> str:
@@ -183,10 +183,10 @@ def _read_shipped(name: str) -> Decoder:
     from joulemap.wing.llm.decoder.read import read_config
 
     entry = load_shipped()[name]
-    found = read_config(entry["config"], name)
-    found.basis, found.source = str(entry["basis"]), str(entry["source"])
-    found.notes = tuple(entry.get("doubts", ()))
-    return found
+    decoder = read_config(entry["config"], name)
+    decoder.basis, decoder.source = str(entry["basis"]), str(entry["source"])
+    decoder.notes = tuple(entry.get("doubts", ()))
+    return decoder
 
 
 def find_decoder(name: str) -> Decoder | None:
@@ -227,9 +227,9 @@ def find_gguf(name: str) -> str:
 def find_weights(folder: Path) -> Path | None:
     """Return the index of the safetensors files in a folder, or else one of the files; None if there are none."""
     for ending in reversed(SAFETENSORS):
-        found = sorted(one for one in folder.glob(f"*{ending}") if not one.name.startswith(ADAPTER))
-        if found:
-            return next((one for one in found if one.name == f"model{ending}"), found[0])
+        paths = sorted(one for one in folder.glob(f"*{ending}") if not one.name.startswith(ADAPTER))
+        if paths:
+            return next((one for one in paths if one.name == f"model{ending}"), paths[0])
     return None
 
 
@@ -251,8 +251,8 @@ def _read_file(path: Path, name: str) -> Decoder:
 
 def split_pass(name: str) -> tuple[str, str] | None:
     """Return (model name, arguments in brackets) of a name; `()` without arguments, None for an invalid form."""
-    found = _CALL.fullmatch(name.strip())
-    return (found["name"].strip(), found["rest"] or "()") if found else None
+    match = _CALL.fullmatch(name.strip())
+    return (match["name"].strip(), match["rest"] or "()") if match else None
 
 
 def drop_arguments(name: str) -> str:
@@ -324,11 +324,11 @@ def complete(typed: str) -> list[str]:
 
 def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
     """Return name -> (model, workload of one token with an empty cache) for each built-in decoder."""
-    found = {}
+    shipped = {}
     for name, entry in load_shipped().items():
         count = int(entry["parameters"])
-        found[name] = (
+        shipped[name] = (
             ModelEntry(name=name, family=DECODER, task=DECODER, parameter_count=count, aliases=tuple(entry["aliases"])),
             ShippedWorkload(model=name, is_affine=True, parameter_count=count, mac_count=int(entry["macs"])),
         )
-    return found
+    return shipped

@@ -91,8 +91,8 @@ class Pass:
     def pieces(self) -> tuple[Piece, ...]:
         """Decoding sequences of one length, and the chunk of another prompt."""
         step = self.step
-        found = (Piece("", self.sequences, step.tokens, step.cached),)
-        return (*found, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else found
+        pieces = (Piece("", self.sequences, step.tokens, step.cached),)
+        return (*pieces, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else pieces
 
     def norm(self, path: str, x: int, rows: int, columns: int, *, suffix: str = "") -> int:
         """Return a tensor with its rows normalized as in the model."""

@@ -107,13 +107,15 @@ class TracedDecoder(Decoder):
         for parts in wanted.values():
             for sizes, logits in parts:
                 groups.setdefault(_group(sizes, logits), set()).add(sizes)
-        found: dict[tuple[Sizes, str], WorkloadColumns] = {}
+        parts_by_size: dict[tuple[Sizes, str], WorkloadColumns] = {}
         for (_, _, logits), several in groups.items():
             axes = [sorted({sizes[axis] for sizes in several}) for axis in range(len(DEGREES))]
             grid = self._span(axes, (), logits)
-            found |= {(sizes, logits): grid[sizes] for sizes in several}
+            parts_by_size |= {(sizes, logits): grid[sizes] for sizes in several}
         return {
-            one: attrs.evolve(_join([*(found[part] for part in parts), *self._add_overhead(*one)]), batch=one[1])
+            one: attrs.evolve(
+                _join([*(parts_by_size[part] for part in parts), *self._add_overhead(*one)]), batch=one[1]
+            )
             for one, parts in wanted.items()
         }
 
@@ -127,20 +129,20 @@ class TracedDecoder(Decoder):
         if len(fixed) == len(axes):
             tokens, sequences, cached = fixed
             return {(tokens, sequences, cached): self._sample((tokens, sequences, cached), logits)}
-        found: dict[int, dict[Sizes, WorkloadColumns]] = {}
+        by_size: dict[int, dict[Sizes, WorkloadColumns]] = {}
         axis = len(fixed)
 
-        def ask(place: int) -> dict[Sizes, WorkloadColumns]:
-            if place not in found:
-                found[place] = self._span(axes, (*fixed, place), logits)
-            return found[place]
+        def ask(size: int) -> dict[Sizes, WorkloadColumns]:
+            if size not in by_size:
+                by_size[size] = self._span(axes, (*fixed, size), logits)
+            return by_size[size]
 
-        def prove(place: int) -> dict[Sizes, WorkloadColumns]:
+        def prove(size: int) -> dict[Sizes, WorkloadColumns]:
             ends = [sorted({several[0], several[-1]}) for several in axes[axis + 1 :]]
-            return self._span([*axes[: axis + 1], *ends], (*fixed, place), logits)
+            return self._span([*axes[: axis + 1], *ends], (*fixed, size), logits)
 
-        _fill(found, axes[axis], axis, ask, prove)
-        return {sizes: work for place in axes[axis] for sizes, work in found[place].items()}
+        _fill(by_size, axes[axis], axis, ask, prove)
+        return {sizes: work for size in axes[axis] for sizes, work in by_size[size].items()}
 
     def _sample(self, sizes: Sizes, logits: str) -> WorkloadColumns:
         if (sizes, logits) not in self._samples:
@@ -179,48 +181,48 @@ def _group(sizes: Sizes, logits: str) -> tuple[bool, bool, str]:
 
 
 def _fill(
-    found: dict[int, dict[Sizes, WorkloadColumns]],
-    places: Sequence[int],
+    by_size: dict[int, dict[Sizes, WorkloadColumns]],
+    sizes: Sequence[int],
     axis: int,
     ask: Callable[[int], dict[Sizes, WorkloadColumns]],
     prove: Callable[[int], dict[Sizes, WorkloadColumns]],
 ) -> None:
     """Fit passes along an axis from a few samples if another sample agrees at each end; else fit each half."""
     needed = DEGREES[axis] + 2
-    if len(places) < needed:
-        for place in places:
-            ask(place)
+    if len(sizes) < needed:
+        for size in sizes:
+            ask(size)
         return
-    nodes = [places[round(index * (len(places) - 1) / (needed - 1))] for index in range(needed)]
+    nodes = [sizes[round(index * (len(sizes) - 1) / (needed - 1))] for index in range(needed)]
     proof = nodes.pop(1)
     known = {node: ask(node) for node in nodes}
     if not _agree(_through(known, proof, axis), prove(proof)):
-        middle = len(places) // 2
-        _fill(found, places[: middle + 1], axis, ask, prove)
-        _fill(found, places[middle:], axis, ask, prove)
+        middle = len(sizes) // 2
+        _fill(by_size, sizes[: middle + 1], axis, ask, prove)
+        _fill(by_size, sizes[middle:], axis, ask, prove)
         return
-    for place in places:
-        if place not in found:
-            made = _through(known, place, axis)
+    for size in sizes:
+        if size not in by_size:
+            made = _through(known, size, axis)
             assert made is not None
-            found[place] = made
+            by_size[size] = made
 
 
 def _through(
-    known: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
+    known: Mapping[int, Mapping[Sizes, WorkloadColumns]], size: int, axis: int
 ) -> dict[Sizes, WorkloadColumns] | None:
-    """Return the passes at `place` on an axis, interpolated by polynomials through known ones; None if operators
+    """Return the passes at `size` on an axis, interpolated by polynomials through known ones; None if operators
     differ.
     """
     nodes = list(known)
     weights = [
-        math.prod(((place - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
+        math.prod(((size - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
         for node in nodes
     ]
     made = {}
     for several in zip(*(known[node].items() for node in nodes), strict=True):
         sizes = list(several[0][0])
-        sizes[axis] = place
+        sizes[axis] = size
         work = _mix([one for _, one in several], weights)
         if work is None:
             return None

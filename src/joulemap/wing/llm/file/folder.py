@@ -166,9 +166,9 @@ def _list_packings(decoder: Decoder, tensors: Sequence[RawTensor]) -> list[Packi
     """
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
-    found = [read_weight_format(one) for one in names if one.startswith(INTEGERS)]
-    if found or not any(one.name.endswith(PACKED) for one in tensors):
-        return [(int(one.bits), one.group_size) for one in found] or [(PACKED_BITS[0], 0)]
+    formats = [read_weight_format(one) for one in names if one.startswith(INTEGERS)]
+    if formats or not any(one.name.endswith(PACKED) for one in tensors):
+        return [(int(one.bits), one.group_size) for one in formats] or [(PACKED_BITS[0], 0)]
     count = count_weights(decoder)
 
     def find_gap(bits: int) -> int:
@@ -181,20 +181,20 @@ def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
     """Return the weights by layer; the module with the most weights in layers is the language model."""
     placed = [(_STACK.fullmatch(one.name), one) for one in weights]
     stacks = Counter[str]()
-    for found, one in placed:
-        if found is not None and not _OTHER.search(found["before"]):
-            stacks[found["before"]] += one.element_count
+    for match, one in placed:
+        if match is not None and not _OTHER.search(match["before"]):
+            stacks[match["before"]] += one.element_count
     before = max(stacks, key=lambda one: stacks[one], default="")
     layers: dict[int, dict[str, StoredTensor]] = defaultdict(dict)
     outside: dict[str, StoredTensor] = {}
     others = Counter[str]()
-    for found, one in placed:
+    for match, one in placed:
         if _BUFFERS.search(one.name) or (one.name.endswith(".attn.bias") and len(one.shape) > 2):
             continue
-        is_own = found is not None and found["before"] == before
-        if found is not None and is_own and int(found["index"]) < layer_count:
-            layers[int(found["index"])][found["rest"]] = one
-        elif found is None and _is_outside(one.name, before):
+        is_own = match is not None and match["before"] == before
+        if match is not None and is_own and int(match["index"]) < layer_count:
+            layers[int(match["index"])][match["rest"]] = one
+        elif match is None and _is_outside(one.name, before):
             outside[one.name.removeprefix(before)] = one
         else:
             others[_name_group(one.name, before, is_own=is_own)] += one.element_count
@@ -291,8 +291,8 @@ def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor 
     path, _, leaf = weight.rpartition(".")
     inner = _EXPERT_NAMES.get(leaf, ()) if path.endswith("experts") else ()
     names = [f"{one}.{product}" for one in name_parts(path) for product in inner] or name_parts(path)
-    found = (held.get(f"{one}{ending}") for one in names for ending in (WEIGHT, ""))
-    return next((one for one in found if one is not None), None)
+    candidates = (held.get(f"{one}{ending}") for one in names for ending in (WEIGHT, ""))
+    return next((one for one in candidates if one is not None), None)
 
 
 def _describe_bytes(tensors: Sequence[RawTensor]) -> str:

@@ -76,11 +76,11 @@ class HeaderReader:
     def take(self, count: int, what: str) -> bytes:
         """Return the next `count` bytes; ModelError, which names them as `what`, if the file ends earlier."""
         self._check(count, what)
-        found = self.stream.read(count)
-        self.position += len(found)
-        if len(found) != count:
+        data = self.stream.read(count)
+        self.position += len(data)
+        if len(data) != count:
             raise self.refuse(f"it ends within {what}")
-        return found
+        return data
 
     def skip(self, count: int, what: str) -> None:
         """Skip the next `count` bytes; ModelError, which names them as `what`, if the file ends earlier."""

@@ -206,13 +206,13 @@ def _read_hybrid(
         next((kind for part, kind in PARTS.items() if f"blk.{index}.{part}.weight" in shapes), "none")
         for index in range(count)
     ]
-    found = {words["layers"]: kinds, words["experts"]: experts, words["heads"]: heads}
-    found[words["head"]] = keys.count("ssm.inner_size") // max(heads, 1)
+    sizes = {words["layers"]: kinds, words["experts"]: experts, words["heads"]: heads}
+    sizes[words["head"]] = keys.count("ssm.inner_size") // max(heads, 1)
     for index in range(count):
         for part, key in words["widths"].items():
             if (shape := shapes.get(f"blk.{index}.{part}.weight")) is not None:
-                found[key] = shape[-2]
-    return found
+                sizes[key] = shape[-2]
+    return sizes
 
 
 def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
@@ -243,10 +243,10 @@ def _read_heads(keys: Keys, values: Mapping[str, Any]) -> dict[str, Any]:
         }
     heads = values.get("num_attention_heads", 0)
     width = values.get("head_dim") or (values["hidden_size"] // heads if heads else 0)
-    found: dict[str, Any] = {"rotary_dim": turned} if turned else {}
+    widths: dict[str, Any] = {"rotary_dim": turned} if turned else {}
     if turned and width:
-        found["partial_rotary_factor"] = min(1.0, turned / width)
-    return found
+        widths["partial_rotary_factor"] = min(1.0, turned / width)
+    return widths
 
 
 def _read_windows(keys: Keys, values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
@@ -345,10 +345,10 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
     outside: dict[str, str] = {}
     sizes, wide = Counter[str](), Counter[str]()
     for tensor in sorted(header.tensors, key=lambda one: one.element_count):
-        place, weight = _find_weight(tensor, tables)
-        if not weight or place >= len(layers):
+        layer_index, weight = _find_weight(tensor, tables)
+        if not weight or layer_index >= len(layers):
             continue
-        (outside if place < 0 else layers[place])[weight] = tensor.stored
+        (outside if layer_index < 0 else layers[layer_index])[weight] = tensor.stored
         (sizes if tensor.stored else wide)[tensor.stored or tensor.wide] += tensor.element_count
     for own in layers:
         _fill_joined(own)

@@ -77,17 +77,17 @@ def join_parts(tensors: Sequence[RawTensor], packings: Sequence[Packing]) -> tup
     for tensor in tensors:
         ending = next((one for one in ENDINGS if tensor.name.endswith(one)), "")
         stems.setdefault(tensor.name.removesuffix(ending), {})[ending] = tensor
-    found: list[StoredTensor] = []
+    stored_tensors: list[StoredTensor] = []
     for stem, parts in stems.items():
         codes = next((one for one in (".qweight", ".weight_packed", "_blocks", WEIGHT, "") if one in parts), None)
         if codes is None or (codes in (WEIGHT, "") and parts[codes].dtype in FLOATS):
-            found += [_keep(one) for ending, one in parts.items() if ending not in ACTIVATIONS]
+            stored_tensors += [_keep(one) for ending, one in parts.items() if ending not in ACTIVATIONS]
         else:
             shape, stored = _find_format(codes, parts, packings)
             name = stem if codes in ("_blocks", "") else f"{stem}{WEIGHT}"
             byte_count = sum(one.byte_count for one in parts.values())
-            found.append(StoredTensor(name=name, shape=shape, stored=stored, byte_count=byte_count))
-    return tuple(found)
+            stored_tensors.append(StoredTensor(name=name, shape=shape, stored=stored, byte_count=byte_count))
+    return tuple(stored_tensors)
 
 
 def _keep(tensor: RawTensor) -> StoredTensor:

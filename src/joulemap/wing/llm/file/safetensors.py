@@ -65,11 +65,11 @@ def list_parts(path: Path) -> tuple[Path, ...]:
         parts = tuple(path.with_name(file) for file in sorted(set(read_index(path).values())))
         verb = "lists"
     else:
-        found = PART.fullmatch(path.name)
-        if found is None:
+        match = PART.fullmatch(path.name)
+        if match is None:
             return (path,)
-        count = int(found["count"])
-        names = (f"{found['begin']}-{index:05}-of-{count:05}{SUFFIX}" for index in range(1, count + 1))
+        count = int(match["count"])
+        names = (f"{match['begin']}-{index:05}-of-{count:05}{SUFFIX}" for index in range(1, count + 1))
         parts = tuple(path.with_name(name) for name in names)
         verb = "is one of"
     missing = [part.name for part in parts if not part.is_file()]
@@ -89,13 +89,13 @@ def read_index(path: Path) -> dict[str, str]:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{quote(str(path))} is not an index of weights: it is not JSON") from error
-    found = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(found, dict) or not found or not all(isinstance(one, str) for one in found.values()):
+    files = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(files, dict) or not files or not all(isinstance(one, str) for one in files.values()):
         raise ModelError(f"{quote(str(path))} is not an index of weights: it has no weight_map of tensors and files")
-    for file in set(found.values()):
+    for file in set(files.values()):
         if not file.endswith(SUFFIX) or PurePath(file).name != file or "\\" in file or "\0" in file:
             raise ModelError(f"{quote(str(path))}: {file[:80]!r} is not a safetensors file of its folder")
-    return found
+    return files
 
 
 def read_tensors(path: Path) -> tuple[RawTensor, ...]:
@@ -143,19 +143,19 @@ def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
     if text[:1] != b"{" or (text.count(b"[") + text.count(b"{")) * LEAST_BYTES > len(text) + 100:
         raise reader.refuse("its header is not a list of tensors")
     try:
-        found: dict[str, Any] = json.loads(text, object_pairs_hook=_refuse_doubles)
+        header: dict[str, Any] = json.loads(text, object_pairs_hook=_refuse_doubles)
     except RecursionError as error:
         raise reader.refuse("its header is not a list of tensors") from error
     except ValueError as error:
         raise reader.refuse(f"its header is not JSON: {str(error)[:120]}") from error
-    return found
+    return header
 
 
 def _refuse_doubles(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a name occurs twice in it")
-    return found
+    return fields
 
 
 def _tensor(reader: HeaderReader, name: str, entry: Any, room: int) -> RawTensor:
@@ -193,7 +193,7 @@ def _read_counts(value: Any) -> tuple[int, ...] | None:
 
 def list_dtypes(tensors: Iterable[RawTensor]) -> dict[str, int]:
     """Return type of elements -> bytes of all tensors of this type, the largest first."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for tensor in tensors:
-        found[tensor.dtype] = found.get(tensor.dtype, 0) + tensor.byte_count
-    return dict(sorted(found.items(), key=lambda one: -one[1]))
+        sizes[tensor.dtype] = sizes.get(tensor.dtype, 0) + tensor.byte_count
+    return dict(sorted(sizes.items(), key=lambda one: -one[1]))

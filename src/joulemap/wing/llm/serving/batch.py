@@ -102,11 +102,11 @@ def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, 
 def _passes(batch: Batch) -> tuple[Passes, Floats]:
     """Return the passes of a wave, prefill first, and the number of times each runs."""
     prompts, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
-    places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
+    contexts, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
     if batch.recomputes:
-        answers = Passes.of(batch.together, tokens=places + 1.0)
+        answers = Passes.of(batch.together, tokens=contexts + 1.0)
     else:
-        answers = Passes.of(batch.together, context=places)
+        answers = Passes.of(batch.together, context=contexts)
     return Passes.joined((prompts, answers)), np.concatenate([times, shares * batch.steps])
 
 
@@ -152,9 +152,9 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
     """
     more = max(0.0, steps - 1.0)
     ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0
-    places: Floats = context + more * accepted_tokens * np.array([0.0, 0.5, 1.0])
+    contexts: Floats = context + more * accepted_tokens * np.array([0.0, 0.5, 1.0])
     shares: Floats = np.array([ends / 2.0, 1.0 - ends, ends / 2.0])
-    return places, shares
+    return contexts, shares
 
 
 def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:

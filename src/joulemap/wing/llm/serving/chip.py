@@ -184,11 +184,11 @@ class UnderEngine:
         stack = self.stack
         numbers = [(name, one.value) for name, one in sorted(stack.coefficients.items())]
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
-        place = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
+        tile = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
         flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
-        text = repr((own, self.precision, self.weight_precision, place, flags, chosen))
+        text = repr((own, self.precision, self.weight_precision, tile, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -244,9 +244,9 @@ class UnderEngine:
 
     def _memory_kinds(self, hardware: Hardware) -> list[str]:
         """Return the names under which an engine may have separate numbers for this memory technology."""
-        found = next((one for one in MEMORIES if hardware.memory_type.startswith(one)), "")
+        memory = next((one for one in MEMORIES if hardware.memory_type.startswith(one)), "")
         *words, architecture = list_kinds(hardware, self.stack.backend)
-        return [*(f"{found}_{word}" for word in words), architecture, found]
+        return [*(f"{memory}_{word}" for word in words), architecture, memory]
 
     def _compute_rate(self, hardware: Hardware, name: str = "compute_rate") -> float:
         """Return a rate of matrix kernels, by the engine's factor for prompts on its backend."""
@@ -353,8 +353,8 @@ class UnderEngine:
 
     def _find_pace(self, hardware: Hardware) -> float:
         """Return the factor on device time from the chip's calibration for this engine."""
-        found = hardware.coefficients.get(name_pace(self.stack.name, is_prompt=self.is_prompt))
-        return 1.0 if found is None else found.value
+        pace = hardware.coefficients.get(name_pace(self.stack.name, is_prompt=self.is_prompt))
+        return 1.0 if pace is None else pace.value
 
     def _scale_times(self, hardware: Hardware) -> dict[str, Quantity]:
         """Return the coefficients that scale kernel times, by the engine's factor for this chip and by its pace."""
@@ -374,7 +374,7 @@ class UnderEngine:
         launched = tuple(dict.fromkeys(name for one in launched for name in (one, one.partition(":")[0])))
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
         layers = (f"{name_family(hardware)}_{self.precision}", *self._memory_kinds(hardware), *kinds)
-        found = {
+        factors = {
             "layer": (pace, "layer_time", layers),
             "recurrent": (pace, "recurrent_time", tuple(kinds)),
             "expert_wait": (-math.expm1(-self.rows / MANY_TOKENS), "expert_wait", ()),
@@ -387,38 +387,38 @@ class UnderEngine:
         }
         return {
             f"{OVERHEAD}.{name}": self._quote(factor * value, called, *named, unit="s")
-            for name, (factor, called, named) in found.items()
+            for name, (factor, called, named) in factors.items()
             if (value := stack.value(called, *named))
         }
 
     def _add_actions(self, hardware: Hardware) -> list[EnergyAction]:
         """Return the energies of a pass's overhead."""
-        kinds, found = list_kinds(hardware, self.stack.backend), []
+        kinds, actions = list_kinds(hardware, self.stack.backend), []
         if gap := self.stack.value("gap_power", *kinds):
             power = self._quote(gap * hardware.tdp.value, "gap_power", *kinds, unit="W")
-            found.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))
+            actions.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))
         if sample := self.stack.value("sample_energy"):
             energy = self._quote(sample, "sample_energy", unit="J")
             key = (OVERHEAD, "logit")
-            found.append(_price(key, energy, "board", "control", "logit", "logits of sampled tokens"))
+            actions.append(_price(key, energy, "board", "control", "logit", "logits of sampled tokens"))
         if self.links_w(hardware):
-            found.append(_price(AWAKE_ACTION, LINKS, "communication", "memory", "s", "time of a pass with peers"))
-        return found
+            actions.append(_price(AWAKE_ACTION, LINKS, "communication", "memory", "s", "time of a pass with peers"))
+        return actions
 
     def _find_evidence(self, name: str, *kinds: str) -> Evidence | None:
         """Return the measurements behind one of the engine's numbers; None for a default or a number without any."""
-        found = self.stack.find(name, *kinds)
-        return None if found is None else found.evidence
+        number = self.stack.find(name, *kinds)
+        return None if number is None else number.evidence
 
     def _quote(self, value: float, name: str, *kinds: str, unit: str = "B") -> Quantity:
         """Return a number that follows from one of the engine's, with its basis and source."""
-        found = self.stack.find(name, *kinds)
+        number = self.stack.find(name, *kinds)
         return Quantity(
             value=value,
             unit=unit,
-            basis="assumed" if found is None else found.basis,
-            source=f"{self.stack.id}, {name}" + ("" if found is None else f": {found.source}"),
-            evidence=None if found is None else found.evidence,
+            basis="assumed" if number is None else number.basis,
+            source=f"{self.stack.id}, {name}" + ("" if number is None else f": {number.source}"),
+            evidence=None if number is None else number.evidence,
         )
 
 

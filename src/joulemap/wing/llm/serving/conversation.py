@@ -76,12 +76,12 @@ def form_conversations(load: Load, seed: int, filled_s: float) -> Load:
     elif wave:
         heads[:wave] = filled_s * np.arange(wave) / wave
     conversations = np.repeat(np.arange(many), load.turns - begins)
-    places = np.concatenate([np.arange(begin, load.turns) for begin in begins])
+    turns = np.concatenate([np.arange(begin, load.turns) for begin in begins])
     is_begun = (conversations < wave) & (np.diff(conversations, prepend=-1) > 0)
-    prompts = (places * (load.prompt_tokens + load.output_tokens) + load.prompt_tokens).tolist()
+    prompts = (turns * (load.prompt_tokens + load.output_tokens) + load.prompt_tokens).tolist()
     outputs = [load.output_tokens] * len(prompts)
     coarser = -(-max(prompts) // (BLOCK_TOKENS * MOST_BLOCKS))
-    following = np.where(places == load.turns - 1, -1, np.arange(1, len(prompts) + 1))
+    following = np.where(turns == load.turns - 1, -1, np.arange(1, len(prompts) + 1))
     prefixes = attrs.evolve(
         share_blocks(conversations.tolist(), prompts, outputs, BLOCK_TOKENS * coarser),
         next_turn=following.tolist(),

@@ -190,11 +190,11 @@ class Deployment:
 
     def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
         """Return (seconds of the passes, seconds for which the device draws static power, joules) on one device."""
-        found = self.evaluate(asked)
+        totals = self.evaluate(asked)
         return (
-            np.array([one.latency_fs or 0 for one in found]) / FS_PER_S,
-            np.array([one.interval_fs or 0 for one in found]) / FS_PER_S,
-            np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J,
+            np.array([one.latency_fs or 0 for one in totals]) / FS_PER_S,
+            np.array([one.interval_fs or 0 for one in totals]) / FS_PER_S,
+            np.array([one.energy_fj or 0 for one in totals]) / FJ_PER_J,
         )
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
@@ -212,11 +212,11 @@ class Deployment:
             for other in others:
                 totals = tuple(map(_take_faster, totals, other))
             known.update(zip(some, totals, strict=True))
-        found = tuple(known[one] for one in asked)
-        refusal = next((one.refusal for one in found if one.refusal), None)
+        costs = tuple(known[one] for one in asked)
+        refusal = next((one.refusal for one in costs if one.refusal), None)
         if refusal:
             raise UnsupportedError.of(refusal)
-        return found
+        return costs
 
     def _evaluate(self, asked: Sequence[Asked], chip: Hardware) -> tuple[Total, ...]:
         together = self.workloads.describe(asked)

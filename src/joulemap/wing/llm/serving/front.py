@@ -85,19 +85,19 @@ def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) 
     Conversations and lone requests go round-robin; all turns of a conversation go to one server.
     """
     homes: dict[int, int] = {}
-    places: list[list[int]] = [[] for _ in range(count)]
+    numbers: list[list[int]] = [[] for _ in range(count)]
     heads = 0
     for number in accepted:
         if number not in homes:
             homes[number] = heads % count
             heads += 1
-        places[homes[number]].append(number)
+        numbers[homes[number]].append(number)
         if next_turn and next_turn[number] >= 0:
             homes[next_turn[number]] = homes[number]
-    return places
+    return numbers
 
 
-def sum_hits(found: Sequence[tuple[Hit, ...]]) -> tuple[Hit, ...]:
+def sum_hits(hits: Sequence[tuple[Hit, ...]]) -> tuple[Hit, ...]:
     """Return the hits of several servers with the same tiers, summed up by tier."""
     return tuple(
         attrs.evolve(
@@ -107,5 +107,5 @@ def sum_hits(found: Sequence[tuple[Hit, ...]]) -> tuple[Hit, ...]:
             moved_bytes=sum(hit.moved_bytes for hit in tiers),
             joules=sum(hit.joules for hit in tiers),
         )
-        for tiers in zip(*found, strict=True)
+        for tiers in zip(*hits, strict=True)
     )

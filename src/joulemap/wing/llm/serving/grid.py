@@ -69,20 +69,20 @@ class Grid:
             self._ask(sequences)
         seconds, joules = self.rows[sequences]
         contexts = self.contexts
-        place = min(bisect_right(contexts, context), len(contexts) - 1) - 1
-        low, high = contexts[place], contexts[place + 1]
-        longer = (seconds[place + 1] - seconds[place]) / (high - low)
-        dearer = (joules[place + 1] - joules[place]) / (high - low)
+        index = min(bisect_right(contexts, context), len(contexts) - 1) - 1
+        low, high = contexts[index], contexts[index + 1]
+        longer = (seconds[index + 1] - seconds[index]) / (high - low)
+        dearer = (joules[index + 1] - joules[index]) / (high - low)
         beyond = context - low
-        return seconds[place] + longer * beyond, joules[place] + dearer * beyond, longer, dearer, high
+        return seconds[index] + longer * beyond, joules[index] + dearer * beyond, longer, dearer, high
 
     def _ask(self, sequences: int) -> None:
         first = (sequences - 1) // BLOCK * BLOCK + 1
         counts = np.arange(first, min(first + BLOCK, self.most + 1), dtype=float)
         shape = (len(counts), len(self.contexts))
-        found = self.surface.step(counts[:, None], np.array(self.contexts)[None, :], 0.0, 0.0)
-        seconds, joules = (np.broadcast_to(one, shape).tolist() for one in found)
-        self.rows.update((first + place, (seconds[place], joules[place])) for place in range(len(counts)))
+        costs = self.surface.step(counts[:, None], np.array(self.contexts)[None, :], 0.0, 0.0)
+        seconds, joules = (np.broadcast_to(one, shape).tolist() for one in costs)
+        self.rows.update((first + index, (seconds[index], joules[index])) for index in range(len(counts)))
 
     def find_mixed(self, sequences: int, context: float, prompt: int, prompt_context: float) -> tuple[float, float]:
         """Return seconds and joules of a pass with `prompt` prompt tokens.
@@ -91,11 +91,11 @@ class Grid:
         the first two knots are extrapolated.
         """
         by_count, by_context, by_prompt = self.strides
-        place, beyond = _place(self.mixed_contexts, context)
+        index, beyond = _place(self.mixed_contexts, context)
         last, behind = _place(self.prompt_contexts, prompt_context)
         count, above = self.counts[sequences]
         piece, more = self.prompts[prompt]
-        corner = count * by_count + place * by_context + piece * by_prompt + last
+        corner = count * by_count + index * by_context + piece * by_prompt + last
         found_s = found_j = 0.0
         for share, first in ((1.0 - above, corner), (above, corner + by_count)):
             if not share:
@@ -114,11 +114,11 @@ class Grid:
 
 def _knots(least: int, most: int, ratio: float) -> list[float]:
     """Return knots: 0, then rounded values from `least` at this ratio, ending at `most`."""
-    found = [0.0]
-    while found[-1] < most:
-        following = max(found[-1] + 1, round(found[-1] * ratio)) if found[-1] else least
-        found.append(float(min(following, most)))
-    return found
+    knots = [0.0]
+    while knots[-1] < most:
+        following = max(knots[-1] + 1, round(knots[-1] * ratio)) if knots[-1] else least
+        knots.append(float(min(following, most)))
+    return knots
 
 
 def _places(knots: list[float], most: int) -> list[tuple[int, float]]:
@@ -128,11 +128,11 @@ def _places(knots: list[float], most: int) -> list[tuple[int, float]]:
     numbers = np.arange(most + 1, dtype=float)
     if len(knots) == 1:
         return [(0, 0.0)] * len(numbers)
-    places = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, len(knots) - 2)
-    low, high = np.array(knots)[places], np.array(knots)[places + 1]
-    return list(zip(places.tolist(), ((numbers - low) / (high - low)).tolist(), strict=True))
+    indices = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, len(knots) - 2)
+    low, high = np.array(knots)[indices], np.array(knots)[indices + 1]
+    return list(zip(indices.tolist(), ((numbers - low) / (high - low)).tolist(), strict=True))
 
 
 def _place(knots: list[float], number: float) -> tuple[int, float]:
-    place = max(0, min(bisect_right(knots, number), len(knots) - 1) - 1)
-    return place, (number - knots[place]) / (knots[place + 1] - knots[place])
+    index = max(0, min(bisect_right(knots, number), len(knots) - 1) - 1)
+    return index, (number - knots[index]) / (knots[index + 1] - knots[index])

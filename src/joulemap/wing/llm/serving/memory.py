@@ -212,10 +212,10 @@ class Room:
             pipeline_devices=one.stages,
             cache=one.cache,
         )
-        (found,) = one.workloads.describe([(step, sequences)]).sizes(
+        (sizes,) = one.workloads.describe([(step, sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
-        return found
+        return sizes
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:

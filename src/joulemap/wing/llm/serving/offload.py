@@ -84,11 +84,11 @@ class Offload:
 
     def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
         """Return the bytes that the device and the host hold for `sequences` sequences of `tokens` tokens."""
-        found = []
+        bytes_held = []
         for room, share in zip(self.rooms, (self.share, 1.0 - self.share), strict=True):
             held = room.weights + sequences * room.cache(tokens)
-            found.append(share * held + room.workspace * (share > 0.0))
-        return found[0], found[1]
+            bytes_held.append(share * held + room.workspace * (share > 0.0))
+        return bytes_held[0], bytes_held[1]
 
     def lacks(self, sequences: int, tokens: int) -> tuple[float, str]:
         """Return the bytes that do not fit and the memory that lacks them; 0 bytes if everything fits."""
@@ -121,5 +121,5 @@ class Offload:
 
     def price(self, passes: Passes, /) -> Cost:
         """Return the seconds and joules of passes on device and host."""
-        found = self.divide(passes)
-        return Cost(seconds=found.device_s + found.host_s + found.copy_s, joules=found.joules)
+        divided = self.divide(passes)
+        return Cost(seconds=divided.device_s + divided.host_s + divided.copy_s, joules=divided.joules)

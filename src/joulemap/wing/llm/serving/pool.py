@@ -215,8 +215,8 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
         return float(counts[-1])
     if not late[0]:
         return 0.0
-    place = int(late[0])
-    return float(np.interp(most_s, step_s[place - 1 : place + 1], counts[place - 1 : place + 1]))
+    index = int(late[0])
+    return float(np.interp(most_s, step_s[index - 1 : index + 1], counts[index - 1 : index + 1]))
 
 
 def count_prompts(
@@ -237,7 +237,7 @@ def count_answers(
     steps = max(1.0, (output_tokens - 1.0) / gain)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), deployment.stack.sequence_limit))
-    places, shares = grow(prompt_tokens, steps, gain)
-    cost = guess(deployment, draft).price(Passes.of(count, context=places))
+    contexts, shares = grow(prompt_tokens, steps, gain)
+    cost = guess(deployment, draft).price(Passes.of(count, context=contexts))
     step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)
     return Throughput(per_s=count / (steps * step_s), joules=steps * step_j / count)

@@ -114,13 +114,13 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     if row.speculative not in ("", "none"):
         raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
     deployment = find_deployment(row, hardware)
-    found = _SCOPES[row.scope](row, deployment)
+    prediction = _SCOPES[row.scope](row, deployment)
     if row.power_boundary and row.boundary != hardware.boundary:
-        found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
+        prediction = attrs.evolve(prediction, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
     prompt, token = _find_thin_widths(row, deployment)
     return attrs.evolve(
-        found, engine=deployment.stack.release, work=work, prompt_half_width=prompt, token_half_width=token
+        prediction, engine=deployment.stack.release, work=work, prompt_half_width=prompt, token_half_width=token
     )
 
 
@@ -250,10 +250,10 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
     concurrent sequences does not apply.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
-    found = room.sequences(prompt, output, grown)
+    fitting = room.sequences(prompt, output, grown)
     needed = room.weights + room.workspace + room.cache(prompt + output)
     capacity = deployment.hardware.memory_capacity.value
-    if found < 1.0 and needed > capacity:
+    if fitting < 1.0 and needed > capacity:
         raise UnsupportedError(
             f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
             f"which has {capacity / 1e9:.1f} GB",
@@ -262,7 +262,7 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
             capacity_bytes=float(capacity),
             token_count=float(prompt + output),
         )
-    return max(batch if deployment.stack.waits else 1.0, found)
+    return max(batch if deployment.stack.waits else 1.0, fitting)
 
 
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
@@ -384,8 +384,8 @@ def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
 
 def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
     context = row.prompt_tokens or 0.0
-    places, shares = grow(context, max(1.0, row.output_tokens or 1.0))
-    answers = Passes.of(row.batch, context=places)
+    contexts, shares = grow(context, max(1.0, row.output_tokens or 1.0))
+    answers = Passes.of(row.batch, context=contexts)
     prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.stack.step_tokens)
     cost, count = deployment.price(Passes.joined((answers, prompt))), len(shares)
     seconds, joules = float(cost.seconds[:count] @ shares), float(cost.joules[:count] @ shares)

@@ -67,42 +67,42 @@ class PrefixCache:
         return len(self.pins) * self.block_tokens
 
     def find(self, blocks: Sequence[int]) -> list[int]:
-        """Return the place of each block of a prompt, up to the first one that is missing: 0 for the device, n for tier
+        """Return the tier of each block of a prompt, up to the first one that is missing: 0 for the device, n for tier
         n.
         """
-        places = []
+        tiers = []
         for block in blocks:
             if block in self.pins or block in self.free:
-                places.append(0)
+                tiers.append(0)
                 continue
-            place = next((place for place, one in enumerate(self.shelves, 1) if block in one.blocks), None)
-            if place is None:
+            tier = next((index for index, one in enumerate(self.shelves, 1) if block in one.blocks), None)
+            if tier is None:
                 break
-            places.append(place)
-        return places
+            tiers.append(tier)
+        return tiers
 
-    def count(self, places: Sequence[int], prompt_tokens: int) -> None:
+    def count(self, tiers: Sequence[int], prompt_tokens: int) -> None:
         """Count a prompt's tokens by the tier that they were found in; the last token is always computed."""
         total = 0
-        for place in places:
+        for tier in tiers:
             more = min(self.block_tokens, prompt_tokens - 1 - total)
             total += more
-            if place:
-                self.shelves[place - 1].found_tokens += more
+            if tier:
+                self.shelves[tier - 1].found_tokens += more
             else:
                 self.found_tokens += more
         self.asked_tokens += prompt_tokens
 
-    def pin(self, blocks: Sequence[int], places: Sequence[int], now: float) -> float:
+    def pin(self, blocks: Sequence[int], tiers: Sequence[int], now: float) -> float:
         """Pin found blocks and move them to the device; return the time at which all are there.
 
         A tier moves the blocks of one request at a time, at its bandwidth.
         """
         moved = [0] * len(self.shelves)
-        for block, place in zip(blocks, places, strict=False):
-            if place:
-                del self.shelves[place - 1].blocks[block]
-                moved[place - 1] += 1
+        for block, tier in zip(blocks, tiers, strict=False):
+            if tier:
+                del self.shelves[tier - 1].blocks[block]
+                moved[tier - 1] += 1
             self.free.pop(block, None)
             self.pins[block] = self.pins.get(block, 0) + 1
         ready = now

@@ -80,14 +80,14 @@ def read_requests(path: Path) -> Requests:
     lacking = [name for name in NEEDED if name not in names]
     if lacking:
         raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
-    places = {name: names.index(name) for name in COLUMNS if name in names}
+    indices = {name: names.index(name) for name in COLUMNS if name in names}
     rows: list[tuple[float, int, int, int]] = []
     spoken: list[str] = []
     faults, latest = [], 0.0
     for cells in lines:
         if any(cell.strip() for cell in cells):
             try:
-                row = _read_request({name: cells[place] for name, place in places.items()})
+                row = _read_request({name: cells[index] for name, index in indices.items()})
                 if row[0] < latest:
                     raise ValueError(
                         f"arrival_s is {row[0]:g}, earlier than the {latest:g} of a line above: sort the file"
@@ -119,7 +119,7 @@ def read_requests(path: Path) -> Requests:
 def _share(spoken: list[str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Prefixes:
     """Return the blocks of requests by the names of their conversations; a request without a name shares no blocks."""
     known: dict[str, int] = {}
-    names = (name or f"\n{place}" for place, name in enumerate(spoken))
+    names = (name or f"\n{index}" for index, name in enumerate(spoken))
     return share_blocks([known.setdefault(name, len(known)) for name in names], prompts, outputs)
 
 

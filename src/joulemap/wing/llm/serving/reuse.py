@@ -39,7 +39,7 @@ class ReusingServer(Server):
         self.cache = PrefixCache(self.prefixes.block_tokens, limits.token_bytes, limits.tiers)
         self.read: dict[int, list[int]] = {}
         """Request that is running or being loaded -> its pinned blocks."""
-        self.found: dict[int, int] = {}
+        self.reused_tokens: dict[int, int] = {}
         """Request in `read` -> prompt tokens that it reuses."""
         self.loaded: set[int] = set()
         """Requests whose blocks are being moved to the device; memory is reserved for the rest of their prompts."""
@@ -90,9 +90,9 @@ class ReusingServer(Server):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]
         cache.shrink(self.limits.cache_tokens - self.held)
-        places = cache.find(blocks)
-        more = sum(block not in cache.pins for block, _ in zip(blocks, places, strict=False)) * cache.block_tokens
-        private = super().needed(number) - len(places) * cache.block_tokens
+        tiers = cache.find(blocks)
+        more = sum(block not in cache.pins for block, _ in zip(blocks, tiers, strict=False)) * cache.block_tokens
+        private = super().needed(number) - len(tiers) * cache.block_tokens
         return self.held + private + more + self.growth * self.answering <= self.room()
 
     def admit(self, number: int) -> bool:
@@ -101,12 +101,12 @@ class ReusingServer(Server):
         if number not in self.read:
             blocks = self.prefixes.prompts[number]
             cache.shrink(self.limits.cache_tokens - self.held)
-            places = cache.find(blocks)
-            self.found[number] = min(len(places) * cache.block_tokens, self.target[number] - 1)
+            tiers = cache.find(blocks)
+            self.reused_tokens[number] = min(len(tiers) * cache.block_tokens, self.target[number] - 1)
             if self._is_counted(number):
-                cache.count(places, self.requests.prompt_tokens[number])
-            ready = cache.pin(blocks, places, self.now)
-            self.read[number] = list(blocks[: len(places)])
+                cache.count(tiers, self.requests.prompt_tokens[number])
+            ready = cache.pin(blocks, tiers, self.now)
+            self.read[number] = list(blocks[: len(tiers)])
             if ready > self.now:
                 self.held += self.needed(number)
                 self.loaded.add(number)
@@ -127,7 +127,7 @@ class ReusingServer(Server):
 
     def find_cached(self, number: int) -> int:
         """Return the prompt tokens that a request need not compute."""
-        return max(self.found[number], self.requests.cached_tokens[number])
+        return max(self.reused_tokens[number], self.requests.cached_tokens[number])
 
     def join(self, number: int) -> None:
         """Store the blocks of a finished prompt."""

@@ -54,7 +54,7 @@ def _read_count(text: str, expected: str) -> int:
 
 def _read_rates(text: str) -> tuple[float, ...]:
     """Return the acceptance by depth; empty without a text."""
-    found = []
+    rates = []
     for part in filter(None, text.split(",")):
         try:
             rate = read_real(part.strip())
@@ -62,5 +62,5 @@ def _read_rates(text: str) -> tuple[float, ...]:
             raise UsageError(f"--acceptance: {part.strip()!r} is not a number; write 0.7 or 0.8,0.6") from None
         if not 0.0 <= rate <= 1.0:
             raise UsageError(f"--acceptance is {rate:g}, expected a share from 0 to 1")
-        found.append(rate)
-    return tuple(found)
+        rates.append(rate)
+    return tuple(rates)

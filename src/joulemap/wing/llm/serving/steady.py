@@ -65,11 +65,11 @@ class Residence:
     def find(self, request_s: float, pause_s: float) -> tuple[float, ...]:
         """Return the share of turns whose context is found on the device, and in each tier below."""
         if not pause_s:
-            found = [float(one >= 1.0) for one in self.capacities]
+            shares = [float(one >= 1.0) for one in self.capacities]
         else:
             part = request_s / pause_s
-            found = [self._find_shorter(one * (1.0 + part) - part) for one in self.capacities]
-        return tuple(here - before for here, before in zip(found, [0.0, *found], strict=False))
+            shares = [self._find_shorter(one * (1.0 + part) - part) for one in self.capacities]
+        return tuple(here - before for here, before in zip(shares, [0.0, *shares], strict=False))
 
     def _find_shorter(self, room: float) -> float:
         """Return the share of pauses that end while the context is still cached.
@@ -93,7 +93,7 @@ class Residence:
         tier.
         """
         seconds = sum(hit * one for hit, one in zip(hits[1:], self.load_s, strict=True))
-        lost = [1.0 - sum(hits[: place + 1]) for place in range(len(self.move_j))]
+        lost = [1.0 - sum(hits[: index + 1]) for index in range(len(self.move_j))]
         joules = sum(one * (gone + hit) for one, gone, hit in zip(self.move_j, lost, hits[1:], strict=True))
         return seconds, joules
 
@@ -193,13 +193,13 @@ def round_flight(requests: float) -> float:
 
 def _meet(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the request time at which assumed and resulting time are equal, from the last two pairs."""
-    assumed, found = pairs[-1]
+    assumed, resulting = pairs[-1]
     if len(pairs) == 1:
-        return found
+        return resulting
     before, former = pairs[-2]
-    slope = (found - former) / (assumed - before) if assumed != before else 0.0
-    met = (found - slope * assumed) / (1.0 - slope) if slope < 1.0 else found
-    low, high = sorted((assumed, found))
+    slope = (resulting - former) / (assumed - before) if assumed != before else 0.0
+    met = (resulting - slope * assumed) / (1.0 - slope) if slope < 1.0 else resulting
+    low, high = sorted((assumed, resulting))
     return min(max(met, 0.5 * low), 2.0 * high)
 
 
@@ -237,7 +237,7 @@ class _Mix:
         arrivals = starts * pieces
         together = min(arrivals / -math.expm1(-arrivals), most / piece)
         answering = starts * steps
-        places, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
+        contexts, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
         behind = load.cached_tokens + max(0.0, fresh - piece) / 2.0
         mixed = Passes.of(
             answering if load.mixes else 0.0,
@@ -252,7 +252,7 @@ class _Mix:
             starts=starts,
             share=arrivals / together,
             shares=shares,
-            passes=Passes.joined((Passes.of(answering, context=places), mixed)),
+            passes=Passes.joined((Passes.of(answering, context=contexts), mixed)),
         )
 
 

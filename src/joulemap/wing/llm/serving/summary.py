@@ -108,8 +108,8 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
     values = values[order]
     weights = np.ones(len(values)) if weights is None else weights[order]
     below = np.cumsum(weights)
-    places = np.searchsorted(below, np.array([0.5, 0.9, 0.99]) * below[-1] * (1.0 - 1e-12))
-    p50, p90, p99 = values[np.minimum(places, len(values) - 1)].tolist()
+    indices = np.searchsorted(below, np.array([0.5, 0.9, 0.99]) * below[-1] * (1.0 - 1e-12))
+    p50, p90, p99 = values[np.minimum(indices, len(values) - 1)].tolist()
     return Spread(mean=float(values @ weights / below[-1]), p50=p50, p90=p90, p99=p99)
 
 

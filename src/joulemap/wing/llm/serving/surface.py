@@ -108,13 +108,13 @@ class Grid:
         column, across = _locate(self.second, second)
         low = self.values[row, column] * (1.0 - across) + self.values[row, column + 1] * across
         high = self.values[row + 1, column] * (1.0 - across) + self.values[row + 1, column + 1] * across
-        found: Floats = low * (1.0 - along) + high * along
-        return found
+        blended: Floats = low * (1.0 - along) + high * along
+        return blended
 
 
-def _locate(knots: Floats, places: Floats) -> tuple[NDArray[np.int64], Floats]:
-    index = np.clip(np.searchsorted(knots, places, side="right") - 1, 0, len(knots) - 2)
-    share = (places - knots[index]) / (knots[index + 1] - knots[index])
+def _locate(knots: Floats, points: Floats) -> tuple[NDArray[np.int64], Floats]:
+    index = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, len(knots) - 2)
+    share = (points - knots[index]) / (knots[index + 1] - knots[index])
     return index.astype(np.int64), share[..., None]
 
 
@@ -191,8 +191,8 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
 def _knots(least: float, most: float, ratio: float = KNOTS) -> Floats:
     """Return values from `least` to `most` at a constant ratio, at least two."""
     count = max(1, math.ceil(math.log(max(most, least * 2.0) / least, ratio)))
-    places = least * ratio ** np.arange(count)
-    return np.append(places, max(most, least * 2.0))
+    knots = least * ratio ** np.arange(count)
+    return np.append(knots, max(most, least * 2.0))
 
 
 def _cross(first: Floats, second: Floats) -> Floats:

@@ -30,23 +30,23 @@ def load_energies() -> Mapping[str, Mapping[str, Any]]:
 
 def read_tier(text: str) -> Tier:
     """Return a tier written as `host:200GB@50GB/s`; UsageError for another form."""
-    found = FORM.fullmatch(text.strip())
-    if found is None:
+    match = FORM.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"--cache-tier {text!r}: write a name, capacity and bandwidth, such as {EXAMPLE}")
     known = load_energies()
-    if found["name"] not in known:
-        raise UsageError(f"--cache-tier {text!r}: no tier {found['name']!r}; there are {', '.join(known)}")
-    if found["rate"] is None:
+    if match["name"] not in known:
+        raise UsageError(f"--cache-tier {text!r}: no tier {match['name']!r}; there are {', '.join(known)}")
+    if match["rate"] is None:
         raise UsageError(f"--cache-tier {text!r} has no bandwidth: write {text.strip()}@50GB/s")
     try:
-        capacity, rate = parse_si(found["capacity"], "B"), parse_si(found["rate"], "B/s")
+        capacity, rate = parse_si(match["capacity"], "B"), parse_si(match["rate"], "B/s")
     except ValueError as error:
         raise UsageError(f"--cache-tier {text!r}: {error}; write {EXAMPLE}") from None
     if not (capacity >= 1.0 and rate >= 1.0):
         raise UsageError(f"--cache-tier {text!r}: capacity and bandwidth must be above 0")
     return Tier(
-        name=found["name"],
+        name=match["name"],
         capacity_bytes=capacity,
         bytes_per_s=rate,
-        j_per_byte=float(known[found["name"]]["j_per_byte"]["value"]),
+        j_per_byte=float(known[match["name"]]["j_per_byte"]["value"]),
     )

@@ -152,17 +152,17 @@ def count_in_work(load: Load, pool: ServerPool) -> float:
 
     prompt_s = pieces * step_s(0.0, prompt / pieces) if pool.reads_prompts else 0.0
     most = min(limits.sequences, max(1.0, limits.cache_tokens / (prompt + output)))
-    halted, found = rate * prompt_s, 1.0
+    halted, active = rate * prompt_s, 1.0
     if halted >= 1.0:
         return 0.5 * COUNTED
     for _ in range(ROUNDS):
-        following = rate * (limits.request_s + prompt_s + steps * step_s(max(found, 1.0)) / (1.0 - halted))
+        following = rate * (limits.request_s + prompt_s + steps * step_s(max(active, 1.0)) / (1.0 - halted))
         if following >= most:
             return 0.5 * COUNTED
-        if following <= 1.01 * found:
+        if following <= 1.01 * active:
             return following * pool.count
-        found = following
-    return found * pool.count
+        active = following
+    return active * pool.count
 
 
 def _mean_lengths(load: Load) -> tuple[float, float]:

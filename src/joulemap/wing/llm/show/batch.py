@@ -94,10 +94,10 @@ def _describe_division(facts: Facts) -> Iterator[str]:
 
 def describe_shortage(facts: Facts) -> str:
     """Return a line on hardware whose memory holds no batch, or only smaller ones; empty if all fit."""
-    found = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind == "memory"]
-    more = len(found) - MOST_NAMED
-    named = found[:MOST_NAMED] if more > 1 else found
-    return SHORT(shortages="; ".join(named), more=more if more > 1 else None) if found else ""
+    shortages = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind == "memory"]
+    more = len(shortages) - MOST_NAMED
+    named = shortages[:MOST_NAMED] if more > 1 else shortages
+    return SHORT(shortages="; ".join(named), more=more if more > 1 else None) if shortages else ""
 
 
 def _describe_limits(facts: Facts) -> Iterator[str]:

@@ -47,11 +47,11 @@ def _describe_traffic(facts: Facts) -> Iterator[str]:
 
 
 def _describe_shares(facts: Facts) -> Iterator[str]:
-    found: dict[tuple[str, str], list[float]] = {}
+    spans: dict[tuple[str, str], list[float]] = {}
     for one in facts.of(Share):
         (phase,) = facts.runs[one.runs[0]].settings
-        found.setdefault((one.name, phase), []).append(100.0 * one.share)
-    shown = {key: _show_span(values, "{:.0f}") for key, values in found.items()}
+        spans.setdefault((one.name, phase), []).append(100.0 * one.share)
+    shown = {key: _show_span(values, "{:.0f}") for key, values in spans.items()}
     yield PARTS(**{name: shown["compute", name] for name in PHASE_NAMES})
     yield REST(decode=shown["memory", ANSWER.name])
 

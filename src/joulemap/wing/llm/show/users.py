@@ -137,8 +137,8 @@ def describe_forms(forms: Forms) -> str:
 
 
 def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    found: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.runs[0] == key)
-    return found
+    quantities: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.runs[0] == key)
+    return quantities
 
 
 def _list_missed(facts: Facts, key: int) -> list[str]:

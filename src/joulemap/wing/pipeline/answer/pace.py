@@ -112,10 +112,10 @@ def _find_busiest(source: Source, plan: Plan, pipeline: Pipeline) -> dict[Place,
         alone = plan_selected((stage.model,), plan.settings, plan.selection)
         with opening_runs(source, alone, has_ledger=False) as runs:
             for row in fetch(runs.connection, StageTime, run_ids=list(runs.ids)):
-                found = seconds.setdefault(place_run(row), {})
-                found[stage.model] = found.get(stage.model, 0.0) + row.latency_s * stage.count
+                stage_s = seconds.setdefault(place_run(row), {})
+                stage_s[stage.model] = stage_s.get(stage.model, 0.0) + row.latency_s * stage.count
     names = {stage.model for stage in pipeline.stages}
-    return {place: _choose(found) for place, found in seconds.items() if found.keys() == names}
+    return {run_key: _choose(stage_s) for run_key, stage_s in seconds.items() if stage_s.keys() == names}
 
 
 def _choose(seconds: Mapping[str, float]) -> Busiest:

@@ -267,7 +267,7 @@ def place(
     if len(settings.batch) > 1:
         raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
     described = read_box(
-        box, on, links, lambda names: [found for *_, found in find_hardware(source, model, names, settings)]
+        box, on, links, lambda names: [chip for *_, chip in find_hardware(source, model, names, settings)]
     )
     settings = _take_published(model, settings)
     batch = settings.batch[0] if settings.batch else None
@@ -277,18 +277,20 @@ def place(
         kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)
     problem = build_problem(work, members, find_ways(described, members))
-    found = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
-    if found[0].refusal:
-        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in found if one.refusal is not None)
+    candidates = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
+    if candidates[0].refusal:
+        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
         raise UnsupportedError(
             f"{model} does not run on {described.id}: {reasons}",
             code="no_placement",
             hardware=described.id,
-            placements=tuple(one.label for one in found),
+            placements=tuple(one.label for one in candidates),
         )
     known = _read_doubts(source, members, kind)
     doubts = {
-        (one.label, one.form): doubt_placement(problem, one, load_doubt(), known) for one in found if not one.refusal
+        (one.label, one.form): doubt_placement(problem, one, load_doubt(), known)
+        for one in candidates
+        if not one.refusal
     }
     question = PlacedQuestion(
         workload_key=key,
@@ -300,14 +302,14 @@ def place(
         known=known,
         doubts=doubts,
     )
-    ids = ensure_placements(source, question, found)
+    ids = ensure_placements(source, question, candidates)
     tokens = product_rows if kind in DECODING else 0.0
     rows = []
-    for one in found:
+    for one in candidates:
         doubt, worse = doubts.get((one.label, one.form)), None
-        if one is not found[0] and doubt is not None:
-            worse = compare(found[0], one, [doubts[found[0].label, found[0].form], doubt], goal)
-        rows.append(form_row(problem, one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
+        if one is not candidates[0] and doubt is not None:
+            worse = compare(candidates[0], one, [doubts[candidates[0].label, candidates[0].form], doubt], goal)
+        rows.append(form_row(problem, one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -321,11 +323,13 @@ def place(
         ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, [one.refusal for one in found], goal, find_gap(rows, goal)),
-        devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run, overlaps=goal == "throughput")),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
-        timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
-        **_read_stored(source, found, ids),
+        facts=find_facts(rows, [one.refusal for one in candidates], goal, find_gap(rows, goal)),
+        devices=make_table(
+            "devices", DeviceRow, list_devices(problem, candidates[0].run, overlaps=goal == "throughput")
+        ),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, candidates[0].run, goal)),
+        timeline=make_table("timeline", EventRow, list_timeline(problem, candidates)),
+        **_read_stored(source, candidates, ids),
         files={
             one.name: one.device.hardware
             for one in members
@@ -361,14 +365,14 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
     ]
 
 
-def _read_stored(source: Source, found: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """Return two fields of the answer: the ledger of the best placement and the best mixture's energy differences."""
-    run = [one for one in found if one.run is not None]
+    run = [one for one in candidates if one.run is not None]
     alone, mixed = (
         next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)
         for is_alone in (True, False)
     )
-    best = ids.get((found[0].label, found[0].form), 0)
+    best = ids.get((candidates[0].label, candidates[0].form), 0)
     with reading(source) as connection:
         return {
             "ledger": fetch(connection, PlacedLine, placement=best),

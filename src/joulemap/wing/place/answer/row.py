@@ -130,9 +130,9 @@ def form_row(
 
     `tokens` are those of a batch; 0 for a model that does not decode. `worse` is the probability that `best` beats it.
     """
-    run, found = one.run, find_unknown(PlacementRow)
+    run, fields = one.run, find_unknown(PlacementRow)
     if not one.refusal:
-        found |= {
+        fields |= {
             "latency_s": one.latency_s,
             "throughput_per_s": batch / one.interval_s,
             "tokens_per_s": tokens / one.interval_s if tokens else None,
@@ -142,16 +142,16 @@ def form_row(
             "gap_fraction": one.gap,
         }
         assumed = sum_assumed(problem, one)
-        found |= {"assumed_energy_fraction": assumed.fraction, "assumed_static_fraction": assumed.static_fraction}
+        fields |= {"assumed_energy_fraction": assumed.fraction, "assumed_static_fraction": assumed.static_fraction}
     if run is not None:
-        found |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
-        found["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
+        fields |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
+        fields["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
     if doubt is not None:
         parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
-        found |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
-    found |= {"is_best": one is best, "worse_probability": worse}
+        fields |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+    fields |= {"is_best": one is best, "worse_probability": worse}
     return PlacementRow(
-        **found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
+        **fields, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
     )
 
 
@@ -186,13 +186,13 @@ def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> 
     If batches overlap, a device is busy for its interval between batches, not for the latency of its part: a CPU
     computes several batches at once.
     """
-    found = []
+    rows = []
     for number, member in enumerate(problem.members if run is not None else ()):
         assert run is not None
         part, one = run.parts.get(number), member.configuration
         needed = part.weight_bytes + part.activation_bytes if part else 0
         busy_s = (part.interval_fs if overlaps else part.latency_fs) / FS_PER_S if part else 0.0
-        found.append(
+        rows.append(
             DeviceRow(
                 device=member.name,
                 hardware=name_configured(one.hardware, one.power_mode),
@@ -206,7 +206,7 @@ def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> 
                 energy_j=sum(line.energy_fj for line in run.lines if line.device == member.name) / FJ_PER_J,
             )
         )
-    return found
+    return rows
 
 
 def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[SubgraphRow]:
@@ -216,7 +216,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[
     """
     if run is None:
         return []
-    names, found = list_operations(problem), []
+    names, rows = list_operations(problem), []
     taken = _time_subgraphs(run)
     for node, subgraph in enumerate(problem.subgraph.tolist()):
         own = int(run.devices[node])
@@ -232,7 +232,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[
             key=lambda at: (problem.members[at].configuration == kind, cost[at]),
             default=None,
         )
-        found.append(
+        rows.append(
             SubgraphRow(
                 subgraph_index=subgraph,
                 operations=names[subgraph],
@@ -244,7 +244,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[
                 other_j=None if other is None else joules[other],
             )
         )
-    return found
+    return rows
 
 
 def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
@@ -260,14 +260,14 @@ def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
     for copy in run.copies:
         sent.setdefault(copy.subgraph, []).append(copy)
     names = list_operations(problem)
-    found: list[EventRow] = []
+    events: list[EventRow] = []
 
     def add(start_fs: int, latency_fs: int, subgraph: int, device: int, copy: Copy | None = None) -> None:
-        found.append(
+        events.append(
             EventRow(
                 placement=one.label,
                 form=one.form,
-                event_index=len(found),
+                event_index=len(events),
                 kind="copy" if copy else "subgraph",
                 subgraph_index=subgraph,
                 operations="" if copy else names[subgraph],
@@ -284,7 +284,7 @@ def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
         add(int(run.start_fs[node]), taken.get(subgraph, 0), subgraph, int(run.devices[node]))
         for copy in sent.get(subgraph, ()):
             add(copy.start_fs, copy.latency_fs, subgraph, copy.start, copy)
-    return found
+    return events
 
 
 def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
@@ -303,9 +303,9 @@ def list_operations(problem: Problem) -> dict[int, str]:
     return {index: "+".join(some) for index, some in names.items()}
 
 
-def list_timeline(problem: Problem, found: Sequence[Candidate]) -> list[EventRow]:
+def list_timeline(problem: Problem, candidates: Sequence[Candidate]) -> list[EventRow]:
     """Return the events of the best placement, and of the best mixture where that is another."""
-    run = [one for one in found if one.run is not None]
+    run = [one for one in candidates if one.run is not None]
     mixed = [one for one in run if one.form != "alone"]
     shown = {id(one): one for one in (*run[:1], *mixed[:1])}
     return [row for one in shown.values() for row in list_events(problem, one)]

@@ -93,21 +93,21 @@ class Candidate:
 def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     """Return the placements tried for a goal; the first ones use each device alone."""
     kinds = tuple(members[0] for members in problem.kinds.values())
-    found = [_run_alone(problem, box, number, goal) for number in kinds]
+    candidates = [_run_alone(problem, box, number, goal) for number in kinds]
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
     # identical devices gain most from whole batches side by side
-    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)
+    is_open = goal != "throughput" or len(kinds) > 1 or bool(candidates[0].refusal)
     for some in sets:
-        found += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
-    if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
-        found += _run_split(problem, box, goal, tuple(range(len(problem.members))))
+        candidates += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
+    if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in candidates):
+        candidates += _run_split(problem, box, goal, tuple(range(len(problem.members))))
     if goal == "throughput":
-        found += _run_side_by_side(problem, box)
-    if not any(one.run is not None and len(one.run.parts) > 1 for one in found):
-        found += _run_nearest(problem, box, goal, found)
-    return list({(one.label, one.form, one.value(goal)): one for one in found}.values())
+        candidates += _run_side_by_side(problem, box)
+    if not any(one.run is not None and len(one.run.parts) > 1 for one in candidates):
+        candidates += _run_nearest(problem, box, goal, candidates)
+    return list({(one.label, one.form, one.value(goal)): one for one in candidates}.values())
 
 
 def _list_sets(members: Sequence[int], least: int) -> list[tuple[int, ...]]:
@@ -175,12 +175,12 @@ def _run_split(
         if choice is None or choice.devices.tobytes() in seen or len(np.unique(choice.devices)) == 1:
             break
         seen.add(choice.devices.tobytes())
-        found = _run(problem, box, choice.devices, goal, choice.gap)
-        if best is None or found.value(goal) < best[0].value(goal):
-            best = found, choice, adjusted
-        if found.run is None:
+        candidate = _run(problem, box, choice.devices, goal, choice.gap)
+        if best is None or candidate.value(goal) < best[0].value(goal):
+            best = candidate, choice, adjusted
+        if candidate.run is None:
             break
-        adjusted = _adjust(problem, adjusted, found.run)
+        adjusted = _adjust(problem, adjusted, candidate.run)
     if best is None:
         return []
     return [_look_further(problem, box, goal, allowed, *best) if is_largest else best[0]]
@@ -193,11 +193,11 @@ def _look_further(
     if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
         return best
     further = improve(adjusted, goal, allowed, choice)
-    found = best
+    better = best
     if len(np.unique(further.devices)) > 1 and (further.devices != choice.devices).any():
-        found = _run(problem, box, further.devices, goal, further.gap)
-    if found.value(goal) < best.value(goal):
-        return found
+        better = _run(problem, box, further.devices, goal, further.gap)
+    if better.value(goal) < best.value(goal):
+        return better
     return attrs.evolve(best, gap=max(0.0, 1.0 - further.bound / choice.value))
 
 
@@ -228,12 +228,12 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
     return total
 
 
-def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
+def _run_nearest(problem: Problem, box: Box, goal: Goal, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the mixture that differs least from the best device alone; empty if no mixture is possible.
 
     One subgraph moves to another device, or all subgraphs before or after a point.
     """
-    alone = min(found, key=lambda one: one.value(goal))
+    alone = min(candidates, key=lambda one: one.value(goal))
     if alone.run is None:
         return []
     trials = np.array(list(list_neighbours(problem, alone.members[0])), dtype=np.int64)
@@ -244,8 +244,8 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
         static = sum(member.static_w for member in problem.members)
         value = add_up(problem, problem.joules, problem.copy_j, trials) + value * static
     value = np.where(fit_weights(problem, trials), value, np.inf)
-    place = int(np.argmin(value))
-    return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
+    index = int(np.argmin(value))
+    return [_run(problem, box, trials[index], goal, 0.0)] if np.isfinite(value[index]) else []
 
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
@@ -257,11 +257,11 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
     free = attrs.evolve(box, power=None)  # each device's own limit; the box's applies to their sum
     for name, members in problem.kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
-            found = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
-            if found.run is not None:
-                alone[name] = found.run
+            candidate = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
+            if candidate.run is not None:
+                alone[name] = candidate.run
     names = [name for name in problem.kinds if name in alone]
-    sets = [tuple(names[place] for place in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
+    sets = [tuple(names[index] for index in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
     return [
         _add_rates(problem, box, {number: alone[name] for name in some for number in problem.kinds[name]})
         for some in sets

@@ -90,8 +90,8 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
     if goal == "energy":
         base, copy = base + problem.joules, copy + problem.copy_j
     base = np.where(is_out, np.inf, base)
-    found, per_byte = _search_within(problem, base, copy)
-    if found is None:
+    cheapest, per_byte = _search_within(problem, base, copy)
+    if cheapest is None:
         return None
     rest = problem.joules if goal == "energy" else np.zeros_like(base)
     if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
@@ -101,8 +101,10 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
     is_out = _list_out(problem, goal, allowed)
     if goal == "latency":
         bound = max(bound, bound_work(np.where(is_out, np.inf, problem.seconds)))
-    bound = min(bound, found.bound)
-    devices, value = overlap(problem, found.devices, is_out, lambda trials: price(problem, goal, trials, power), bound)
+    bound = min(bound, cheapest.bound)
+    devices, value = overlap(
+        problem, cheapest.devices, is_out, lambda trials: price(problem, goal, trials, power), bound
+    )
     return Choice(devices=devices, value=value, bound=min(bound, value))
 
 
@@ -138,9 +140,9 @@ def improve(
     solved = solve_placement(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
     if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
-        found = float(price(problem, goal, solved.devices[None], power)[0])
-        if found < value:
-            devices, value = solved.devices, found
+        refined = float(price(problem, goal, solved.devices[None], power)[0])
+        if refined < value:
+            devices, value = solved.devices, refined
     return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
 
 
@@ -162,11 +164,11 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundP
         return search(Costs(node + problem.weight_bytes * price, copy, problem.maker, problem.readers))
 
     most, price = room(problem), np.zeros(len(problem.members))
-    found = find(price)
-    if found is None or fit_weights(problem, found.devices[None])[0]:
-        return found, price
+    cheapest = find(price)
+    if cheapest is None or fit_weights(problem, cheapest.devices[None])[0]:
+        return cheapest, price
     step = float(node[np.isfinite(node)].max()) / max(float(problem.weight_bytes.max()), 1.0)
-    bound, best, over, fitting = found.bound, price, [found.devices], []
+    bound, best, over, fitting = cheapest.bound, price, [cheapest.devices], []
     low, high = price, None
     for _ in range(RAISES):
         if high is None:
@@ -191,8 +193,8 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundP
     trials = np.array([*fitting, *_cross(over[-1], fitting[-1]), *_cross(over[0], fitting[-1])])
     trials = trials[fit_weights(problem, trials)]
     cost = add_up(problem, node, copy, trials)
-    place = int(np.argmin(cost))
-    return FoundPlacement(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place]))), best
+    index = int(np.argmin(cost))
+    return FoundPlacement(devices=trials[index], cost=float(cost[index]), bound=min(bound, float(cost[index]))), best
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
@@ -211,15 +213,15 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
     weights, bound, since = _begin(problem, allowed), 0.0, 0
     is_small = len(allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
     for number in range(ROUNDS if is_small else 1):
-        found = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
-        if found is None:
+        balanced = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
+        if balanced is None:
             return None
-        since = 0 if found.bound > bound * (1.0 + GAIN) else since + 1
-        bound = max(bound, found.bound)
-        best = _take_best(problem, found.devices[None], best)
+        since = 0 if balanced.bound > bound * (1.0 + GAIN) else since + 1
+        bound = max(bound, balanced.bound)
+        best = _take_best(problem, balanced.devices[None], best)
         if since == PATIENCE or (best is not None and best[1] <= bound * (1.0 + ENOUGH)):
             break
-        loads = score(problem, found.devices[None]).stages[0]
+        loads = score(problem, balanced.devices[None]).stages[0]
         drawn = weights * np.exp((loads / max(loads.max(), 1e-30) - 0.5) / (1.0 + number) ** 0.5)
         weights = drawn / drawn.sum()
     if best is None:
@@ -269,10 +271,10 @@ def _take_best(
     scores: Scores = score(problem, trials)
     fits = (scores.weight_bytes <= room(problem)).all(axis=1)
     interval = np.where(fits, scores.interval_s, np.inf)
-    place = int(np.argmin(interval))
-    if not np.isfinite(interval[place]) or (best is not None and best[1] <= interval[place]):
+    index = int(np.argmin(interval))
+    if not np.isfinite(interval[index]) or (best is not None and best[1] <= interval[index]):
         return best
-    return trials[place], float(interval[place])
+    return trials[index], float(interval[index])
 
 
 def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
@@ -280,6 +282,6 @@ def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
     nodes, targets = np.nonzero(~is_out)
     is_other = targets != devices[nodes]
     nodes, targets = nodes[is_other], targets[is_other]
-    found = np.repeat(devices[None], len(nodes), axis=0)
-    found[np.arange(len(nodes)), nodes] = targets
-    return found
+    moves = np.repeat(devices[None], len(nodes), axis=0)
+    moves[np.arange(len(nodes)), nodes] = targets
+    return moves

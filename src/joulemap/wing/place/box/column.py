@@ -81,17 +81,17 @@ def place(problem: Problem, hardware: BoxHardware) -> Candidate:
     Raises like `evaluate_box`.
     """
     box = hardware.capped
-    found = list_candidates(problem, box, hardware.goal)
-    best = min(found, key=lambda one: one.value(hardware.goal))
+    candidates = list_candidates(problem, box, hardware.goal)
+    best = min(candidates, key=lambda one: one.value(hardware.goal))
     if best.refusal:
-        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in found if one.refusal is not None)
-        names = tuple(one.label for one in found)
+        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+        names = tuple(one.label for one in candidates)
         raise UnsupportedError(f"{box.id}: {reasons}", code="no_placement", hardware=box.id, placements=names)
     if best.run is None:
         return best
     repeated = [
         attrs.evolve(one, run=run_placement(problem, box, one.run.devices, is_pipelined=True))
-        for one in (found if hardware.goal == "energy" else [best])
+        for one in (candidates if hardware.goal == "energy" else [best])
         if one.run is not None
     ]
     return min(repeated, key=lambda one: one.run.energy_fj if one.run is not None else 0)
@@ -230,9 +230,9 @@ def _close(
         operators["latency_fs"] = share_exactly(np.array([latency_fs]), weights, whole)
     interval_fs = min(interval_fs, latency_fs)
     operators["interval_fs"] = share_exactly(np.array([interval_fs]), weights, whole)
-    place = np.searchsorted(subgraphs["subgraph_index"], operators["subgraph_index"])
+    index = np.searchsorted(subgraphs["subgraph_index"], operators["subgraph_index"])
     subgraphs["latency_fs"] = np.zeros(len(subgraphs["subgraph_index"]), dtype=np.int64)
-    np.add.at(subgraphs["latency_fs"], place, operators["latency_fs"])
+    np.add.at(subgraphs["latency_fs"], index, operators["latency_fs"])
     _add_parts(hardware, shares, lines)
     leaks = _list_leaks(hardware, busy)
     for key in leaks:
@@ -284,21 +284,21 @@ def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, 
     `busy` is device name -> number of devices with a part.
     """
     component, static = STATIC_ACTION
-    found = {HOST_ACTION: 1}
+    counts = {HOST_ACTION: 1}
     for device in hardware.box.devices:
         at_work = busy.get(device.name, 0)
-        found[device_key(device.name, (component, static))] = at_work
-        found[device_key(device.name, (component, IDLE))] = device.count - at_work
-    return {key: count for key, count in found.items() if count}
+        counts[device_key(device.name, (component, static))] = at_work
+        counts[device_key(device.name, (component, IDLE))] = device.count - at_work
+    return {key: count for key, count in counts.items() if count}
 
 
 def _find_factors(shares: list[_Share]) -> dict[str, float]:
     """Return device name -> factor by which voltage scales its on-chip energy, averaged over its parts by energy."""
-    found: dict[str, tuple[float, float]] = {}
+    energies: dict[str, tuple[float, float]] = {}
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
         prices = np.where(reference.on_chip, reference.prices_fj, 0.0)
         full_fj = float((ledger.action_count * prices[ledger.action_index]).sum()) * one.count
-        whole, spent = found.get(one.kind, (0.0, 0.0))
-        found[one.kind] = whole + full_fj, spent + full_fj * one.run.voltage_factor
-    return {kind: spent / whole if whole else 1.0 for kind, (whole, spent) in found.items()}
+        whole, spent = energies.get(one.kind, (0.0, 0.0))
+        energies[one.kind] = whole + full_fj, spent + full_fj * one.run.voltage_factor
+    return {kind: spent / whole if whole else 1.0 for kind, (whole, spent) in energies.items()}

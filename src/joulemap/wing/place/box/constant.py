@@ -33,10 +33,10 @@ WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
 
 def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
     """Return device name -> chip; several identical devices share one name."""
-    found: dict[str, Hardware] = {}
+    kinds: dict[str, Hardware] = {}
     for (_, device), chip in zip(hardware.box, hardware.devices, strict=True):
-        found.setdefault(device.name, chip)
-    return found
+        kinds.setdefault(device.name, chip)
+    return kinds
 
 
 def name_link(box: Box, link: BoxLink) -> str:

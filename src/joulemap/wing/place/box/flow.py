@@ -61,21 +61,21 @@ def sort_nodes(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
         waits[after] += 1
     ready = [node for node, count in waits.items() if not count]
     heapq.heapify(ready)
-    found = []
+    ordered = []
     while ready:
         node = heapq.heappop(ready)
-        found.append(node)
+        ordered.append(node)
         for after in follow[node]:
             waits[after] -= 1
             if not waits[after]:
                 heapq.heappush(ready, after)
-    assert len(found) == len(waits), "subgraphs that wait for each other"
-    return np.array(found, dtype=np.int64)
+    assert len(ordered) == len(waits), "subgraphs that wait for each other"
+    return np.array(ordered, dtype=np.int64)
 
 
-def list_readers(pairs: Integers, place: Integers, count: int) -> tuple[tuple[int, ...], ...]:
+def list_readers(pairs: Integers, node_of: Integers, count: int) -> tuple[tuple[int, ...], ...]:
     """Return the nodes that read each value, from (value, subgraph) pairs and the node of each subgraph."""
-    found: list[list[int]] = [[] for _ in range(count)]
+    readers: list[list[int]] = [[] for _ in range(count)]
     for value, reader in pairs.T.tolist():
-        found[value].append(int(place[reader]))
-    return tuple(tuple(sorted(one)) for one in found)
+        readers[value].append(int(node_of[reader]))
+    return tuple(tuple(sorted(one)) for one in readers)

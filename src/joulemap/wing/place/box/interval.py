@@ -95,13 +95,13 @@ def doubt_placement(
 
     def join(quantity: DoubtQuantity, parts: Mapping[int, float], copies: Mapping[str, float]) -> Errors:
         """Return errors by factor, of parts (device -> share x half-width) and copies (link -> share x half-width)."""
-        found: dict[tuple[str, ...], float] = defaultdict(float)
+        errors: dict[tuple[str, ...], float] = defaultdict(float)
         for number, width in parts.items():
             for factor, key in _name_factors(problem, number, owner).items():
-                found[quantity, *key] += width * math.sqrt(shares.get((quantity, factor), 0.0))
+                errors[quantity, *key] += width * math.sqrt(shares.get((quantity, factor), 0.0))
         for name, width in copies.items():
-            found[quantity, "link", name] += width
-        return found
+            errors[quantity, "link", name] += width
+        return errors
 
     drawn = _weigh_energy(problem, candidate, known, devices)
     energy = {
@@ -154,7 +154,7 @@ def _weigh_energy(
         lines[line.device].append(line)
     total = sum(line.energy_fj for line in candidate.lines)
     spreads = {one.number_basis: one.half_width.value for one in known.spreads}
-    found = {}
+    shares = {}
     for number, member in enumerate(problem.members):
         mine = lines[member.name]
         own = sum(line.energy_fj for line in mine)
@@ -164,5 +164,5 @@ def _weigh_energy(
         for line in mine:
             by_basis[line.basis] += line.energy_fj / own
         square = sum((share * spreads[basis]) ** 2 for basis, share in by_basis.items())
-        found[number] = own / total, devices[number].price(square)
-    return found
+        shares[number] = own / total, devices[number].price(square)
+    return shares

@@ -66,8 +66,8 @@ class Lines:
         """Return the ledger at a box's energies per action; lines with equal operator and action are merged."""
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
-        distinct, place = np.unique(key, return_inverse=True)
-        counts: Floats = np.bincount(place, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
+        distinct, index = np.unique(key, return_inverse=True)
+        counts: Floats = np.bincount(index, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
         action = distinct % size
         return LedgerColumns(
             operator_index=distinct // size,
@@ -83,10 +83,10 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
     row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
     subgraph = run.operators.subgraph_index[row]
     key = subgraph * len(actions) + run.ledger.action_index
-    distinct, place = np.unique(key, return_inverse=True)
-    counts = np.bincount(place, weights=run.ledger.action_count, minlength=len(distinct))
+    distinct, index = np.unique(key, return_inverse=True)
+    counts = np.bincount(index, weights=run.ledger.action_count, minlength=len(distinct))
     energy = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(energy, place, run.ledger.energy_fj)
+    np.add.at(energy, index, run.ledger.energy_fj)
     for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
         node, at = divmod(one, len(actions))
         yield _line(device, node, actions[at].key, count, actions[at], fj)
@@ -112,11 +112,11 @@ def _line(
 
 def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
     """Return one ledger line per link that a copy crosses, and two lines for a conversion."""
-    found = []
+    lines = []
     for copy in copies:
         sender, receiver = problem.members[copy.start], problem.members[copy.end]
         component, action = LINK_ACTION
-        found += [
+        lines += [
             PlacementLine(
                 device=sender.name,
                 subgraph_index=copy.subgraph,
@@ -133,8 +133,8 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
             if hop.s_per_byte
         ]
         if converts(sender, receiver):
-            found += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
-    return found
+            lines += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
+    return lines
 
 
 def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
@@ -144,20 +144,20 @@ def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
 
 
 def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[PlacementLine]:
-    found = []
+    lines = []
     for action, amount, price in zip(("read", "write"), (copy.byte_count, kept), conversion_fj(receiver), strict=True):
         position = receiver.hardware.reference.position(("dram", action))
         if position is None:
             continue
         row = receiver.hardware.reference.actions[position]
         key = "dram", f"convert_{action}"
-        found.append(_line(receiver.name, copy.subgraph, key, amount, row, round(amount * price)))
-    return found
+        lines.append(_line(receiver.name, copy.subgraph, key, amount, row, round(amount * price)))
+    return lines
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
     """Return ledger lines of static or idle power, for the part of the period in which a device does not work."""
-    found = []
+    lines = []
     for number, member in enumerate(problem.members):
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
         power_w = member.static_w if number in parts else member.idle_w
@@ -166,7 +166,7 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
         if number not in parts and member.hardware.idle_power is not None:
             quantity = member.hardware.idle_power
         if rest_s > 0.0:
-            found.append(
+            lines.append(
                 PlacementLine(
                     device=member.name,
                     subgraph_index=None,
@@ -180,4 +180,4 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
                     source=f"while others work: {quantity.source}",
                 )
             )
-    return found
+    return lines

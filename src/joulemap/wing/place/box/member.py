@@ -78,24 +78,24 @@ class Ways:
 def find_ways(box: Box, members: Sequence[Member]) -> Ways:
     """Return the fastest route between each pair of members; UsageError for a member without a link."""
     count = len(members)
-    found: dict[tuple[int, int], tuple[Hop, ...]] = {}
+    ways: dict[tuple[int, int], tuple[Hop, ...]] = {}
     for start, first in enumerate(members):
         for end, second in enumerate(members):
             hop = _find_hop(box, first, second) if start != end else None
             if hop is not None:
-                found[start, end] = (hop,)
+                ways[start, end] = (hop,)
     for middle in range(count):
         for start in range(count):
             for end in range(count):
-                legs = found.get((start, middle)), found.get((middle, end))
+                legs = ways.get((start, middle)), ways.get((middle, end))
                 if start != end and legs[0] and legs[1]:
                     way = (*legs[0], *legs[1])
-                    if time_way(way, TYPICAL_BYTES) < time_way(found.get((start, end)), TYPICAL_BYTES):
-                        found[start, end] = way
+                    if time_way(way, TYPICAL_BYTES) < time_way(ways.get((start, end)), TYPICAL_BYTES):
+                        ways[start, end] = way
     for start, member in enumerate(members):
-        if count > 1 and not any((start, end) in found for end in range(count)):
+        if count > 1 and not any((start, end) in ways for end in range(count)):
             raise UsageError(f"{box.id}: no link joins {member.name} to another device")
-    return Ways(hops=found)
+    return Ways(hops=ways)
 
 
 def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:

@@ -55,21 +55,21 @@ def overlap(
         work = problem.seconds[np.arange(problem.node_count), trials].sum(axis=1)
         trials = trials[np.argsort(work, kind="stable")[:MOST_MOVES]]
         costs = price(trials)
-        place = int(np.argmin(costs))
-        if costs[place] >= value:
+        index = int(np.argmin(costs))
+        if costs[index] >= value:
             break
-        best, value = trials[place], float(costs[place])
+        best, value = trials[index], float(costs[index])
     return best, value
 
 
 def _list_moves(regions: Sequence[Booleans], devices: Integers, is_out: Booleans) -> Integers:
-    found: dict[bytes, Integers] = {}
+    moves: dict[bytes, Integers] = {}
     for mask in regions:
         for target in np.flatnonzero(~is_out.all(axis=0)).tolist():
             moved = np.where(mask & ~is_out[:, target], target, devices)
             if (moved != devices).any():
-                found.setdefault(moved.tobytes(), moved)
-    return np.array(list(found.values()), dtype=np.int64).reshape(-1, len(devices))
+                moves.setdefault(moved.tobytes(), moved)
+    return np.array(list(moves.values()), dtype=np.int64).reshape(-1, len(devices))
 
 
 def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> float:
@@ -91,10 +91,10 @@ def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> fl
         values.append(value)
         node = int(problem.maker[value])
     nodes, values = [node, *nodes[::-1]], values[::-1]
-    readers = tuple((place + 1,) for place in range(len(values)))
-    found = search(Costs(base[nodes], copy[values], np.arange(len(values)), readers))
+    readers = tuple((index + 1,) for index in range(len(values)))
+    cheapest = search(Costs(base[nodes], copy[values], np.arange(len(values)), readers))
     beside = np.delete(rest, nodes, axis=0).min(axis=1).sum()
-    return 0.0 if found is None else found.bound + float(beside)
+    return 0.0 if cheapest is None else cheapest.bound + float(beside)
 
 
 def bound_work(seconds: Floats) -> float:
@@ -187,9 +187,9 @@ def _balance(seconds: Floats) -> Integers | None:
         longest = both.min(axis=0)
     if longest[-1] >= 1e9:
         return None
-    found, end = np.zeros(count - 1, dtype=np.int64), count - 1
+    stages, end = np.zeros(count - 1, dtype=np.int64), count - 1
     for stage in range(seconds.shape[1] - 1, 0, -1):
         start = int(back[stage - 1][end])
-        found[start:end] = stage
+        stages[start:end] = stage
         end = start
-    return found
+    return stages

@@ -99,10 +99,10 @@ class Problem:
     @cached_property
     def kinds(self) -> dict[str, list[int]]:
         """Device name -> indices of the members with that name; identical devices share a name."""
-        found: dict[str, list[int]] = {}
+        kinds: dict[str, list[int]] = {}
         for number, member in enumerate(self.members):
-            found.setdefault(member.device.name, []).append(number)
-        return found
+            kinds.setdefault(member.device.name, []).append(number)
+        return kinds
 
     @cached_property
     def can_run(self) -> Booleans:
@@ -139,13 +139,13 @@ class Problem:
 
     def _pass(self, price: Callable[[Floats, int, int], Floats]) -> Floats:
         count = len(self.members)
-        found = np.zeros((len(self.maker), count, count))
+        costs = np.zeros((len(self.maker), count, count))
         for start in range(count):
             for end in range(count):
                 if start != end:
                     has_way = self.ways.reaches(start, end)
-                    found[:, start, end] = price(self.value_bytes[:, start], start, end) if has_way else np.inf
-        return found
+                    costs[:, start, end] = price(self.value_bytes[:, start], start, end) if has_way else np.inf
+        return costs
 
     def _with_ends(self, way: Floats, leave: Floats, enter: Floats) -> Floats:
         others = ~np.eye(len(self.members), dtype=bool)
@@ -195,8 +195,8 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
     maker_of, pairs, traced_bytes, items = find_values(work, computed)
     order = sort_nodes(np.unique(work.subgraph_index[computed]), maker_of, pairs)
-    place = np.full(work.subgraph_count, -1)
-    place[order] = np.arange(len(order))
+    node_of = np.full(work.subgraph_count, -1)
+    node_of[order] = np.arange(len(order))
     shape = len(order), len(members)
     columns = {name: np.full(shape, np.inf) for name in ("seconds", "paced_s", "joules")}
     columns |= {name: np.zeros(shape) for name in ("dram_bytes", "weight_bytes", "longer_s", "more_j")}
@@ -216,7 +216,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
         except JoulemapError as error:
             refusals[number] = error.reason
             continue
-        rows = place[run.subgraphs.subgraph_index]
+        rows = node_of[run.subgraphs.subgraph_index]
         mine = (rows >= 0) & ~bad[run.subgraphs.subgraph_index]
         rows, some = rows[mine], run.subgraphs.subgraph_index[mine]
         columns["seconds"][rows, number] = run.subgraphs.latency_fs[mine] / FS_PER_S
@@ -232,7 +232,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
         weights = _weight_bytes(work, member)
         columns["weight_bytes"][:, number] = weights[order]
         activations[number] = run.activation_bytes
-    maker, readers = place[maker_of], list_readers(pairs, place, len(maker_of))
+    maker, readers = node_of[maker_of], list_readers(pairs, node_of, len(maker_of))
     ends = {
         f"{side}_{unit}": column
         for unit, name in (("s", "longer_s"), ("j", "more_j"))

@@ -126,11 +126,11 @@ def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
 
 
 def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
-    found = {}
+    runs = {}
     for number, evaluator in form_parts(problem, devices).items():
         member = problem.members[number]
-        found[number] = evaluator.evaluate(attrs.evolve(member.hardware, compiler=None), member.configuration)
-    return found
+        runs[number] = evaluator.evaluate(attrs.evolve(member.hardware, compiler=None), member.configuration)
+    return runs
 
 
 def own_fj(run: RunColumns) -> int:
@@ -156,10 +156,10 @@ def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> N
 
 
 def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
-    found = []
+    copies = []
     for value, readers in enumerate(problem.readers):
         start = int(devices[problem.maker[value]])
-        found += [
+        copies += [
             Copy(
                 start=start,
                 end=end,
@@ -170,7 +170,7 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
             )
             for end in sorted({int(devices[reader]) for reader in readers} - {start})
         ]
-    return tuple(found)
+    return tuple(copies)
 
 
 def _follow(
@@ -180,12 +180,12 @@ def _follow(
     femtoseconds.
     """
     shape = problem.node_count, 1
-    place = np.full(problem.work.subgraph_count, -1)
-    place[problem.subgraph] = np.arange(problem.node_count)
+    node_of = np.full(problem.work.subgraph_count, -1)
+    node_of[problem.subgraph] = np.arange(problem.node_count)
     takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     rest_fs, rates = 0, share_rate(problem)
     for number, run in parts.items():
-        rows = place[run.subgraphs.subgraph_index]
+        rows = node_of[run.subgraphs.subgraph_index]
         takes[rows[rows >= 0], 0] = run.subgraphs.latency_fs[rows >= 0]
         moves[rows[rows >= 0], 0] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
         rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())

@@ -106,19 +106,19 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, need
 
 def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
     """Return for each placement the shortest interval that the bandwidth of shared memories allows."""
-    found = np.zeros(len(dram_bytes))
+    interval_s = np.zeros(len(dram_bytes))
     for rate, mine in share_groups(problem):
-        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) * rate)
-    return found
+        interval_s = np.maximum(interval_s, dram_bytes[:, mine].sum(axis=1) * rate)
+    return interval_s
 
 
 def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
     """Return (seconds per byte, devices) of each shared memory."""
-    found = []
+    groups = []
     for name in sorted({member.memory for member in problem.members if member.memory}):
         mine = [number for number, member in enumerate(problem.members) if member.memory == name]
-        found.append((1.0 / max(problem.members[one].hardware.memory_bandwidth.value for one in mine), mine))
-    return found
+        groups.append((1.0 / max(problem.members[one].hardware.memory_bandwidth.value for one in mine), mine))
+    return groups
 
 
 def room(problem: Problem) -> Floats:
@@ -136,7 +136,7 @@ def fit_weights(problem: Problem, devices: Integers) -> Booleans:
 def find_copies(problem: Problem, devices: Integers) -> Booleans:
     """Return a mask of the copies that placements need: value x receiving device x placement."""
     count, value_count = len(problem.members), len(problem.maker)
-    found = np.zeros((value_count, count, len(devices)), dtype=bool)
+    is_copied = np.zeros((value_count, count, len(devices)), dtype=bool)
     value = np.repeat(np.arange(value_count), [len(one) for one in problem.readers])
     reader = np.array([one for readers in problem.readers for one in readers], dtype=np.int64)
     if value_count:
@@ -144,5 +144,5 @@ def find_copies(problem: Problem, devices: Integers) -> Booleans:
         bits = np.left_shift(1, devices.T, dtype=np.int32)
         sent = np.bitwise_or.reduceat(bits[reader], starts, axis=0) & ~bits[problem.maker]
         for one in range(count):
-            found[:, one] = sent & 1 << one
-    return found
+            is_copied[:, one] = sent & 1 << one
+    return is_copied

@@ -78,25 +78,25 @@ def search(costs: Costs, most: int = 0) -> FoundPlacement | None:
     history: list[dict[State, tuple[float, int, State]]] = []
     bound = np.inf
     for number in range(node_count):
-        position = {value: place for place, value in enumerate(live)}
+        position = {value: index for index, value in enumerate(live)}
         inputs = [(position[value], copy[value]) for value in read[number]]
-        kept = [place for place, value in enumerate(live) if last[value] > number]
+        kept = [index for index, value in enumerate(live) if last[value] > number]
         fresh = made[number]
         following: dict[State, tuple[float, int, State]] = {}
         for state, (cost, _, _) in states.items():
             for device in able[number]:
                 total, bit = cost + node[number][device], 1 << device
                 new = list(state)
-                for place, price in inputs:
-                    held = new[place]
+                for index, price in inputs:
+                    held = new[index]
                     if not held & bit:
                         total += price[held >> device_count][device]
-                        new[place] = held | bit
-                key = (*(new[place] for place in kept), *((device << device_count | bit,) * len(fresh)))
+                        new[index] = held | bit
+                key = (*(new[index] for index in kept), *((device << device_count | bit,) * len(fresh)))
                 other = following.get(key)
                 if total < np.inf and (other is None or total < other[0]):
                     following[key] = total, device, state
-        live = [live[place] for place in kept] + fresh
+        live = [live[index] for index in kept] + fresh
         room = max(LEAST_STATES, min(most or MOST_STATES, MOST_ENTRIES // max(1, len(live))))
         if len(following) > min(room, FEW_STATES):
             following, cut = _thin(following, costs.copy[live], device_count, room)
@@ -114,11 +114,11 @@ def search(costs: Costs, most: int = 0) -> FoundPlacement | None:
 
 def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
     """Return the values of each of `count` nodes, given the nodes of each value."""
-    found: list[list[int]] = [[] for _ in range(count)]
+    values: list[list[int]] = [[] for _ in range(count)]
     for value, some in enumerate(nodes):
         for one in some:
-            found[one].append(value)
-    return found
+            values[one].append(value)
+    return values
 
 
 def _thin(

@@ -102,13 +102,13 @@ class VariedBox:
             ]
             with np.errstate(all="ignore"):
                 self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
-        found: list[Totals | None] = []
+        results: list[Totals | None] = []
         for one in hardware:
             try:
-                found.append(self.evaluate(one))
+                results.append(self.evaluate(one))
             except FAILURES:
-                found.append(None)
-        return found
+                results.append(None)
+        return results
 
     def _prepare(self, hardware: BoxHardware) -> None:
         self._problem = problem = build_box_problem(self.work, hardware, self.configuration)
@@ -137,23 +137,23 @@ class VariedBox:
         watched = [watch_asked(chip) for chip in hardware.devices]
         self._runs.clear()
         self.evaluate(attrs.evolve(hardware, devices=tuple(chip for chip, _ in watched)))
-        found = {"tdp"}
+        names = {"tdp"}
         for (_, device), (chip, asked) in zip(hardware.box, watched, strict=True):
             if device.name in at_work:
                 levels = (
                     Address("memory", one.name, field).own for one in chip.memory_levels for field in LEVEL_FIELDS
                 )
-                found |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
+                names |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
         for kind, chip in list_kinds(hardware).items():
             if kind not in at_work:
-                found.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
+                names.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
         if self._placed.run is not None and self._placed.run.copies:
-            found |= {
+            names |= {
                 str(Address("link", name_link(hardware.box, one), field))
                 for one in hardware.box.links
                 for field in LINK_FIELDS
             }
-        return frozenset(found)
+        return frozenset(names)
 
 
 def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
@@ -162,7 +162,7 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
     The losses of voltage regulators are included.
     """
     shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
-    found: dict[str, float] = {}
+    energies: dict[str, float] = {}
     for number, share in shares.items():
         one = placed.run or placed.runs[number]
         part = one.parts.get(number) or next(iter(one.parts.values()))
@@ -173,13 +173,13 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
         for row, joules in zip(reference, spent.tolist(), strict=True):
             name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "host", "static")
             if joules > 0.0:
-                found[name] = found.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
+                energies[name] = energies.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
     for line in placed.run.between if placed.run is not None else ():
         if line.action in CONVERSIONS.values():
             kind = next(one.device.name for one in problem.members if one.name == line.device)
             name = f"{kind}.{line.component}.{line.action.removeprefix('convert_')}"
-            found[name] = found.get(name, 0.0) + line.energy_fj / FJ_PER_J
-    yield from found.items()
+            energies[name] = energies.get(name, 0.0) + line.energy_fj / FJ_PER_J
+    yield from energies.items()
 
 
 def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:

@@ -84,7 +84,7 @@ def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterat
         )
         fields: dict[str, Any] = {name: row[name] for name in ("hardware", "precision", "runtime")}
         settings = Settings(batch=(int(row["batch"]),), **fields)
-        (found,) = train(source, model, settings, training=training).rows
+        (predicted,) = train(source, model, settings, training=training).rows
         rate = float(row["samples_per_s"])
         yield PublishedRate(
             source=row["source"],
@@ -98,8 +98,8 @@ def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterat
             tokens=tokens,
             basis=row["basis"],
             measured_per_s=count_samples(row, sizes) if row["model"].startswith("gpt(") else rate,
-            predicted_per_s=found.samples_per_s,
-            latency_half_width=found.latency_half_width,
+            predicted_per_s=predicted.samples_per_s,
+            latency_half_width=predicted.latency_half_width,
         )
 
 

@@ -101,7 +101,7 @@ class TrainingRow:
 
 
 def form_row(
-    place: dict[str, Any],
+    identity: dict[str, Any],
     memory: Memory,
     capacity: float,
     whole: WholeStep | None,
@@ -110,7 +110,7 @@ def form_row(
     tokens: int,
     samples: float,
 ) -> TrainingRow:
-    """Return the row of a configuration; `place` has its identifying fields.
+    """Return the row of a configuration; `identity` has its identifying fields.
 
     `samples` is the total to train on, epochs included; 0 for none. `whole` is None if the step does not run.
     """
@@ -124,26 +124,26 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if whole is None:
-        return TrainingRow(**place, **filled, **find_unknown(TrainingRow), way="", price_text="", is_available=False)
+        return TrainingRow(**identity, **filled, **find_unknown(TrainingRow), way="", price_text="", is_available=False)
     step = whole.last
-    rate = place["batch"] / whole.step_s
+    rate = identity["batch"] / whole.step_s
     parts = samples / MILLION
-    found = {**take(TrainingRow, whole, step), **whole.phases, **place, **filled}
-    found |= _spend(whole, place["device_count"] * step.batch / place["batch"], parts)
+    fields = {**take(TrainingRow, whole, step), **whole.phases, **identity, **filled}
+    fields |= _spend(whole, identity["device_count"] * step.batch / identity["batch"], parts)
     if alone is not None:
-        found["exchange_seen_fraction"] = min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0)
+        fields["exchange_seen_fraction"] = min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0)
     return TrainingRow(
         **{
             **find_unknown(TrainingRow),
-            **found,
+            **fields,
             "samples_per_s": rate,
             "tokens_per_s": rate * tokens if tokens else None,
             "utilization_fraction": 2.0 * whole.mac_count / whole.step_s / step.peak_ops_per_s,
-            "sample_j": whole.device_j * place["device_count"] / place["batch"],
+            "sample_j": whole.device_j * identity["device_count"] / identity["batch"],
             "device_power_w": whole.device_j / whole.step_s,
             "exchange_alone_s": None if alone is None else alone.exchange_s,
             "total_s": samples / rate if samples else None,
-            **(dict.fromkeys(HALF_WIDTHS) if place["is_lower_bound"] else {}),
+            **(dict.fromkeys(HALF_WIDTHS) if identity["is_lower_bound"] else {}),
         }
     )
 

@@ -52,13 +52,13 @@ Memories = Mapping[tuple[int, str], Memory]
 def fetch_other_runs(source: Source, step: TrainingStep, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
     """Return name -> results of all plans of a step but `last`, and the memory of a pipeline stage before the last."""
     memories: Memories = {}
-    found = {}
+    by_name = {}
     for name, plan in step.plans.items():
         if name != "last":
             with opening_runs(source, plan) as runs:
-                found[name] = fetch_steps(runs, given)
+                by_name[name] = fetch_steps(runs, given)
                 memories = _measure(runs, step.precision) if name == "inner" else memories
-    return found, memories
+    return by_name, memories
 
 
 def fetch_steps(runs: StoredRuns, given: Mapping[str, Any]) -> Steps:
@@ -79,33 +79,33 @@ def _key(batch: int, run: PlannedRun) -> object:
 
 def _measure(runs: StoredRuns, precision: str) -> Memories:
     """Return the memory of a device for each workload of a plan."""
-    found = {}
+    memories = {}
     for batch, model in _pair(runs.plan):
         key = stored_key(runs.connection, model)
         assert key is not None
         work = read_columns(runs.connection, find_workload_id(runs.connection, key))
         for runtime in {run.point["runtime"] for run in runs.plan.runs("")}:
-            found[batch, runtime] = measure(work, precision, runtime)
-    return found
+            memories[batch, runtime] = measure(work, precision, runtime)
+    return memories
 
 
 def _find_uncounted(runs: StoredRuns, precision: str) -> set[tuple[int, str]]:
     """Return the (samples per device, runtime) whose convolutions have narrow operands, which nothing quantizes."""
-    found = set[tuple[int, str]]()
+    uncounted = set[tuple[int, str]]()
     for batch, model in _pair(runs.plan) if precision in OPERAND_ONLY else ():
         key = stored_key(runs.connection, model)
         assert key is not None
         work = read_columns(runs.connection, find_workload_id(runs.connection, key))
         if work.of_kind("conv", "depthwise_conv", "grouped_conv").any():
-            found |= {(batch, run.point["runtime"]) for run in runs.plan.runs("")}
-    return found
+            uncounted |= {(batch, run.point["runtime"]) for run in runs.plan.runs("")}
+    return uncounted
 
 
 def form_rows(
     runs: StoredRuns,
     step: TrainingStep,
     targets: Mapping[str, Hardware],
-    found: Mapping[str, Steps],
+    by_name: Mapping[str, Steps],
     inner: Memories,
     training: Training,
 ) -> list[TrainingRow]:
@@ -117,17 +117,17 @@ def form_rows(
     for batch, _ in _pair(runs.plan):
         for run in runs.plan.runs(""):
             target = targets[run.target.digest]
-            place, capacity = (batch, run.point["runtime"]), find_usable(target)
-            memory = memories[place]
+            key, capacity = (batch, run.point["runtime"]), find_usable(target)
+            memory = memories[key]
             if step.stages > 1:
-                memory = find_fullest_memory(inner[place], memory, step.stages)
+                memory = find_fullest_memory(inner[key], memory, step.stages)
             reserve = find_overhead(target, exchanges=step.devices > 1)
             memory = attrs.evolve(memory, reserved=reserve)
             own = _key(batch, run)
             fits = memory.total <= capacity or step.precision not in target.peaks
-            whole = _add_up(step, own, found, target) if fits else None
+            whole = _add_up(step, own, by_name, target) if fits else None
             described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
-            described["is_lower_bound"] = place in uncounted or (
+            described["is_lower_bound"] = key in uncounted or (
                 bool(step.recipe.quantize) and target.architecture != DEQUANTIZED_BY
             )
             if not fits:
@@ -137,7 +137,7 @@ def form_rows(
                 described["reason"] = _describe_refusal(step, target, training, described["hardware"])
             made.append(
                 form_row(
-                    described, memory, capacity, whole, found.get("alone", {}).get(own),
+                    described, memory, capacity, whole, by_name.get("alone", {}).get(own),
                     tokens=(training.tokens or TOKENS) if is_language else 0,
                     samples=(training.samples or 0.0) * training.epochs,
                 )
@@ -160,9 +160,9 @@ def _describe_refusal(step: TrainingStep, target: Hardware, training: Training, 
     )
 
 
-def _add_up(step: TrainingStep, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
+def _add_up(step: TrainingStep, own: object, by_name: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
     """Return the time and energy of a whole step, from the runs with the key `own`; None if one of them was refused."""
-    parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
+    parts = {name: steps[own] for name, steps in by_name.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None
     return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.waiting_w)

@@ -224,9 +224,9 @@ def train(
         plan = step.plans["last"]
         targets = find_targets(source, plan)  # before `opening_runs`, because it may write hardware
         with opening_runs(source, plan, needs_catalogue=True) as runs:
-            found = fetch_steps(runs, given)
-            names |= {one.run_id: one.model for one in found.values()}
-            rows += form_rows(runs, step, targets, {"last": found, **beside}, inner, training)
+            fetched = fetch_steps(runs, given)
+            names |= {one.run_id: one.model for one in fetched.values()}
+            rows += form_rows(runs, step, targets, {"last": fetched, **beside}, inner, training)
             if step is steps[-1]:
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]
@@ -238,7 +238,7 @@ def train(
                 chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
                 facts = find_facts(scope, rows, training, chances)
                 scope.read()
-                chosen = next((one.pay for one in found.values()), "")
+                chosen = next((one.pay for one in fetched.values()), "")
     return TrainAnswer(
         scope=scope,
         model=steps[0].model,
@@ -263,8 +263,8 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow], metric: 
         return None
     first, second = ranked
     error = "energy_per_inference" if metric == SAMPLE else "latency"
-    found = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
-    width = next((row.half_width for row in found if row.run_id == first.run_id), None)
+    chances = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
+    width = next((row.half_width for row in chances if row.run_id == first.run_id), None)
     ratio = (first.samples_per_s or 0.0) / (second.samples_per_s or math.inf)
     if metric == SAMPLE:
         ratio = (second.sample_j or 0.0) / (first.sample_j or math.inf)

@@ -54,7 +54,7 @@ HEAD: Final = "lm_head"
 class _Layer:
     """Linear layer of the forward pass: its call, its module and its weight."""
 
-    place: int
+    call_index: int
     module: str
     weight: int
 
@@ -68,9 +68,9 @@ def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
     layers = _find_layers(forward)
     if not layers:
         raise ModelError(f"{model} has no linear layers, which LoRA adapts: train it without --lora")
-    chosen = {one.place: one for one in _choose(layers, recipe.targets, model)}
+    chosen = {one.call_index: one for one in _choose(layers, recipe.targets, model)}
     for one in chosen.values():
-        _check_rank(forward.calls[one.place].operator, one.module, recipe.lora, devices)
+        _check_rank(forward.calls[one.call_index].operator, one.module, recipe.lora, devices)
     for index, value in enumerate(forward.values):
         if is_weight(value) and not value.name.endswith(FROZEN):
             forward.values[index] = attrs.evolve(value, name=f"{value.name}{FROZEN}")
@@ -78,9 +78,9 @@ def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
         forward.calls = [_store(forward, call, recipe.quantize) for call in forward.calls]
     calls: list[Call] = []
     adapters: dict[tuple[str, int], tuple[int, int]] = {}
-    for place, call in enumerate(forward.calls):
-        if place in chosen:
-            calls += _add_adapter(forward, call, chosen[place], recipe.lora, adapters)
+    for position, call in enumerate(forward.calls):
+        if position in chosen:
+            calls += _add_adapter(forward, call, chosen[position], recipe.lora, adapters)
         else:
             calls.append(call)
     forward.calls = calls
@@ -100,8 +100,8 @@ def _find_weight(forward: Forward, call: Call) -> int | None:
 
 def _find_layers(forward: Forward) -> list[_Layer]:
     """Return the linear layers of a forward pass in order."""
-    found = []
-    for place, call in enumerate(forward.calls):
+    layers = []
+    for index, call in enumerate(forward.calls):
         operator = call.operator
         weight = _find_weight(forward, call)
         if operator.kind != "linear" or not operator.mac_count or operator.gemm_groups > 1 or weight is None:
@@ -109,8 +109,8 @@ def _find_layers(forward: Forward) -> list[_Layer]:
         if operator.module_path == LOSS or not call.writes:
             continue
         name = forward.values[weight].name.removesuffix(FROZEN)
-        found.append(_Layer(place, _name_module(operator.module_path, name), weight))
-    return found
+        layers.append(_Layer(index, _name_module(operator.module_path, name), weight))
+    return layers
 
 
 def _name_module(path: str, weight: str) -> str:
@@ -151,11 +151,11 @@ def _choose(layers: Sequence[_Layer], targets: Sequence[str], model: str) -> lis
 
 def _list_names(layers: Iterable[_Layer]) -> str:
     tails = [(one.module, one.module.rpartition(".")[2]) for one in layers]
-    found = (
+    spelled = (
         re.sub(r"\d+(?=.*\.)", "*", module) if tail.isdecimal() else tail or f"one without a name ({ALL_LINEAR})"
         for module, tail in tails
     )
-    names = list(dict.fromkeys(found))
+    names = list(dict.fromkeys(spelled))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{', '.join(names[:SHOWN])}{more}"
 

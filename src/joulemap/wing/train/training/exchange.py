@@ -57,12 +57,12 @@ class Exchange:
 
     def name(self, name: str) -> str:
         """Return a unique operator name, with a number added to `name` if that is taken."""
-        found, number = name, 1
-        while found in self.names:
+        unique, number = name, 1
+        while unique in self.names:
             number += 1
-            found = f"{name}:{number}"
-        self.names.add(found)
-        return found
+            unique = f"{name}:{number}"
+        self.names.add(unique)
+        return unique
 
     def add_up(self, gradient: int, name: str, module_path: str) -> None:
         """Write an operator that adds a gradient to the gradients accumulated over earlier micro-batches."""

@@ -104,10 +104,10 @@ def _read_values(workload: Workload) -> list[Value]:
     items = [0] * len(workload.tensors)
     for access in workload.accesses:
         items[access.tensor_index] = max(items[access.tensor_index], access.item_bytes)
-    found = []
+    values = []
     for index, one in enumerate(workload.tensors):
         release = 0 if one.buffer_index is None else workload.buffers[one.buffer_index].release_index
-        found.append(
+        values.append(
             Value(
                 shape=one.shape,
                 dtype=one.dtype,
@@ -119,7 +119,7 @@ def _read_values(workload: Workload) -> list[Value]:
                 release=release,
             )
         )
-    return found
+    return values
 
 
 def _measure(made: Forward, access: Access) -> int:

@@ -72,13 +72,13 @@ class Backward:
     """Operator of the forward pass whose gradient is derived, and the values that need one."""
 
     forward: Forward
-    place: int
+    call_index: int
     needs: frozenset[int]
 
     @property
     def call(self) -> Call:
         """Call of the operator in the forward pass."""
-        return self.forward.calls[self.place]
+        return self.forward.calls[self.call_index]
 
     @property
     def result(self) -> Use:
@@ -154,11 +154,11 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 def _multiply(one: Backward) -> Iterator[Gradient]:
     """Yield the gradients of a GEMM: a GEMM for each operand, with equal MACs, and the sum for a bias."""
     operator, reads, values = one.call.operator, one.call.reads, one.forward.values
-    place = next(
+    index = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
          and len(values[value].shape) > 1), min(1, len(reads) - 1)
     )  # fmt: skip
-    sources, weight, others = reads[:place] or reads, reads[place], reads[place + 1 :]
+    sources, weight, others = reads[:index] or reads, reads[index], reads[index + 1 :]
     m, n, k, taps = operator.gemm_m, operator.gemm_n, operator.gemm_k, max(operator.tap_count, 1)
     counts: dict[str, Any] = {
         "mac_count": operator.mac_count,
@@ -168,7 +168,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
     wanted = tuple(use for use in sources if use[0] in one.needs)
     if wanted:
         yield one.part(wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts)
-    if weight[0] in one.needs and place:
+    if weight[0] in one.needs and index:
         kind = PLAIN.get(operator.kind, operator.kind)
         counts["variant"] = f"{operator.variant} {OPERANDS}".strip()
         yield one.part((weight,), "weight", *sources, kind=kind, gemm_m=n, gemm_n=k, gemm_k=m, **counts)
@@ -180,7 +180,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
 def _attend(one: Backward) -> Iterator[Gradient]:
     """Yield the gradients of keys, values and queries as one kernel, with recomputed scores and softmax."""
     calls = one.forward.calls
-    scores, softmax, summed = (calls[one.place - back] for back in (2, 1, 0))
+    scores, softmax, summed = (calls[one.call_index - back] for back in (2, 1, 0))
     if summed.operator.kind != "matmul" or not summed.extras:
         return
     inner = {value for value, _ in (*scores.writes, *softmax.writes)}

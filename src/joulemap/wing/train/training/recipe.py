@@ -119,9 +119,9 @@ class Recipe:
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Recipe:
         """Return the recipe of parsed arguments; UsageError for an invalid combination."""
-        found = cls(**{one.name: values.get(one.name, one.default) for one in ARGUMENTS})  # type: ignore[arg-type]
-        found.check()
-        return found
+        recipe = cls(**{one.name: values.get(one.name, one.default) for one in ARGUMENTS})  # type: ignore[arg-type]
+        recipe.check()
+        return recipe
 
     def check(self) -> None:
         """Raise UsageError for arguments that exclude each other."""

@@ -22,23 +22,23 @@ def find_segments(forward: Forward) -> list[int]:
     calls, values = forward.calls, forward.values
     last_read = [-1] * len(values)
     made_at = [-1] * len(values)
-    for place, call in enumerate(calls):
+    for index, call in enumerate(calls):
         for value in (*(use[0] for use in call.reads), *call.waits):
-            last_read[value] = place
+            last_read[value] = index
         for value, _ in call.writes:
-            made_at[value] = place
+            made_at[value] = index
     crossing = [0] * (len(calls) + 1)
     carried = [0] * (len(calls) + 1)
     made = [0] * len(calls)
-    for value, place in enumerate(made_at):
-        if place < 0:
+    for value, index in enumerate(made_at):
+        if index < 0:
             continue
-        made[place] += values[value].byte_count
-        if last_read[value] > place:
-            for between in range(place + 1, min(last_read[value], place + len(calls)) + 1):
+        made[index] += values[value].byte_count
+        if last_read[value] > index:
+            for between in range(index + 1, min(last_read[value], index + len(calls)) + 1):
                 crossing[between] += 1
                 carried[between] += values[value].byte_count
-    cuts = [place for place in range(1, len(calls)) if crossing[place] == 1]
+    cuts = [index for index in range(1, len(calls)) if crossing[index] == 1]
     return _choose(made, carried, cuts)
 
 
@@ -62,7 +62,7 @@ def _choose(made: Sequence[int], carried: Sequence[int], cuts: Sequence[int]) ->
             best = min(best, (need, taken))
     numbers, piece = list[int](), 0
     edges = set(best[1])
-    for place in range(len(made)):
-        piece += place in edges
+    for index in range(len(made)):
+        piece += index in edges
         numbers.append(piece)
     return numbers

@@ -73,17 +73,17 @@ class _Step(Exchange):
         """Write all operators of the step."""
         calls = self.forward.calls
         self._look()
-        for place in range(len(calls)):
-            self._copy_call(place, "forward", self.kept, "")
+        for index in range(len(calls)):
+            self._copy_call(index, "forward", self.kept, "")
         self._release_as_called()
         first: dict[int, int] = {}
-        for place, call in enumerate(calls):
+        for index, call in enumerate(calls):
             for value, _ in call.reads:
-                first.setdefault(value, place)
-        for place in range(len(calls) - 1, -1, -1):
-            self._reverse(place)
-            for value in dict.fromkeys(use[0] for use in calls[place].reads):
-                if first[value] == place and value in self.unit_of:
+                first.setdefault(value, index)
+        for index in range(len(calls) - 1, -1, -1):
+            self._reverse(index)
+            for value in dict.fromkeys(use[0] for use in calls[index].reads):
+                if first[value] == index and value in self.unit_of:
                     self._finish(value)
         for unit in self.units if not self.recipe.adds else ():
             self.optimize(unit)
@@ -92,9 +92,9 @@ class _Step(Exchange):
         """Find the values that need a gradient, the buckets of weights and, for recomputation, the segments."""
         values, calls = self.forward.values, self.forward.calls
         needs, limit = set[int](), self.recipe.bucket * 1_000_000 // BUCKET_ITEM
-        for place, call in enumerate(calls):
+        for index, call in enumerate(calls):
             for value, _ in call.writes:
-                self.made_at[value] = place
+                self.made_at[value] = index
             for value, _ in call.reads:
                 if is_trained(values[value]) and value not in needs:
                     needs.add(value)
@@ -113,9 +113,9 @@ class _Step(Exchange):
         self.segments = find_segments(self.forward) if self.recipe.recompute else [0] * len(calls)
         self.crossing = {
             value
-            for place, call in enumerate(calls)
+            for index, call in enumerate(calls)
             for value in (*(use[0] for use in call.reads), *call.waits)
-            if self.segments[self.made_at.get(value, place)] != self.segments[place]
+            if self.segments[self.made_at.get(value, index)] != self.segments[index]
         }
 
     def _read(self, value: int, phase: str) -> int:
@@ -148,8 +148,8 @@ class _Step(Exchange):
         key = scope, traced.memory
         if key not in self.memories:
             self.memories[key] = self.tape.add_storage(traced.byte_count, traced.item_bytes)
-        found = self.tape.memories[self.memories[key]]
-        found.byte_count = max(found.byte_count, traced.byte_count)
+        storage = self.tape.memories[self.memories[key]]
+        storage.byte_count = max(storage.byte_count, traced.byte_count)
         return self.memories[key]
 
     def _is_kept(self, value: int) -> bool:
@@ -176,10 +176,10 @@ class _Step(Exchange):
             if memory is not None:
                 self.tape.memories[memory].release = ends.get(self.forward.values[value].release, last)
 
-    def _copy_call(self, place: int, phase: str, made: dict[int, int], suffix: str) -> None:
+    def _copy_call(self, position: int, phase: str, made: dict[int, int], suffix: str) -> None:
         """Write the operators of an ATen call of the forward pass, or recompute them in another phase."""
-        calls, first = self.forward.calls, self.starts[place]
-        if phase == "forward" and first != place:
+        calls, first = self.forward.calls, self.starts[position]
+        if phase == "forward" and first != position:
             return
         last = first
         while last + 1 < len(calls) and self.starts[last + 1] == first:
@@ -213,10 +213,10 @@ class _Step(Exchange):
         )
         return self.tape.call(operator, reads, writes, waits)
 
-    def _reverse(self, place: int) -> None:
+    def _reverse(self, index: int) -> None:
         """Write the operators that compute the gradient of a call."""
-        call = self.forward.calls[place]
-        one = Backward(self.forward, place, self.needs)
+        call = self.forward.calls[index]
+        one = Backward(self.forward, index, self.needs)
         if not call.writes or not any(value in self.needs for value, _ in call.reads):
             return
         upstream = self._collect(call.writes[0][0], call.operator)
@@ -226,7 +226,7 @@ class _Step(Exchange):
                 continue
             if part.what == "attention":
                 assert upstream is not None
-                self._attend(part, place, upstream)
+                self._attend(part, index, upstream)
                 continue
             if part.operator is None:
                 assert upstream is not None
@@ -259,12 +259,12 @@ class _Step(Exchange):
 
         Gradients from several readers are added, and gradients of slices concatenated.
         """
-        found = self.gradients.pop(value, [])
-        if not found:
+        gradients = self.gradients.pop(value, [])
+        if not gradients:
             return None
         traced = self.forward.values[value]
-        whole = [use for use in found if use[1] >= traced.byte_count]
-        slices = [use for use in found if use[1] < traced.byte_count]
+        whole = [use for use in gradients if use[1] >= traced.byte_count]
+        slices = [use for use in gradients if use[1] < traced.byte_count]
         if slices:
             joined = sum(byte_count for _, byte_count in slices)
             operation = "cat" if joined >= traced.byte_count else "pad"
@@ -284,18 +284,18 @@ class _Step(Exchange):
         self.gradients.pop(value)
         return made
 
-    def _attend(self, part: Gradient, place: int, upstream: Use) -> None:
+    def _attend(self, part: Gradient, index: int, upstream: Use) -> None:
         """Write the gradient of an attention in three operators: recomputed scores and softmax with dv, ds with dq, and
         dk.
 
         Scores and their gradients never leave the chip.
         """
         calls, values = self.forward.calls, self.forward.values
-        scores, softmax, summed = (calls[place - back].operator for back in (2, 1, 0))
+        scores, softmax, summed = (calls[index - back].operator for back in (2, 1, 0))
         query, key, value, result, statistics = (
             (self._read(one, "backward"), byte_count) for one, byte_count in part.reads
         )
-        inner = values[calls[place - 2].writes[0][0]]
+        inner = values[calls[index - 2].writes[0][0]]
         wanted = {use[0] for use in part.results}
         results = dict(zip("qkv", part.reads[:3], strict=True))
         base = f"{summed.name}.backward"
@@ -333,14 +333,14 @@ class _Step(Exchange):
     def _finish(self, weight: int) -> None:
         """Complete the gradient of a weight; if it is the last one of its bucket, exchange the bucket."""
         unit = self.unit_of[weight]
-        place = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
-        use = self._collect(weight, place)
+        operator = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
+        use = self._collect(weight, operator)
         if use is not None:
             unit.gradients[weight] = use[0]
             if self.recipe.zero < 2 and not self.recipe.adds:
                 self.tape.keep(use[0])
             elif self.recipe.zero < 2:
-                self.add_up(use[0], place.name, place.module_path)
+                self.add_up(use[0], operator.name, operator.module_path)
             tensor = self.tape.tensors[use[0]]
             self.tape.tensors[use[0]] = attrs.evolve(tensor, name=f"{self.forward.values[weight].name}.gradient")
         unit.waiting.discard(weight)

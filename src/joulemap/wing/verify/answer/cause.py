@@ -104,7 +104,7 @@ class Cause:
 
     row: CauseRow
     supposed: Supposition
-    place: int
+    index: int
     """Index of the measurement that the row shows, among those outside their intervals."""
     before: float
     """Prediction of the row's quantity without the cause."""
@@ -145,18 +145,18 @@ def find_causes(
 
     `others` maps a measurement to the chip that its file names, if an option states another.
     """
-    chosen = sorted(range(len(outside)), key=lambda place: -outside[place][1].miss(measured_of(outside[place][0])))
-    tried = [(place, one) for place in chosen[:MOST] for one in list_suppositions(source, *outside[place])]
-    for place in chosen[:MOST]:
-        row = outside[place][0]
+    chosen = sorted(range(len(outside)), key=lambda index: -outside[index][1].miss(measured_of(outside[index][0])))
+    tried = [(index, one) for index in chosen[:MOST] for one in list_suppositions(source, *outside[index])]
+    for index in chosen[:MOST]:
+        row = outside[index][0]
         if name := (others or {}).get(row):
             change = Supposition(kind="hardware", values={"new": name, "old": row.hardware})
-            tried.append((place, ("hardware", change, Case(row=attrs.evolve(row, hardware=name)))))
+            tried.append((index, ("hardware", change, Case(row=attrs.evolve(row, hardware=name)))))
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
     groups: dict[tuple[Any, ...], list[tuple[int, Supposed, Forecast]]] = {}
-    for (place, supposed), found in zip(tried, results, strict=True):
-        if found.figures:
-            groups.setdefault((supposed[0], *supposed[1].key), []).append((place, supposed, found))
+    for (index, supposed), predicted in zip(tried, results, strict=True):
+        if predicted.figures:
+            groups.setdefault((supposed[0], *supposed[1].key), []).append((index, supposed, predicted))
     causes = [_judge(group, outside) for group in groups.values()]
     better = [one for one in causes if one.row.inside_count]
     better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
@@ -173,12 +173,12 @@ def _judge(group: Sequence[tuple[int, Supposed, Forecast]], outside: Sequence[Ou
 
     `group` has the index of each measurement in `outside`, the cause, and its prediction with the cause.
     """
-    fits = [(measured_of(outside[place][0]), found, outside[place][1]) for place, _, found in group]
+    fits = [(measured_of(outside[index][0]), predicted, outside[index][1]) for index, _, predicted in group]
     first, (cause, supposed, _), _ = group[0]
-    measured, found, own = fits[0]
-    shared = [name for name in measured if name in own.figures and name in found.figures]
+    measured, predicted, own = fits[0]
+    shared = [name for name in measured if name in own.figures and name in predicted.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
-    figure = found.figures[name]
+    figure = predicted.figures[name]
     row = CauseRow(
         rank=0,
         standing="stated" if cause == "hardware" else "assumed" if cause in STATED else "open",
@@ -196,7 +196,7 @@ def _judge(group: Sequence[tuple[int, Supposed, Forecast]], outside: Sequence[Ou
         is_inside=figure.holds(measured[name]),
     )
     before = own.figures[name]
-    return Cause(row=row, supposed=supposed, place=first, before=before.value, before_half_width=before.half_width)
+    return Cause(row=row, supposed=supposed, index=first, before=before.value, before_half_width=before.half_width)
 
 
 def _is_stated(cause: str, assumed: Collection[str]) -> bool:
@@ -205,7 +205,7 @@ def _is_stated(cause: str, assumed: Collection[str]) -> bool:
 
 
 def list_suppositions(
-    source: Source, row: Measurement | ServingRow, found: Forecast, assumed: Collection[str]
+    source: Source, row: Measurement | ServingRow, predicted: Forecast, assumed: Collection[str]
 ) -> Iterator[Supposed]:
     """Yield configurations that a measurement may have had instead; `assumed` has the columns that nothing states."""
     entry = known_hardware().get(HardwareRef.read(row.hardware).label)
@@ -228,7 +228,7 @@ def list_suppositions(
     if isinstance(row, ServingRow):
         yield from (one for one in _suppose_served(row) if not _is_stated(one[0], assumed))
     elif row.latency_s is not None:
-        is_slow = row.latency_s > found.figures["latency_s"].value
+        is_slow = row.latency_s > predicted.figures["latency_s"].value
         yield from _suppose_copy(source, row, entry) if is_slow else _suppose_kept(row, entry)
 
 

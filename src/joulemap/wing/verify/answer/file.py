@@ -89,7 +89,7 @@ class Reading:
     file: Path
     form: Format
     row: Measurement | ServingRow
-    found: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     """Assumptions and conditions of the measurement, and other runs of the file that could not be read."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
@@ -117,7 +117,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
     form = recognize(content)
     take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
     left: list[str] = []
-    found: list[Reading] = []
+    readings: list[Reading] = []
     lost: list[Finding] = []
     for one in list_runs(content, form):
         faults: dict[str, Reason] = {}
@@ -139,12 +139,12 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             overridden = _override(cells, stated, assumed, precision)
             notes += [one for one in overridden if one.values["option"] not in open_options]
             row = make(cells, notes, assumed, path, stated)
-            found.append(
+            readings.append(
                 Reading(
                     file=path,
                     form=form,
                     row=row,
-                    found=tuple(notes),
+                    findings=tuple(notes),
                     assumed=frozenset(assumed),
                     other_hardware=_find_other(named, row.hardware),
                     unscored=_name_unscored(row, faults, form.kind),
@@ -152,19 +152,19 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             )
         except LACKING as error:
             left.append("; ".join(fault.text for fault in faults.values()) or _explain(error, form))
-    if not found:
+    if not readings:
         what = left[0] if left else "it states no run"
         raise CatalogueError(f"{path}: read as {form.name}, but {what}; expected {form.expected}")
     if left:
         counts: dict[str, Value] = {
             "count": len(left),
-            "total": len(found) + len(left),
+            "total": len(readings) + len(left),
             "unit": "run",
             "name": path.name,
         }
         lost.insert(0, Finding(kind="left_out", values={**counts, "reasons": count_reasons(left)}))
-    found[0] = attrs.evolve(found[0], found=(*found[0].found, *lost))
-    return found
+    readings[0] = attrs.evolve(readings[0], findings=(*readings[0].findings, *lost))
+    return readings
 
 
 def _name_unscored(row: Measurement | ServingRow, faults: Mapping[str, Reason], kind: str) -> dict[str, Reason]:
@@ -192,38 +192,38 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
     """Replace values of a file by those of the user; yield a finding for each difference."""
     for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
-        own, found = stated[key], cells.get(column)
+        own, read = stated[key], cells.get(column)
         if own:
             cells[column] = own
             assumed.discard(column)
-            is_same = own == found or str(own).lower() == str(found).lower()
-            is_same = is_same or (key in SAME and SAME[key](str(own), str(found)))
-            if found and key != "runtime" and not is_same:
-                doubt = abs(math.log(own / found)) if isinstance(found, int | float) else UNKNOWN
-                values = {"option": key, "stated": own, "found": found}
+            is_same = own == read or str(own).lower() == str(read).lower()
+            is_same = is_same or (key in SAME and SAME[key](str(own), str(read)))
+            if read and key != "runtime" and not is_same:
+                doubt = abs(math.log(own / read)) if isinstance(read, int | float) else UNKNOWN
+                values = {"option": key, "stated": own, "in_file": read}
                 yield Finding(kind="overridden", values=values, doubt=doubt)
 
 
 def _find_other(named: str, hardware: str) -> str:
     """Return the id of the chip that a file names; empty if it is unknown or the chip of the run."""
     try:
-        found = _name_hardware(named, Path())
+        chip = _name_hardware(named, Path())
     except JoulemapError:
         return ""
-    return "" if HardwareRef.read(found).label == HardwareRef.read(hardware).label else found
+    return "" if HardwareRef.read(chip).label == HardwareRef.read(hardware).label else chip
 
 
-def _is_same_chip(own: str, found: str) -> bool:
+def _is_same_chip(own: str, read: str) -> bool:
     """Return whether two names mean the same chip; False if the file's name is unknown."""
     try:
-        return _name_hardware(own, Path()) == _name_hardware(found, Path())
+        return _name_hardware(own, Path()) == _name_hardware(read, Path())
     except JoulemapError:
         return False
 
 
-def _is_same_model(own: str, found: str) -> bool:
+def _is_same_model(own: str, read: str) -> bool:
     """Return whether two names mean the same language model; False if one is unknown."""
-    return bool(_find_own(own)) and _find_own(own) == _find_own(found)
+    return bool(_find_own(own)) and _find_own(own) == _find_own(read)
 
 
 SAME: Final = {"hardware": _is_same_chip, "model": _is_same_model}
@@ -275,19 +275,19 @@ def _find_like(cells: Cells, notes: list[Finding], *, is_stated: bool) -> None:
     given, count, step = (cells.pop(name, None) for name in ("type_name", "parameters", "parameter_step"))
     if is_stated or not given or _find_own(cells["model"]):
         return
-    found = find_by_size(given, count, step or PARAMETER_STEP * count)
-    if found and found != find_shipped(given):
-        notes.append(Finding(kind="like", values={"given": given, "model": found}, doubt=UNKNOWN))
-    cells["model"] = found or cells["model"] or given.replace(" ", "-")
+    alike = find_by_size(given, count, step or PARAMETER_STEP * count)
+    if alike and alike != find_shipped(given):
+        notes.append(Finding(kind="like", values={"given": given, "model": alike}, doubt=UNKNOWN))
+    cells["model"] = alike or cells["model"] or given.replace(" ", "-")
 
 
 def _check_layers(cells: Cells) -> None:
     """Raise ValueError for a model of which only some layers run on the GPU."""
     layers = cells.pop("gpu_layers", 0.0)
-    found = find_decoder(cells["model"]) if layers > 0.0 else None
-    if found is not None and layers < found.layer_count:
+    decoder = find_decoder(cells["model"]) if layers > 0.0 else None
+    if decoder is not None and layers < decoder.layer_count:
         raise ValueError(
-            f"{layers:g} of {found.layer_count} layers are on the GPU, and a prediction is for one chip: see "
+            f"{layers:g} of {decoder.layer_count} layers are on the GPU, and a prediction is for one chip: see "
             "`joulemap here`"
         )
 
@@ -349,13 +349,13 @@ def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
         raise UsageError(f"{path} does not state the model: add --model, e.g. --model llama-3.1-8b")
     spellings = _list_spellings(given)
     asked = spellings if is_stated else filter(None, [_find_own(given)])
-    found = next((one for one in map(find_decoder, asked) if one is not None), None)
-    if found is None:
+    decoder = next((one for one in map(find_decoder, asked) if one is not None), None)
+    if decoder is None:
         names = list_decoders()
         near = find_nearest(spellings[-1], [(one,) for one in names])
         hint = "the file measures a language model, which --model must name" if is_stated else "name it with --model"
         raise UnknownNameError("language model", given, names, hint, near=near)
-    return found.name
+    return decoder.name
 
 
 def _list_spellings(given: str) -> tuple[str, str, str]:
@@ -382,8 +382,8 @@ def _name_weights(given: str, path: Path) -> str:
 def _name_engine(given: str, date: str) -> dict[str, str]:
     """Return the columns of an engine and its release date; a name such as `vllm@2024` states the date."""
     if "@" in given:
-        found = find_engine(given)
-        return {"engine": found.named, **({"date": found.date} if re.search(r"@\d", given) else {})}
+        engine = find_engine(given)
+        return {"engine": engine.named, **({"date": engine.date} if re.search(r"@\d", given) else {})}
     try:
         bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", given.lower().removeprefix("dynamo-"))[0]
         return {"engine": find_stack(bare, date).named}
@@ -393,13 +393,13 @@ def _name_engine(given: str, date: str) -> dict[str, str]:
 
 def _find_model(given: str, path: Path) -> str:
     """Return the longest name of a catalogue model in a text, or else in the path of the file."""
-    found = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
-    if not found:
+    models = list(_models_in(given)) or list(_models_in("/".join(path.absolute().parts[-4:])))
+    if not models:
         fault = f"states {given[:60]!r}, which names no model" if given else "does not state the model"
         near = find_nearest(Path(given).stem, [(one,) for one in load_models()]) if given else []
         meant = f"; nearest: {', '.join(near)}" if near else ""
         raise UsageError(f"{path} {fault}: add --model, e.g. --model resnet50{meant}")
-    return max(found, key=len)
+    return max(models, key=len)
 
 
 def _models_in(given: str) -> Iterator[str]:

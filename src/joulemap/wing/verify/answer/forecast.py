@@ -110,25 +110,25 @@ def measured_of(row: Measurement | ServingRow) -> dict[str, float]:
 
 def forecast(source: Source, cases: Sequence[Case], calibration: str | Calibration = "auto") -> list[Forecast]:
     """Return the prediction of each case, in order; runs of single models are stored, as `compare` does."""
-    found: dict[int, Forecast] = {}
-    served = {place: case.row for place, case in enumerate(cases) if isinstance(case.row, ServingRow)}
+    forecasts: dict[int, Forecast] = {}
+    served = {index: case.row for index, case in enumerate(cases) if isinstance(case.row, ServingRow)}
     predictions = predict_served(list(served.values()), use_calibration(calibration)) if served else []
-    found |= {place: _read_served(row, one) for (place, row), one in zip(served.items(), predictions, strict=True)}
-    singles = {place: case for place, case in enumerate(cases) if place not in served}
-    found |= _evaluate(source, singles, calibration)
-    return [found[place] for place in range(len(cases))]
+    forecasts |= {index: _read_served(row, one) for (index, row), one in zip(served.items(), predictions, strict=True)}
+    singles = {index: case for index, case in enumerate(cases) if index not in served}
+    forecasts |= _evaluate(source, singles, calibration)
+    return [forecasts[index] for index in range(len(cases))]
 
 
 def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Calibration) -> dict[int, Forecast]:
     """Return index -> prediction of single runs, all evaluated and stored together."""
     groups: dict[tuple[Any, ...], dict[int, Case]] = {}
-    for place, case in cases.items():
+    for index, case in cases.items():
         row = case.row
         assert not isinstance(row, ServingRow)
         groups.setdefault((row.model, row.batch, row.precision, row.matmul_precision, row.runtime, case.changes), {})[
-            place
+            index
         ] = case
-    found: dict[int, Forecast] = {}
+    forecasts: dict[int, Forecast] = {}
     plans: list[tuple[Plan, dict[int, Case]]] = []
     for (model, batch, precision, setting, runtime, changes), group in groups.items():
         settings = Settings(
@@ -143,7 +143,7 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
         try:
             plans.append((plan_runs((model,), settings), group))
         except JoulemapError as error:
-            found |= dict.fromkeys(group, Forecast(refusal=error.reason))
+            forecasts |= dict.fromkeys(group, Forecast(refusal=error.reason))
     ensure_all(source, [plan for plan, _ in plans])
     for plan, group in plans:
         with opening_runs(source, plan) as runs:
@@ -153,11 +153,11 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
             has_refused = any(row.latency_s is None for row in rows.values())
             outlines = RunReading(runs.connection, runs.ids).outlines.values() if has_refused else ()
             reasons = {one.configured_hardware: one.reason for one in outlines}
-        found |= {
-            place: _read_compared(case, rows[case.row.hardware], reasons.get(case.row.hardware))
-            for place, case in group.items()
+        forecasts |= {
+            index: _read_compared(case, rows[case.row.hardware], reasons.get(case.row.hardware))
+            for index, case in group.items()
         }
-    return found
+    return forecasts
 
 
 def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:

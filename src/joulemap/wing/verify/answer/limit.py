@@ -55,15 +55,15 @@ def _drop(source: Source, one: Reading) -> Reading:
     if entry is None:
         return one
     hardware = read_known([entry.digest])[entry.digest]
-    found = dict(_find_power(one.row, max((*entry.caps_w, *entry.limits_w))))
+    reasons = dict(_find_power(one.row, max((*entry.caps_w, *entry.limits_w))))
     if isinstance(one.row, ServingRow):
-        found |= dict(_find_served(one.row, hardware))
+        reasons |= dict(_find_served(one.row, hardware))
     else:
-        found |= dict(_find_single(source, one.row, hardware))
-    if not found:
+        reasons |= dict(_find_single(source, one.row, hardware))
+    if not reasons:
         return one
-    row = attrs.evolve(one.row, **dict.fromkeys(found))  # type: ignore[arg-type]
-    return attrs.evolve(one, row=row, unscored={**one.unscored, **found})
+    row = attrs.evolve(one.row, **dict.fromkeys(reasons))  # type: ignore[arg-type]
+    return attrs.evolve(one, row=row, unscored={**one.unscored, **reasons})
 
 
 def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, Reason]]:

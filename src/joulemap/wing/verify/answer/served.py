@@ -71,7 +71,7 @@ def calibrate_served(
             "`joulemap calibrate`"
         )
     base = use_calibration(calibration).load(entry, target.architecture) if entry is not None else None
-    place = own_folder() / f"{target.id}.toml"
+    path = own_folder() / f"{target.id}.toml"
     used = list(dict.fromkeys((*rows, *_list_stored(source, name, engine))))
     plain = _without(base, engine)
     factors = dict(_fit(engine, used, forecast(source, [Case(row=row) for row in used], plain or "none")))
@@ -81,8 +81,8 @@ def calibrate_served(
             f"{FEWEST[True]} models"
         )
     fitted = _write(plain, target, used, factors)
-    fitted = parse_calibration(calibration_text(fitted), place.stem)
-    write_calibration(fitted, place, (source.path,))
+    fitted = parse_calibration(calibration_text(fitted), path.stem)
+    write_calibration(fitted, path, (source.path,))
     counts = {is_prompt: len(_by_model(used, is_prompt)) for is_prompt in PHASES}
     told = [
         Finding(
@@ -94,13 +94,13 @@ def calibrate_served(
                 "factor": one.value,
                 "count": counts[is_prompt],
                 "share": one.data_weight,
-                "place": None,
+                "path": None,
             },
         )
         for is_prompt in PHASES
         if (one := factors.get(name_pace(engine, is_prompt=is_prompt))) is not None
     ]
-    told[-1] = attrs.evolve(told[-1], values={**told[-1].values, "place": str(place)})
+    told[-1] = attrs.evolve(told[-1], values={**told[-1].values, "path": str(path)})
     return forecast(source, [Case(row=row) for row in rows], fitted), told
 
 
@@ -125,11 +125,11 @@ def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int
 
     The phase is reading prompts if `is_prompt`, else decoding.
     """
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
+    by_model: dict[str, list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
         if row.batch == 1.0 and (row.device_count or 1) == 1 and _find_quantity(row, is_prompt):
-            found[row.model].append(place)
-    return found
+            by_model[row.model].append(index)
+    return by_model
 
 
 def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
@@ -147,10 +147,10 @@ def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast])
         means: list[float] = []
         for places in _by_model(rows, is_prompt).values():
             errors = []
-            for place in places:
-                name = _find_quantity(rows[place], is_prompt)
-                if (figure := forecasts[place].figures.get(name)) is not None:
-                    error = math.log(getattr(rows[place], name) / figure.value)
+            for index in places:
+                name = _find_quantity(rows[index], is_prompt)
+                if (figure := forecasts[index].figures.get(name)) is not None:
+                    error = math.log(getattr(rows[index], name) / figure.value)
                     errors.append(-error if name.endswith("_per_s") else error)
             means += [fmean(errors)] if errors else []
         if len(means) >= FEWEST[is_prompt]:

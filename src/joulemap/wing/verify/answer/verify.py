@@ -207,14 +207,14 @@ def verify(
     singles = [row for row in measured if not isinstance(row, ServingRow)]
     if calibrate and 0 < len(singles) < len(measured):
         raise UsageError("--calibrate fits single runs or served models: name the files of one kind")
-    found = forecast(source, [Case(row=row) for row in measured], calibration)
+    forecasts = forecast(source, [Case(row=row) for row in measured], calibration)
     places = [
-        place
-        for place, (one, predicted) in enumerate(zip(readings, found, strict=True))
+        index
+        for index, (one, predicted) in enumerate(zip(readings, forecasts, strict=True))
         if predicted.holds(measured_of(one.row)) is False
     ]
     others = {one.row: one.other_hardware for one in readings}
-    outside = [(readings[place].row, found[place], readings[place].assumed) for place in places]
+    outside = [(readings[index].row, forecasts[index], readings[index].assumed) for index in places]
     causes = find_causes(source, outside, calibration, others)
     findings: list[Finding] = []
     if keep:
@@ -229,12 +229,12 @@ def verify(
         after, fitted = _calibrate(source, singles, len(measured), write=calibrate)
         findings += fitted
     options = {**stated, **counts, "calibration": calibration if calibration != "auto" else ""}
-    return _answer(readings, found, after, causes, places, findings, [str(path) for path in paths], options)
+    return _answer(readings, forecasts, after, causes, places, findings, [str(path) for path in paths], options)
 
 
 def _answer(
     readings: Sequence[Reading],
-    found: Sequence[Forecast],
+    forecasts: Sequence[Forecast],
     after: Sequence[Forecast],
     causes: Sequence[Cause],
     places: Sequence[int],
@@ -243,13 +243,13 @@ def _answer(
     options: Mapping[str, Any],
 ) -> VerifyAnswer:
     """Return the answer for these readings; `places` has the indices of those outside, to which causes refer."""
-    rows, reasons = _list_rows(readings, found, after)
+    rows, reasons = _list_rows(readings, forecasts, after)
     facts = find_facts(
         rows,
         reasons,
-        {0: findings, **{case: one.found for case, one in enumerate(readings, 1)}},
+        {0: findings, **{case: one.findings for case, one in enumerate(readings, 1)}},
         causes,
-        [place + 1 for place in places],
+        [index + 1 for index in places],
         {case: one.other_hardware for case, one in enumerate(readings, 1)},
     )
     return VerifyAnswer(
@@ -268,12 +268,12 @@ def _list_rows(
     """Return a row per measured quantity, and the reason of each row without a score, by its number from 1."""
     rows: list[VerifiedRow] = []
     reasons: dict[int, Reason] = {}
-    for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
+    for index, (one, predicted) in enumerate(zip(readings, forecasts, strict=True)):
         for name, value in {**measured_of(one.row), **dict.fromkeys(one.unscored)}.items():
-            figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
+            figure, moved = predicted.figures.get(name), after[index].figures.get(name) if after else None
             reason = one.unscored.get(name)
             if reason is None and figure is None:
-                reason = found.refusal or words.make_reason("scope", {"quantity": words.NOUN[name]})
+                reason = predicted.refusal or words.make_reason("scope", {"quantity": words.NOUN[name]})
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
