@@ -135,10 +135,10 @@ def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, state
     if cells.get("engine", "openai").startswith("openai"):
         is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
         cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
-    return _settle(cells, content.path, stated)
+    return _complete(cells, content.path, stated)
 
 
-def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
+def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
     """Return the columns of a measurement after token counts, devices and requests in flight are derived."""
     cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
