@@ -336,7 +336,7 @@ CALLING: Final = """WITH case_of AS (
     SELECT unnest([1, 2]) AS row_id, unnest([0.0e0, $ahead]) AS ahead, 0.3e0 AS half_width
 ),
 chance AS (FROM numpy.probabilities_of(case_of))
-SELECT place, probability, is_told_apart FROM chance ORDER BY place"""
+SELECT row_id, probability, is_told_apart FROM chance ORDER BY row_id"""
 
 
 def test_a_query_gets_what_numpy_computes() -> None:

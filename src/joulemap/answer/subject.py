@@ -48,8 +48,8 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _is_model(word: str) -> bool:
-    label = HardwareRef.read(word).label
-    if label.endswith(".toml") or (os.path.isdir(label) and not is_name(word)):
+    path = HardwareRef.read(word).label
+    if path.endswith(".toml") or (os.path.isdir(path) and not is_name(word)):
         return False
     known = load_models()
     return (
