@@ -75,7 +75,7 @@ PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per
 HOST_ENERGY: Final = "host energy"
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way! | "
-PRICE: Final = "price told"
+PRICE: Final = "price price_text"
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
