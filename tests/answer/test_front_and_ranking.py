@@ -1084,6 +1084,13 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert document["answer"] in text and "; tpu_v4 " in document["answer"]
 
 
+def test_a_limit_of_price_shows_each_price(joulemap: Run) -> None:
+    limit = ("--max-price", "1000USD/h", "--objective", "cost", "--wide")
+    done = joulemap("recommend", "mobilenet_v2", "--hardware", "l4,h100_sxm5", *limit)
+    assert done.returncode == ExitCode.OK
+    assert sum("USD/h" in line for line in done.stdout.splitlines() if line.startswith(("l4  ", "h100_sxm5  "))) == 2
+
+
 LIMIT_OPTIONS: Final = {
     "--max-latency": ("1s", "1ns"),
     "--max-energy": ("1kJ", "1nJ"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 PORT: Final = "builders"
+"""Port at which wings register what builds their models."""
 
 Guesses = Generator[tuple[Mapping[str, Any], tuple[str, ...]], ModelError | None, None]
 """Generator of possible keyword arguments of a model, with notes. The caller sends the error that each one caused to

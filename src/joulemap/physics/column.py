@@ -150,11 +150,11 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
         listed = [_complete(one, *numbers) for one, numbers in zip(hardware, listed, strict=True)]
     addresses, _ = listed[0]
     if any(others is not addresses for others, _ in listed):  # only numbers that all have can differ
-        places = [{address: column for column, address in enumerate(others)} for others, _ in listed]
-        addresses = tuple(address for address in addresses if all(address in one for one in places))
+        columns = [{address: column for column, address in enumerate(others)} for others, _ in listed]
+        addresses = tuple(address for address in addresses if all(address in one for one in columns))
         rows = [
             [row[column_of[address]] for address in addresses]
-            for column_of, (_, row) in zip(places, listed, strict=True)
+            for column_of, (_, row) in zip(columns, listed, strict=True)
         ]
     else:
         rows = [row for _, row in listed]
@@ -171,7 +171,7 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
 def _complete(
     hardware: Hardware, addresses: tuple[Address, ...], numbers: list[float]
 ) -> tuple[tuple[Address, ...], list[float]]:
-    """Return a chip's numbers with those of `STAND_INS`, whose place formulas fill if the chip lacks them."""
+    """Return a chip's numbers, and those that formulas take where it lacks a quantity of `STAND_INS`."""
     lacking = [name for name in STAND_INS if getattr(hardware, name) is None]
     if not lacking:
         return addresses, numbers
