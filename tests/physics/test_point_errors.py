@@ -7,6 +7,7 @@ import pickle
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 import chip
 from chips import FORMS
@@ -27,7 +28,7 @@ ERRORS = PointErrors(load_doubt())
 ONE_OF_EACH_CLASS = tuple({one.architecture: one for one in reversed(FORMS)}.values())
 
 
-def rows(*numbers: int) -> np.ndarray:  # type: ignore[type-arg]
+def rows(*numbers: int) -> NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64)
 
 
@@ -97,8 +98,8 @@ def test_held_out_errors_of_a_calibration_replace_those_of_a_group() -> None:
     record = ErrorRecord(scales=(), floors=(), held_out={("c", "h200_sxm", "eager"): widths})
 
     def find(**changes: str) -> tuple[float | None, float | None]:
-        like = {"work": "model", "architecture": "gpu", "runtime": "eager", "precision": "bf16", "hardware": "h200_sxm"}
-        return record.find_held_out("c", Subject(**{**like, **changes}))
+        like = Subject(work="model", architecture="gpu", runtime="eager", precision="bf16", hardware="h200_sxm")
+        return record.find_held_out("c", attrs.evolve(like, **changes))
 
     assert find() == (0.1, 0.2)
     assert find(precision="fp32") == (0.3, 0.2)  # the largest of other precisions where its own is missing

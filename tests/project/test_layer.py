@@ -53,7 +53,7 @@ OWNERS: dict[str, set[str]] = {
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"wing.explore"},
-    "numpy": {"calibrate", "physics", "store", *(f"wing.{name}" for name in BUILT_IN)},
+    "numpy": {"bundle", "calibrate", "physics", "store", *(f"wing.{name}" for name in BUILT_IN)},
 }
 """library -> rooms that may import it."""
 
