@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from joulemap.bundle.pack import MAGIC, Pack, Texts, code_texts, join_texts, write_pack
+from joulemap.bundle.pack import MAGIC, Column, Pack, as_numbers, as_texts, code_texts, join_texts, write_pack
 from joulemap.system.errors import DatabaseError
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -21,11 +21,12 @@ def test_what_is_read_is_what_was_written(
 ) -> None:
     path = tmp_path_factory.mktemp("pack") / "one.pack"
     array, mask = np.array(numbers, dtype=np.int64), np.array(missing[: len(numbers)], dtype=bool)
-    section = {
+    reals = np.array([0.1, -0.0, 1e300, 2.0**-1074])
+    section: dict[str, Column] = {
         "integers": array,
         "masked": np.ma.MaskedArray(array, mask=mask),
         "truths": mask,
-        "reals": np.array([0.1, -0.0, 1e300, 2.0**-1074]),
+        "reals": reals,
         "words": code_texts(words),
     }
     write_pack(path, {"first": {"one": np.arange(3)}, "second": section})
@@ -33,20 +34,20 @@ def test_what_is_read_is_what_was_written(
     assert pack.names == ("first", "second")
     found = pack.read("second")
     assert list(found) == list(section)
-    assert np.array_equal(found["integers"], array)  # type: ignore[arg-type]
-    assert np.array_equal(found["truths"], mask)  # type: ignore[arg-type]
-    assert found["truths"].dtype == bool  # type: ignore[union-attr]
-    assert found["reals"].tobytes() == section["reals"].tobytes()  # type: ignore[union-attr]
-    assert np.array_equal(np.ma.getmaskarray(found["masked"]), mask)
-    assert np.array_equal(np.ma.filled(found["masked"], 0), np.where(mask, 0, array))
-    assert isinstance(found["words"], Texts)
-    assert found["words"].list() == words
+    masked, truths = as_numbers(found["masked"]), as_numbers(found["truths"])
+    assert np.array_equal(as_numbers(found["integers"]), array)
+    assert np.array_equal(truths, mask)
+    assert truths.dtype == bool
+    assert as_numbers(found["reals"]).tobytes() == reals.tobytes()
+    assert np.array_equal(np.ma.getmaskarray(masked), mask)
+    assert np.array_equal(np.ma.filled(masked, 0), np.where(mask, 0, array))
+    assert as_texts(found["words"]).list() == words
 
 
 def test_integers_take_the_narrowest_type_that_holds_them(tmp_path: Path) -> None:
     columns = {"small": np.array([-128, 127]), "more": np.array([-129]), "most": np.array([2**40])}
     write_pack(tmp_path / "a", {"a": columns})
-    kinds = [str(one.dtype) for one in Pack(tmp_path / "a").read("a").values()]  # type: ignore[union-attr]
+    kinds = [str(as_numbers(one).dtype) for one in Pack(tmp_path / "a").read("a").values()]
     assert kinds == ["int8", "int16", "int64"]
 
 

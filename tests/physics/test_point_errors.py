@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import attrs
 import numpy as np
@@ -97,7 +98,7 @@ def test_held_out_errors_of_a_calibration_replace_those_of_a_group() -> None:
     widths = {"bf16": (0.1, 0.2), "fp32": (0.3, None)}
     record = ErrorRecord(scales=(), floors=(), held_out={("c", "h200_sxm", "eager"): widths})
 
-    def find(**changes: str) -> tuple[float | None, float | None]:
+    def find(**changes: Any) -> tuple[float | None, float | None]:
         like = Subject(work="model", architecture="gpu", runtime="eager", precision="bf16", hardware="h200_sxm")
         return record.find_held_out("c", attrs.evolve(like, **changes))
 

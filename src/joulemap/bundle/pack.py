@@ -64,6 +64,18 @@ Column = NDArray[Any] | Texts
 Section = Mapping[str, Column]
 
 
+def as_texts(column: Column) -> Texts:
+    """Return a column that must have texts."""
+    assert isinstance(column, Texts)
+    return column
+
+
+def as_numbers(column: Column) -> NDArray[Any]:
+    """Return a column that must have numbers."""
+    assert not isinstance(column, Texts)
+    return column
+
+
 def code_texts(values: Iterable[str | None]) -> Texts:
     """Return texts as a column, the distinct ones in their order of occurrence."""
     places: dict[str, int] = {}

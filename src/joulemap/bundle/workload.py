@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.bundle.pack import Column, Pack, Section, Texts, code_texts, write_pack
+from joulemap.bundle.pack import Column, Pack, Section, Texts, as_numbers, as_texts, code_texts, write_pack
 from joulemap.physics.record.compiler import is_single_output, read_window
 from joulemap.physics.workload import KIND_CODE, OPERATOR_COUNTS, ROLE_CODE, WorkloadColumns, number_calls
 from joulemap.system.record import frozen
@@ -126,7 +126,7 @@ class Zoo:
             name: column.list() if isinstance(column, Texts) else column.tolist() for name, column in columns.items()
         }
         for name in LISTED:
-            listed[name] = [json.loads(text) for text in listed[name]]
+            listed[name] = [json.loads(str(text)) for text in listed[name]]
         rows = (dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True))
         return {row["model"]: row for row in rows}
 
@@ -134,15 +134,13 @@ class Zoo:
     def places(self) -> dict[str, Place]:
         """Stored name of each workload -> its place."""
         index = self._pack.read("index")
-        names = index["model"]
-        assert isinstance(names, Texts)
-        blocks = np.asarray(index["block"]).tolist()
-        ends = {table: np.asarray(index[table]).tolist() for table in GROWING}
+        names, blocks = as_texts(index["model"]), as_numbers(index["block"]).tolist()
+        sizes = {table: as_numbers(index[table]).tolist() for table in GROWING}
         starts, places = dict.fromkeys(GROWING, 0), {}
         for number, (name, block) in enumerate(zip(names.list(), blocks, strict=True)):
             if number and block != blocks[number - 1]:
                 starts = dict.fromkeys(GROWING, 0)
-            counts = {table: ends[table][number] for table in GROWING}
+            counts = {table: sizes[table][number] for table in GROWING}
             rows = {table: slice(starts[table], starts[table] + count) for table, count in counts.items()}
             starts = {table: starts[table] + count for table, count in counts.items()}
             places[str(name)] = Place(block=block, rows=rows)
@@ -184,14 +182,15 @@ class Zoo:
         operators, tensors, accesses, buffers, subgraphs = (tables[table] for table in READ)
         tensor = _integers(accesses["tensor_index"])
         owner = _integers(operators["subgraph_index"])
+        counts: dict[str, Any] = {name: _floats(operators[name]) for name in OPERATOR_COUNTS}
         return WorkloadColumns(
             batch=batch,
             weight_bytes=self.models[model]["weight_bytes"],
             kernel_step_count=_floats(subgraphs["step_count"])[owner],
             is_foldable=_truths(operators["is_foldable"]),
             subgraph_index=owner,
-            **{name: _floats(operators[name]) for name in OPERATOR_COUNTS},
-            **form_operators(*(_texts(operators[name]) for name in OPERATOR_TEXTS)),
+            **counts,
+            **form_operators(*(as_texts(operators[name]) for name in OPERATOR_TEXTS)),
             access_operator=_integers(accesses["operator_index"]),
             access_tensor=tensor,
             access_buffer=np.ma.filled(np.ma.asarray(tensors["buffer_index"]), -1).astype(np.int64)[tensor],
@@ -220,7 +219,7 @@ OPERATOR_TEXTS: Final = ("kind", "operation", "variant", "aten", "scalars", "out
 
 def form_operators(
     kind: Texts, operation: Texts, variant: Texts, aten: Texts, scalars: Texts, output_shape: Texts
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """Return the columns of operators that formulas read, from the texts of a trace."""
     shapes = [tuple(map(int, filter(None, text.split("x")))) for text in output_shape.texts]
     rank = np.array([len(shape) for shape in shapes], dtype=np.int64)
@@ -248,25 +247,21 @@ def form_operators(
 
 def _number(column: Column, numbers: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the number of each text."""
-    texts = _texts(column)
-    return np.array([numbers.get(text, -1) for text in texts.texts], dtype=np.int64)[texts.codes]
-
-
-def _texts(column: Column) -> Texts:
-    assert isinstance(column, Texts)
-    return column
+    texts = as_texts(column)
+    found: NDArray[np.int64] = np.array([numbers.get(text, -1) for text in texts.texts], dtype=np.int64)[texts.codes]
+    return found
 
 
 def _integers(column: Column) -> NDArray[np.int64]:
-    return np.asarray(column).astype(np.int64)
+    return as_numbers(column).astype(np.int64)
 
 
 def _floats(column: Column) -> NDArray[np.float64]:
-    return np.asarray(column).astype(np.float64)
+    return as_numbers(column).astype(np.float64)
 
 
 def _truths(column: Column) -> NDArray[np.bool_]:
-    return np.asarray(column).astype(bool)
+    return as_numbers(column).astype(bool)
 
 
 def restore_table(table: str, columns: Mapping[str, Column], batch: int) -> dict[str, Column]:
@@ -283,9 +278,9 @@ def restore_table(table: str, columns: Mapping[str, Column], batch: int) -> dict
         elif name in STEPS[table]:
             restored[name] = _add_steps(column)
         elif name == shape:
-            restored[name] = _grow_shapes(_texts(column), _texts(columns[f"{name}_growth"]), batch)
+            restored[name] = _grow_shapes(as_texts(column), as_texts(columns[f"{name}_growth"]), batch)
         elif (table, name) == ("workload_operator", "name"):
-            restored[name] = _join(_texts(columns["module_path"]), _texts(column), lambda path, own: f"{path}{own}")
+            restored[name] = _join(as_texts(columns["module_path"]), as_texts(column), lambda path, own: f"{path}{own}")
         elif not name.endswith(("_excess", "_growth")):
             restored[name] = column
     count = len(next(iter(columns.values())))
@@ -294,27 +289,28 @@ def restore_table(table: str, columns: Mapping[str, Column], batch: int) -> dict
 
 def _grow(columns: Mapping[str, Column], name: str, batch: int) -> NDArray[np.int64]:
     """Return a number of each row at a batch; 0 where it is missing."""
-    one, excess = (np.ma.filled(columns[part], 0).astype(np.int64) for part in (name, f"{name}_excess"))
+    one, excess = (np.ma.filled(as_numbers(columns[part]), 0).astype(np.int64) for part in (name, f"{name}_excess"))
     return np.asarray(one * batch + excess * (batch - 1))
 
 
 def _add_steps(column: Column) -> NDArray[Any]:
     """Return references to rows from their differences; missing ones stay missing."""
-    assert not isinstance(column, Texts)
-    sums = np.cumsum(np.ma.filled(column, 0).astype(np.int64))
+    sums = np.cumsum(np.ma.filled(as_numbers(column), 0).astype(np.int64))
     return np.ma.MaskedArray(sums, mask=column.mask) if isinstance(column, np.ma.MaskedArray) else sums
 
 
 def _grow_shapes(shapes: Texts, growth: Texts, batch: int) -> Texts:
     """Return shapes at a batch, given how much each size grows with every sample; a missing growth is none."""
 
-    def grow(shape: str, step: str) -> str:
-        sizes = zip(map(int, shape.split("x")), map(int, step.split("x")), strict=True)
+    def grow(shape: str | None, step: str | None) -> str:
+        if step is None:
+            return str(shape)
+        sizes = zip(map(int, str(shape).split("x")), map(int, step.split("x")), strict=True)
         return "x".join(str(size + more * (batch - 1)) for size, more in sizes)
 
     if batch == 1:
         return shapes
-    return _join(shapes, growth, lambda shape, step: shape if step is None else grow(str(shape), step))
+    return _join(shapes, growth, grow)
 
 
 def _join(first: Texts, second: Texts, join: Callable[[str | None, str | None], str]) -> Texts:
@@ -339,12 +335,12 @@ def write_zoo(folder: Path, models: Section, tables: Mapping[str, Section]) -> N
     columns and the column `model`, the stored name of the workload; rows of one name are adjacent, and every table has
     the names of the operators in the same order.
     """
-    for table, column in MADE:
-        shapes = _texts(tables[table][SHAPES[table]])
+    for table, made in MADE:
+        shapes = as_texts(tables[table][SHAPES[table]])
         is_matrix = np.array(["x" in shape for shape in shapes.texts])[shapes.codes]
-        tables = {**tables, table: {**tables[table], column: is_matrix}}
-    names = list(dict.fromkeys(_texts(tables["workload_operator"]["model"]).list()))
-    counts = {table: _count_rows(_texts(columns["model"]), names) for table, columns in tables.items()}
+        tables = {**tables, table: {**tables[table], made: is_matrix}}
+    names = list(dict.fromkeys(as_texts(tables["workload_operator"]["model"]).list()))
+    counts = {table: _count_rows(as_texts(columns["model"]), names) for table, columns in tables.items()}
     block, filled, blocks = 0, 0, []
     for rows in counts["workload_access"]:
         if filled and filled + rows > BLOCK_ROWS:

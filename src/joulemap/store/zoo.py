@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.bundle.pack import SEPARATOR, Column, Texts, code_texts, join_texts
+from joulemap.bundle.pack import SEPARATOR, Column, Texts, as_numbers, as_texts, code_texts, join_texts
 from joulemap.bundle.workload import ABOVE, DERIVED, GROWING, ROW, SHAPES, STEPS, open_zoo, write_zoo
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.store.connection import Connection
@@ -78,14 +78,13 @@ def _insert(connection: Connection, table: str, ids: Sequence[int], parts: Seque
     lists: dict[str, str] = {}
     for name in parts[0]:
         several = [one[name] for one in parts]
-        texts = [one for one in several if isinstance(one, Texts)]
-        if texts:
-            joined = join_texts(texts)
+        if isinstance(several[0], Texts):
+            joined = join_texts(list(map(as_texts, several)))
             lists[name], numbers[name] = SEPARATOR.join(joined.texts), joined.codes.astype(np.int32) + 1
         else:
             has_missing = any(isinstance(one, np.ma.MaskedArray) for one in several)
-            joined_numbers: Any = (np.ma.concatenate if has_missing else np.concatenate)(several)
-            numbers[name] = joined_numbers
+            join = np.ma.concatenate if has_missing else np.concatenate
+            numbers[name] = join(list(map(as_numbers, several)))
     arrays, values = describe_arrays(numbers)
     picked = [
         f"string_split(${name}, chr({ord(SEPARATOR)}))[{name}]" if name in lists else value
