@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from joulemap.bundle.pack import MAGIC, Column, Pack, as_numbers, as_texts, code_texts, join_texts, write_pack
-from joulemap.system.errors import DatabaseError
+from joulemap.system.errors import CatalogueError
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
 WORDS = st.lists(st.none() | st.text(st.characters(exclude_characters="\x1f", codec="utf-8"), max_size=4), max_size=20)
@@ -75,9 +75,9 @@ def test_a_text_with_the_separator_is_refused() -> None:
 def test_another_file_is_refused_in_one_line(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "some.pack"
     path.write_bytes(content)
-    with pytest.raises(DatabaseError, match=f"^some.pack {reason}.*: install joulemap again$"):
+    with pytest.raises(CatalogueError, match=f"^some.pack {reason}.*: install joulemap again$"):
         Pack(path)
-    with pytest.raises(DatabaseError, match=r"^none.pack cannot be read"):
+    with pytest.raises(CatalogueError, match=r"^none.pack cannot be read"):
         Pack(tmp_path / "none.pack")
 
 
@@ -88,5 +88,5 @@ def test_a_damaged_section_is_refused_and_others_are_read(tmp_path: Path) -> Non
     content[-20] ^= 1
     path.write_bytes(content)
     assert len(Pack(path).read("one")["x"]) == 100
-    with pytest.raises(DatabaseError, match=r"^some.pack is damaged"):
+    with pytest.raises(CatalogueError, match=r"^some.pack is damaged"):
         Pack(path).read("two")

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.system.errors import DatabaseError
+from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 
 MAGIC: Final = b"joulemap pack 1\n"
@@ -109,17 +109,17 @@ class Pack:
     """Packed file that is open for reading."""
 
     def __init__(self, path: Path) -> None:
-        """Read the index of a file. Raises DatabaseError for a file that is missing, damaged or of another format."""
+        """Read the index of a file. Raises CatalogueError for a file that is missing, damaged or of another format."""
         self.path = path
         try:
             with path.open("rb") as file:
                 if (magic := file.read(len(MAGIC))) != MAGIC:
                     what = "of another format" if magic.startswith(MAGIC[:13]) else "not a packed file"
-                    raise DatabaseError(f"{path.name} is {what}: install joulemap again")
+                    raise CatalogueError(f"{path.name} is {what}: install joulemap again")
                 length = int.from_bytes(file.read(4), "little")
                 index = json.loads(file.read(length))
         except (OSError, ValueError) as error:
-            raise DatabaseError(f"{path.name} cannot be read ({error}): install joulemap again") from error
+            raise CatalogueError(f"{path.name} cannot be read ({error}): install joulemap again") from error
         self._places: dict[str, tuple[int, int]] = {}
         start = len(MAGIC) + 4 + length
         for name, size in index:
@@ -132,14 +132,14 @@ class Pack:
         return tuple(self._places)
 
     def read(self, name: str) -> dict[str, Column]:
-        """Return the columns of a section; KeyError for an unknown name, DatabaseError if it is damaged."""
+        """Return the columns of a section; KeyError for an unknown name, CatalogueError if it is damaged."""
         start, size = self._places[name]
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
                 return _unpack(lzma.decompress(file.read(size)))
         except (OSError, ValueError, lzma.LZMAError) as error:
-            raise DatabaseError(f"{self.path.name} is damaged ({error}): install joulemap again") from error
+            raise CatalogueError(f"{self.path.name} is damaged ({error}): install joulemap again") from error
 
 
 def _pack(section: Section) -> bytes:
