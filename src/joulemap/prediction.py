@@ -23,7 +23,7 @@ from joulemap.physics.change import follow
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
-from joulemap.physics.record.configuration import BOARD, Configuration, name_precision
+from joulemap.physics.record.configuration import Configuration, name_precision
 from joulemap.physics.record.constant import check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
@@ -39,10 +39,13 @@ from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Floats, Texts
+    from joulemap.physics.workload import Floats, Integers, Texts
 
 KEPT: Final = 64
 """Maximum workloads that are kept, each at one batch size, with the kernels formed of them."""
+
+EXACT_FJ: Final = 2**53
+"""Largest energy in femtojoules up to which a float is exact."""
 
 OVERFLOW: Final = "range"
 """Code of a refusal for an energy beyond the range of a total."""
@@ -121,7 +124,7 @@ def predict(
     batch: ArrayLike = 1,
     runtime: ArrayLike = "fused",
     weight_precision: ArrayLike = "",
-    constants: Mapping[str, ArrayLike] | None = None,
+    changes: Mapping[str, ArrayLike] | None = None,
 ) -> Prediction:
     """Return the predictions of configurations; arguments are single values or arrays, which broadcast as in numpy.
 
@@ -129,7 +132,7 @@ def predict(
     batch size. Hardware is a built-in chip by id or alias, or a `Hardware`; chips run at their default power mode with
     their built-in calibration. An empty weight precision means that of the activations.
 
-    `constants` maps names of numbers of the chip, as `--set` takes them, to values in their SI units. They broadcast to
+    `changes` maps names of numbers of the chip, as `--set` takes them, to values in their SI units. They broadcast to
     a grid, and every other argument is then a single value; numbers that follow from others do so.
 
     Raises UnknownNameError for an unknown name, UsageError for a value that is out of range or shapes that do not
@@ -144,11 +147,11 @@ def predict(
         raise UsageError(f"the arguments have the shapes {shapes}, which do not broadcast") from None
     rows: list[Row] = list(zip(*(one.ravel().tolist() for one in arrays), strict=True))
     cells = _Cells(rows)
-    if constants is None:
+    if changes is None:
         return _predict_cells(cells, arrays[0].shape)
     if len(rows) != 1:
-        raise UsageError(f"constants vary one configuration, not {len(rows)}: leave the other arguments single values")
-    return _predict_grid(cells, constants)
+        raise UsageError(f"changes vary one configuration, not {len(rows)}: leave the other arguments single values")
+    return _predict_grid(cells, changes)
 
 
 class _Cells:
@@ -201,12 +204,12 @@ def _predict_cells(cells: _Cells, shape: tuple[int, ...]) -> Prediction:
     return _form(points, widths, codes.astype(np.str_), shape)
 
 
-def _predict_grid(cells: _Cells, constants: Mapping[str, ArrayLike]) -> Prediction:
+def _predict_grid(cells: _Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     """Return the predictions of one configuration with other numbers of its chip."""
     ((place, hardware, configuration),), (case,) = cells.asked, cells.cases
     known = list_constants(hardware)
     values = {}
-    for name, given in constants.items():
+    for name, given in changes.items():
         matches = match_names(name, known)
         if len(matches) != 1:
             raise UnknownNameError("constant", name, known, near=matches)
@@ -220,7 +223,7 @@ def _predict_grid(cells: _Cells, constants: Mapping[str, ArrayLike]) -> Predicti
     try:
         shape = np.broadcast_shapes(*(one.shape for one in values.values()))
     except ValueError as error:
-        raise UsageError(f"the constants do not broadcast: {error}") from error
+        raise UsageError(f"the changes do not broadcast: {error}") from error
     varied = {address: np.atleast_1d(one) for address, one in follow(hardware, values).items()}
     points = evaluate_points(cells.subjects[place].evaluator, hardware, configuration, varied)
     changed = attrs.evolve(case, hardware=attrs.evolve(hardware, loads=()), varied=frozenset(values))
@@ -231,13 +234,14 @@ def _predict_grid(cells: _Cells, constants: Mapping[str, ArrayLike]) -> Predicti
 def _form(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[int, ...]) -> Prediction:
     """Return a prediction from totals and half-widths, one row per configuration."""
     nothing: Floats = np.where(points.refusal == "", 1.0, np.nan)
-    latency, energy = nothing * points.latency_s, nothing * points.energy_j
+    latency, energy = nothing * points.latency_s, nothing * _to_joules(points.energy_fj)
     wide, tall = np.exp(widths.latency), np.exp(widths.energy)
 
     def add(by: Callable[[Any], str], names: Iterable[str]) -> dict[str, Floats]:
         none = np.zeros(len(points), dtype=np.int64)
-        sums = {name: sum((one for key, one in points.spent_fj.items() if by(key) == name), none) for name in names}
-        return {name: (nothing * one / FJ_PER_J).reshape(shape) for name, one in sums.items() if one.any()}
+        spent = points.spent_fj.items()
+        sums = {name: np.asarray(sum((one for key, one in spent if by(key) == name), none)) for name in names}
+        return {name: (nothing * _to_joules(one)).reshape(shape) for name, one in sums.items() if np.any(one)}
 
     return Prediction(
         latency_s=latency.reshape(shape),
@@ -252,6 +256,14 @@ def _form(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[i
         refusal=points.refusal.reshape(shape),
         refusal_code=codes.reshape(shape),
     )
+
+
+def _to_joules(energy_fj: Integers) -> Floats:
+    """Return energies in joules; above 2^53 fJ, which a float cannot hold, rounded once as the database does."""
+    joules: Floats = energy_fj / FJ_PER_J
+    for place in np.flatnonzero(energy_fj > EXACT_FJ).tolist():
+        joules[place] = int(energy_fj[place]) / int(FJ_PER_J)
+    return joules
 
 
 def _check_batch(batch: object) -> int:
@@ -334,11 +346,13 @@ def _find_hardware(hardware: object) -> tuple[Hardware, str]:
         return chips.find(name), chips.calibrations.get(name, "")
     if not isinstance(hardware, Hardware):
         raise UsageError(f"the hardware is of type {type(hardware).__name__}, expected an id or a Hardware")
-    if hardware.described_digest or hardware.priced_at == BOARD:
-        return hardware, ""
-    from joulemap.plan.budget import bind_alone
+    known = chips.find(hardware.id) if hardware.id in chips.ids else None
+    if not hardware.described_digest and (known is None or known.digest != hardware.digest):
+        from joulemap.plan.budget import bind_alone
 
-    return bind_alone(hardware, DEFAULT_MODE), ""
+        hardware = bind_alone(hardware, DEFAULT_MODE)
+    is_known = known is not None and known.digest == hardware.digest
+    return hardware, chips.calibrations.get(hardware.id, "") if is_known else ""
 
 
 @cache

@@ -18,6 +18,7 @@ BELOW: dict[str, set[str]] = {
     "calibrate": {"domain", "physics"},
     "store": {"bundle", "domain", "generated", "physics"},
     "plan": {"construct", "catalog", "domain", "physics", "store", "trace"},
+    "prediction": {"bundle", "catalog", "domain", "physics", "plan", "trace"},
     "present": {"domain", "generated", "physics"},
     "figure": {"domain", "generated", "physics", "present"},
     "webpage": {"domain", "figure", "physics", "present"},
@@ -50,6 +51,7 @@ BELOW: dict[str, set[str]] = {
     "cli": {"answer", "construct", "domain", "figure", "physics", "present", "store", "webpage", "workspace"},
     "tools": {
         "ask",
+        "bundle",
         "construct",
         "calibrate",
         "catalog",

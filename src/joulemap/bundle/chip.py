@@ -20,8 +20,8 @@ from joulemap.physics.record.hardware import Hardware
 
 FILE: Final = FOLDER / "chip.pack"
 
-BLANK: Final = ("source", "note", "count_formula")
-"""Fields of records whose texts are left out."""
+REPLACED: Final = dict.fromkeys(("source", "note", "count_formula"), "see `joulemap hardware show`")
+"""Field of a record -> text that replaces its own; a number must have a source."""
 
 CHIP: Final = "chip "
 """Prefix of the name of a chip among the packed values."""
@@ -63,5 +63,5 @@ def write_chips(
     """Write chips to a file, and note its version."""
     values: dict[str, object] = {f"{CHIP}{name}": chip for name, chip in sorted(chips.items())}
     values |= {CALIBRATION: dict(sorted(calibrations.items())), DOUBT: doubt, HELD_OUT: held_out}
-    write_pack(path, {CHIP: Writer(BLANK).write(values)})
+    write_pack(path, {CHIP: Writer(REPLACED).write(values)})
     write_stamp(path)

@@ -11,7 +11,7 @@ thousand chips is formed without the others.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
@@ -34,9 +34,9 @@ STEPS: Final = "+"
 class Writer:
     """Collector of distinct values."""
 
-    def __init__(self, blank: Collection[str] = ()) -> None:
-        """Collect values; texts in the fields `blank` of records are left empty."""
-        self._blank = frozenset(blank)
+    def __init__(self, replaced: Mapping[str, str] | None = None) -> None:
+        """Collect values; `replaced` maps fields of records to the text that replaces theirs."""
+        self._replaced = replaced or {}
         self._values: dict[str, dict[Any, int]] = {}
         """Kind of value -> its distinct values and their numbers within the kind."""
 
@@ -57,16 +57,12 @@ class Writer:
         kind = type(value)
         if not kind.__module__.startswith(f"{PLACE}.") or not attrs.has(kind):
             raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no record of {PLACE}")
-        fields = tuple(
-            self.add(
-                ""
-                if one.name in self._blank and isinstance(getattr(value, one.name), str)
-                else getattr(value, one.name)
-            )
-            for one in attrs.fields(kind)
-            if one.init
-        )
+        fields = tuple(self.add(self._read(value, one.name)) for one in attrs.fields(kind) if one.init)
         return self._number(f"{kind.__module__}:{kind.__qualname__}", fields)
+
+    def _read(self, record: object, field: str) -> Any:
+        value = getattr(record, field)
+        return self._replaced[field] if isinstance(value, str) and value and field in self._replaced else value
 
     def _number(self, kind: str, value: Any) -> tuple[str, int]:
         known = self._values.setdefault(kind, {})
