@@ -186,8 +186,8 @@ def test_a_changed_chip_is_predicted_as_a_run_with_set_constants(tmp_path: Path)
         "resnet18", hardware="l4", precision="int8", runtime="engine", changes={"memory_bandwidth": 200e9}
     )
     ((latency, energy, wide, tall),) = workspace.sql(
-        "SELECT latency_s, energy_j, latency_half_width, energy_half_width "
-        "FROM runs JOIN run_uncertainty USING (run_id)"
+        "SELECT latency_s, energy_j, u.latency_half_width, u.energy_half_width "
+        "FROM runs JOIN run_uncertainty AS u USING (run_id)"
     )
     found = predict("resnet18", "l4", precision="int8", runtime="engine", changes={"memory_bandwidth": 200e9})
     assert (found.latency_s, found.energy_j) == (latency, energy)
