@@ -173,7 +173,7 @@ class _Cells:
                 self.subjects.append(_find_subject(model, _check_batch(batch)))
             chip_key = hardware if isinstance(hardware, str) else id(hardware)
             if chip_key not in chips:
-                chips[chip_key] = _find_hardware(hardware)
+                chips[chip_key] = find_chip(hardware)
             if (precision, weights) not in pairs:
                 pairs[precision, weights] = _check_precision(precision, weights)
             chip, calibration = chips[chip_key]
@@ -338,8 +338,11 @@ def _find_named(name: str, batch: int) -> Subject:
     return Subject(Evaluator(columns_of(workload), gathering=_GATHERING), operator.kind)
 
 
-def _find_hardware(hardware: object) -> tuple[Hardware, str]:
-    """Return a chip as a run uses it, and the digest of its calibration."""
+def find_chip(hardware: object) -> tuple[Hardware, str]:
+    """Return a chip as a run uses it, by id, alias or record, and the digest of its calibration.
+
+    Raises UnknownNameError or UsageError, and CatalogueError for a bundle that is not of this version.
+    """
     chips = load_chips()
     if isinstance(hardware, str):
         name = hardware if hardware in chips.ids else _find_id(hardware)

@@ -32,8 +32,8 @@ EVERYWHERE: set[str] = {"system"}
 """What every room may import."""
 
 PUBLIC: set[str] = {
-    "answer", "ask", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure",
-    "physics", "plan", "present", "generated", "show", "store", "trace", "webpage",
+    "answer", "ask", "bundle", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure",
+    "physics", "plan", "prediction", "present", "generated", "show", "store", "trace", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 
