@@ -22,7 +22,6 @@ from joulemap.store.connection import Connection, Patience, check_path, open_in_
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
-from joulemap.system.background import begin
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.name import fold_name, split_names
 from joulemap.system.resource import package_version
@@ -157,17 +156,9 @@ def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) 
 
 @contextlib.contextmanager
 def writing(source: Source) -> Iterator[Connection]:
-    """Yield the only writing connection to a database, created with the catalogue if missing, with current intervals.
-
-    Modules for the evaluation can be imported while the engine opens the file.
-    """
-    with contextlib.ExitStack() as stack:
-        opened = begin(
-            lambda: stack.enter_context(
-                store.writing(source.path, None if source.path.exists() else find_catalogue(), source.patience)
-            )
-        )
-        connection = opened()
+    """Yield the only writing connection to a database, made with the catalogue if missing, with current intervals."""
+    template = None if source.path.exists() else find_catalogue()
+    with store.writing(source.path, template, source.patience) as connection:
         if not has_intervals(connection, interval_version()):
             with transaction(connection):
                 _renew_intervals(connection)
