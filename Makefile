@@ -1,7 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed
+STAMP := src/joulemap/generated/sql/header.jsonl
+SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
+	find src/joulemap -name generated -prune -o -type f -name '*.py' -print)
 LOCKS := $(wildcard lock/*.txt)
 WINGS := explore file fleet here hub llm pipeline place train verify
 PYTHONS := 3.11 3.12 3.13 3.14
@@ -14,8 +17,12 @@ demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 
 install: $(STAMP)  ## create .venv with everything, at the versions of lock/
 
+# An installation renders the queries; so does every target after a change of a query, or of code that may render them.
+$(STAMP): $(SOURCES) | $(INSTALLED)
+	$(BIN)/python -m joulemap.tools.query
+
 # pip needs hashes for all packages or for none, so joulemap itself is installed apart, without its dependencies.
-$(STAMP): pyproject.toml $(LOCKS)
+$(INSTALLED): pyproject.toml $(LOCKS)
 	$(PYTHON) -m venv $(VENV)
 	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		test -f lock/python$$version.txt || \
@@ -25,7 +32,7 @@ $(STAMP): pyproject.toml $(LOCKS)
 		--requirement lock/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/joulemap hardware list --db $(VENV)/none.duckdb > /dev/null
-	touch $(STAMP)
+	touch $@
 
 $(UV): lock/uv.txt
 	$(PYTHON) -m venv build/uv
@@ -66,6 +73,7 @@ test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
 	rm -rf build/core
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $$(mkdir -p build/core && echo build/core)
 	cd build/core && rm -rf src/joulemap/wing && for wing in $(WINGS); do rm -r tests/$$wing; done
+	cd build/core && PYTHONPATH=src $(CURDIR)/$(BIN)/python -m joulemap.tools.query
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
@@ -192,4 +200,4 @@ wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first a
 	$(BIN)/python -c "import pathlib, zipfile, zopfli; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zopfli.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, iterations=1); [new.writestr(one, content, zipfile.ZIP_DEFLATED) for one, content in kept]; new.close()"
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql .mypy_cache .pytest_cache .ruff_cache .hypothesis
