@@ -17,6 +17,7 @@ from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
+from joulemap.domain.label import CUT_MEANING
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import StoredCalibration
@@ -28,7 +29,7 @@ from joulemap.generated.hardware import (
     HardwareSummary,
     RidgePoint,
 )
-from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
+from joulemap.physics.record.compiler import ANY, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
@@ -417,7 +418,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
     """Return a sentence on the operators that a compiler runs, what it does with other operators, and the source."""
     if row.compiler == UNLISTED_NAME:
         return UNLISTED(operators=HOST_OPERATIONS)
-    return COMPILED(row, cut=CUTS[row.cut])
+    return COMPILED(row, cut=CUT_MEANING[row.cut])
 
 
 @number

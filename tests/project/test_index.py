@@ -1,4 +1,7 @@
-"""Indices fit the platform: on one of 32 bits, such as a browser, numpy refuses 64-bit indices in some functions."""
+"""Indices fit the platform: on one of 32 bits, such as a browser, numpy refuses 64-bit indices in some functions.
+
+Methods of arrays are not checked, because `take` is also a method of records.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ import pytest
 
 import joulemap
 
-PHYSICS = Path(joulemap.__file__).parent / "physics"
+PACKAGE = Path(joulemap.__file__).parent
+
+FOLDERS = ("physics", "wing/fleet", "wing/llm", "wing/place")
+"""Folders whose code runs in a browser."""
 
 REFUSING = {"bincount": 0, "choose": 0, "reduceat": 1, "repeat": 1, "take": 1}
 """Function of numpy that takes no wider indices than the platform's -> position of their argument."""
@@ -17,19 +23,32 @@ REFUSING = {"bincount": 0, "choose": 0, "reduceat": 1, "repeat": 1, "take": 1}
 NATIVE = {"arange", "argsort", "flatnonzero", "lexsort", "searchsorted"}
 """Functions of numpy that return indices of the platform's width."""
 
+NATIVE_METHODS = {"argmax", "argmin", "argsort", "searchsorted"}
+"""Methods of arrays that return such indices."""
+
+SCALARS = {"requests.seeds"}
+"""Python integers among the arguments, which are as wide as the platform's indices."""
+
+INDICES = ast.parse("np.argsort(values)", mode="eval").body
+"""Expression of the platform's width, for the indices that `np.unique` returns after the values."""
+
 
 def is_numpy(call: ast.Call) -> bool:
     return ast.unparse(call.func).startswith("np.")
 
 
 def is_native(node: ast.expr, bound: dict[str, list[ast.expr]]) -> bool:
-    """Whether an expression has the width of the platform's indices: cast, counted by numpy, or a list.
+    """Return whether an expression is as wide as the platform's indices: cast, counted by numpy, a list, an integer.
 
     `bound` has the expressions that are assigned to each name.
     """
     match node:
-        case ast.List() | ast.ListComp():
+        case ast.List() | ast.ListComp() | ast.Constant() | ast.Call(func=ast.Name(id="len" | "max")):
             return True
+        case ast.BinOp(left=left, right=right):
+            return is_native(left, bound) and is_native(right, bound)
+        case ast.Attribute():
+            return ast.unparse(node) in SCALARS
         case ast.Subscript(value=value):
             return is_native(value, bound)
         case ast.Name(id=name):
@@ -38,8 +57,8 @@ def is_native(node: ast.expr, bound: dict[str, list[ast.expr]]) -> bool:
             return ast.unparse(kind) == "np.intp"
         case ast.Call(func=ast.Attribute(attr="diff"), args=[value, *_]) if is_numpy(node):
             return is_native(value, bound)
-        case ast.Call(func=ast.Attribute(attr=name)) if is_numpy(node):
-            return name in NATIVE
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in (NATIVE if is_numpy(node) else NATIVE_METHODS)
     return False
 
 
@@ -51,8 +70,14 @@ def find_wide(text: str) -> list[str]:
             continue
         bound: dict[str, list[ast.expr]] = {}
         for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                bound.setdefault(node.targets[0].id, []).append(node.value)
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    bound.setdefault(name, []).append(value)
+                case ast.Assign(targets=[ast.Tuple(elts=[_, *names])], value=ast.Call(func=called)) if (
+                    ast.unparse(called) == "np.unique"
+                ):
+                    for one in names:
+                        bound.setdefault(ast.unparse(one), []).append(INDICES)
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_numpy(node):
                 place = REFUSING.get(node.func.attr)
@@ -62,7 +87,8 @@ def find_wide(text: str) -> list[str]:
 
 
 def test_indices_are_as_wide_as_the_platform_takes_them() -> None:
-    wrong = {path.name: find_wide(path.read_text(encoding="utf-8")) for path in PHYSICS.rglob("*.py")}
+    files = [path for name in FOLDERS for path in (PACKAGE / name).rglob("*.py")]
+    wrong = {str(path): find_wide(path.read_text(encoding="utf-8")) for path in files}
     assert {name: calls for name, calls in wrong.items() if calls} == {}
 
 
@@ -78,8 +104,18 @@ def test_indices_are_as_wide_as_the_platform_takes_them() -> None:
         ("np.add.reduceat(values, np.searchsorted(group, every))", False),
         ("np.repeat(values, np.diff(first[1:]))", False),
         ("np.repeat(values, np.diff(mixed))", True),
+        ("np.repeat(values, len(group) // 2)", False),
+        ("np.repeat(values, len(group) * group)", True),
+        ("np.repeat(values, group.counts)", True),
+        ("np.bincount(distinct)", True),
+        ("np.bincount(index)", False),
+        ("np.bincount(group.argmin(axis=1))", False),
+        ("np.bincount(group.ravel())", True),
     ],
 )
 def test_a_wide_index_is_found(line: str, is_wide: bool) -> None:
-    text = f"def f(group):\n    first = np.arange(3)\n    mixed = np.arange(3)\n    mixed = group\n    return {line}"
+    text = (
+        "def f(group):\n    first = np.arange(3)\n    mixed = np.arange(3)\n    mixed = group\n"
+        f"    distinct, index = np.unique(group, return_inverse=True)\n    return {line}"
+    )
     assert bool(find_wide(text)) == is_wide
