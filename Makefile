@@ -9,8 +9,9 @@ LOCKS := $(wildcard lock/*.txt)
 WINGS := explore file fleet here hub llm pipeline place train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
+RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -44,6 +45,7 @@ COMPILE = $(UV) pip compile --quiet --upgrade --universal --generate-hashes --cu
 lock: $(UV)  ## write the versions and hashes that `make install` takes: the newest within pyproject.toml and lock/*.in
 	$(COMPILE) --python-version 3.11 lock/uv.in --output-file lock/uv.txt
 	$(COMPILE) --python-version 3.11 lock/build.in --output-file lock/build.txt
+	$(COMPILE) --python-version 3.11 lock/release.in --output-file lock/release.txt
 	for version in $(PYTHONS); do \
 		$(COMPILE) --python-version $$version --constraint lock/constraint.in --constraint lock/build.txt \
 			--extra dev pyproject.toml --output-file lock/python$$version.txt || exit 1; \
@@ -104,6 +106,13 @@ define NEED_MODELS
 $(BIN)/python -c 'import diffusers, timm, transformers' 2> /dev/null || \
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[models]'
 endef
+
+test-versions: $(UV)  ## the suite on each supported Python that is installed; names the others
+	@for version in $(PYTHONS); do \
+		if command -v python$$version > /dev/null; \
+		then $(MAKE) --no-print-directory test-newest PYTHON=$$version || exit 1; \
+		else echo "python$$version is not installed: not tested"; fi; \
+	done
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
 	$(NEED_MODELS)
@@ -190,14 +199,17 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
 	$(BIN)/python -m joulemap.tools.interval
 
-wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first answer would take seconds to make
-	rm -rf build/wheel src/joulemap/template
-	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
-		$(BIN)/joulemap hardware list > /dev/null
-	rm -f src/joulemap/template/code.json
-	$(BIN)/python -c "import lzma, pathlib; pack = lambda one: pathlib.Path(f'{one}.xz').write_bytes(lzma.compress(one.read_bytes(), filters=[{'id': lzma.FILTER_LZMA2, 'preset': 9 | lzma.PRESET_EXTREME, 'pb': 0}])); found = lambda folder, end: pathlib.Path('src/joulemap', folder).glob(end); [(pack(one), one.unlink()) for one in found('template', '*.duckdb')]; [pack(one) for one in found('catalog/data/measurement/public', '*.csv')]"
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template src/joulemap/catalog/data/measurement/public/*.csv.xz; exit $$code
-	$(BIN)/python -c "import pathlib, zipfile, zopfli; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zopfli.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, iterations=1); [new.writestr(one, content, zipfile.ZIP_DEFLATED) for one, content in kept]; new.close()"
+wheel: $(STAMP)  ## build/wheel: the wheel, with the database that a first answer would take seconds to make, and the source archive
+	$(BIN)/python -m joulemap.tools.wheel build/wheel
+
+$(RELEASE)/bin/twine: lock/release.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --require-hashes --requirement lock/release.txt
+	touch $@
+
+release-check: $(STAMP) $(RELEASE)/bin/twine  ## whether this commit could be released: suites on all versions, two equal builds, metadata, bill of materials, licence (an hour)
+	@$(MAKE) --no-print-directory test test-core test-versions test-oldest
+	@$(BIN)/python -m joulemap.tools.release $(RELEASE)
 
 clean:
 	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql .mypy_cache .pytest_cache .ruff_cache .hypothesis
