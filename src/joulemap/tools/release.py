@@ -90,7 +90,8 @@ def _write_materials(tools: Path) -> str:
 
 
 def _check_wheel() -> str:
-    _run(str(ROOT / ".ci" / "wheel"))
+    (wheel,) = BUILT.glob("*.whl")
+    _run(str(ROOT / ".ci" / "wheel"), str(wheel))
     return ""
 
 
