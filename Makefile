@@ -11,7 +11,7 @@ PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign mutation ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign night mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -184,6 +184,9 @@ examples: $(STAMP)  ## run all printed commands in order, each in a process of i
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write
+
+night: $(STAMP) $(UV)  ## all that takes hours, at most three: slow suite, other versions, campaign, examples, growth, accuracy; build/night/page.md compares with the last
+	$(BIN)/python benchmarks/night.py
 
 mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the tests find (hours; COVER is kept beside it)
 	test -f $(VENV)/cover.json || $(BIN)/python benchmarks/mutation.py $(VENV)/cover.json --record
