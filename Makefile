@@ -11,7 +11,7 @@ PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions examples campaign night mutation ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign night mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -198,6 +198,9 @@ profile: $(STAMP)  ## match the profiles that ship to traced operators again
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship (two minutes), also if those are outdated
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
+
+bundle: $(STAMP)  ## write the chips that `joulemap.predict` reads, after a change of formulas or of the catalogue (half a minute)
+	$(BIN)/python -m joulemap.tools.bundle
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
 	$(BIN)/python -m joulemap.tools.interval

@@ -24,6 +24,7 @@ from joulemap.domain.value import read_values
 from joulemap.physics.architecture.gpu.area import DIES, UNIT_AREA
 from joulemap.physics.area import DENSITY, Area, at_node, find_datapath
 from joulemap.physics.change import change_hardware, follow, point_hardware
+from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.address import Address
@@ -39,7 +40,6 @@ from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
-from joulemap.wing.explore.design.interval import half_widths
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
@@ -404,7 +404,8 @@ ALIKE = ("h100_sxm5", "l4", "t4", "mi300x", "b60", "xeon_8490h", "tpu_v4", "trai
 @pytest.mark.parametrize("hardware", ALIKE)
 def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -> None:
     """At every precision, matmul precision and runtime of a chip."""
-    source, doubt, evaluator = Source(path=tmp_path / "a.duckdb"), load_doubt(), Evaluator(shipped("resnet50"))
+    source, errors = Source(path=tmp_path / "a.duckdb"), PointErrors(load_doubt())
+    evaluator = Evaluator(shipped("resnet50"))
     asked = Settings(
         hardware=hardware,
         precision=tuple(CATALOGUE[hardware].peaks),  # type: ignore[arg-type]
@@ -426,9 +427,10 @@ def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -
             chip = targets[run.target.digest]
             configuration = Configuration(hardware=chip.id, power_mode=run.power_mode, batch=1, **run.point)
             points = evaluate_totals(evaluator, [(chip, configuration)])
-            latency, energy = half_widths(points, chip, configuration, doubt)
-            assert_close(float(latency[0]), widths[run_id][0], rel=1e-12)
-            assert_close(float(energy[0]), widths[run_id][1], rel=1e-12)
+            case = Case(hardware=chip, configuration=configuration)
+            found = errors.find_half_widths(points, [case], np.zeros(1, dtype=np.int64))
+            assert_close(float(found.latency[0]), widths[run_id][0], rel=1e-12)
+            assert_close(float(found.energy[0]), widths[run_id][1], rel=1e-12)
             compared += 1
     assert compared >= 2 * len(CATALOGUE[hardware].peaks)
 

@@ -20,6 +20,7 @@ from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surroundi
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Settings, Usage
+from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.pipeline import Evaluator, evaluate
 from joulemap.physics.record.configuration import BOUNDARY_NAMES, Configuration
 from joulemap.physics.record.constant import list_constants
@@ -299,10 +300,7 @@ def test_only_the_energies_around_a_board_are_constants_of_a_question() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["l4", "h100_sxm5", "rk3588_npu", "xeon_8490h"])
-@pytest.mark.wings
 def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> None:
-    from joulemap.wing.explore.design.interval import half_widths
-
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate(
         "resnet18", hardware=[name], precision="int8", runtime="engine", calibration="none", boundary="system"
@@ -311,9 +309,10 @@ def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> N
     bound = chip.bound(anchor_hardware(CATALOGUE[name]), "default", "system")
     configuration = Configuration(hardware=name, precision="int8", runtime="engine")
     points = evaluate_totals(Evaluator(shipped("resnet18")), [(bound, configuration)])
-    found = half_widths(points, bound, configuration, load_doubt())
-    assert_close(float(found[0][0]), latency, rel=1e-9)
-    assert_close(float(found[1][0]), energy, rel=1e-9)
+    case = Case(hardware=bound, configuration=configuration)
+    found = PointErrors(load_doubt()).find_half_widths(points, [case], np.zeros(1, dtype=np.int64))
+    assert_close(float(found.latency[0]), latency, rel=1e-9)
+    assert_close(float(found.energy[0]), energy, rel=1e-9)
     around, seconds = find_surrounding(CATALOGUE[name]), int(points.interval_fs[0]) / FS_PER_S
     share = around.host_w * seconds * FJ_PER_J / int(points.energy_fj[0])
     more = (around.growth_half_width.value * (1.0 - share)) ** 2 + (around.host_half_width.value * share) ** 2

@@ -32,8 +32,8 @@ EVERYWHERE: set[str] = {"system"}
 """What every room may import."""
 
 PUBLIC: set[str] = {
-    "answer", "ask", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure",
-    "physics", "plan", "present", "generated", "show", "store", "trace", "webpage",
+    "answer", "ask", "bundle", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure",
+    "physics", "plan", "prediction", "present", "generated", "show", "store", "trace", "webpage",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 
@@ -53,7 +53,7 @@ OWNERS: dict[str, set[str]] = {
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"wing.explore"},
-    "numpy": {"calibrate", "physics", "store", *(f"wing.{name}" for name in BUILT_IN)},
+    "numpy": {"bundle", "calibrate", "physics", "prediction", "store", *(f"wing.{name}" for name in BUILT_IN)},
 }
 """library -> rooms that may import it."""
 
@@ -291,6 +291,12 @@ def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
     loaded = loaded_after("import joulemap", tmp_path)
     assert "joulemap" in loaded
     assert not loaded & {"torch", "duckdb", "numpy", "pyarrow", "attrs", "cattrs", "typer"}
+
+
+def test_a_prediction_needs_no_engine(tmp_path: Path) -> None:
+    loaded = loaded_after("import joulemap\njoulemap.predict('resnet50', 'h100_sxm5', batch=8)", tmp_path)
+    assert "joulemap.prediction" in loaded
+    assert not loaded & {"torch", "duckdb", "pyarrow", "pandas", "cattrs", "typer", "rich"}
 
 
 def test_questions_load_what_answers_them_when_they_are_looked_at(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from blank import open_blank
+from joulemap.bundle.workload import GROWING, SHAPES
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.construct import model as build_model
@@ -19,7 +20,7 @@ from joulemap.physics.record.workload import Workload
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.resource import package_version
 from joulemap.workspace import Workspace
 
@@ -76,7 +77,7 @@ def test_every_model_that_can_be_traced_ships() -> None:
     models, shipped = load_models(), load_shipped()
     assert {name for name, entry in models.items() if entry.is_traceable} == set(shipped)
     assert len(shipped) >= 128
-    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 1_100_000
+    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 800_000
 
 
 def test_what_ships_was_made_by_the_rules_of_today() -> None:

@@ -26,6 +26,7 @@ from joulemap.physics.record.configuration import (
 from joulemap.physics.record.hardware import Hardware as Hardware
 from joulemap.physics.record.runtime import RuntimeName as RuntimeName
 from joulemap.physics.record.workload import Operator as Operator, Subgraph as Subgraph, Workload as Workload
+from joulemap.prediction import Prediction as Prediction, predict as predict
 from joulemap.shortcut import (
     analyze as analyze,
     architectures as architectures,

@@ -147,7 +147,7 @@ def evaluate_points(
     count = math.prod(shape)
     if evaluator.falls_back(hardware) or count == 1:
         row = {address: np.broadcast_to(column, shape).ravel() for address, column in numbers.items()}
-        return _stack([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
+        return stack_totals([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
@@ -180,7 +180,7 @@ def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
 
 def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumns:
     """Return the totals of each configuration in `asked`, one row each."""
-    return _stack(evaluator.evaluate_totals(asked))
+    return stack_totals(evaluator.evaluate_totals(asked))
 
 
 def _evaluate_one(
@@ -199,7 +199,8 @@ def _evaluate_one(
     return totals
 
 
-def _stack(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
+def stack_totals(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
+    """Return the totals of runs, one row each; an exception is a refusal."""
     rows = [_list_row(run) for run in runs]
     columns: dict[str, Any] = {}
     for field in attrs.fields(PointColumns):

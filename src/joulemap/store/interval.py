@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import duckdb
 
-from joulemap.physics.interval.error_scale import (
-    DOUBTED,
-    MODEL,
-    OWN_LEVEL,
-    ErrorScale,
-    PowerFloor,
-    find_peak,
-    find_thin_bounds,
-)
-from joulemap.physics.interval.scale import BASES, CALIBRATED, Subject, find_least, find_scale
+from joulemap.physics.interval.error_record import CROSS_VALIDATED, MEAN_TO_WIDTH, ErrorRecord, HeldOut, Widths
+from joulemap.physics.interval.error_scale import ErrorScale, PowerFloor, find_peak, find_thin_bounds
+from joulemap.physics.interval.scale import BASES, CALIBRATED, Subject
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity
 from joulemap.store.literal import execute
-from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.physics.interval.half_width import Errors, HalfWidths
     from joulemap.physics.interval.probability import Floats
-
-MEAN_TO_WIDTH: Final = math.log(5.0)
-"""Ratio of the half-width of an 80 % interval to the mean absolute error, if errors are distributed exponentially."""
-
-HeldOut = tuple[float | None, float | None]
-"""(half-width of latency, half-width of energy); None for a quantity without measurements."""
 
 CONFIGURATION: Final = (
     "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "hardware_digest",
@@ -40,31 +25,6 @@ CONFIGURATION: Final = (
 """Columns of a run that determine its prediction errors."""
 
 SCALE_COLUMNS: Final = tuple(one.name for one in attrs.fields(ErrorScale))
-
-
-@frozen(kw_only=True)
-class ErrorRecord:
-    """Stored prediction errors, from which intervals are computed."""
-
-    scales: tuple[ErrorScale, ...]
-    floors: tuple[PowerFloor, ...]
-    held_out: Mapping[tuple[str, str, str], Mapping[str, HeldOut]]
-    """(calibration, hardware, runtime) -> precision -> half-widths measured on held-out model families."""
-
-    def find_held_out(self, calibration: str, subject: Subject) -> HeldOut:
-        """Return the held-out half-widths of a calibration for a configuration; (None, None) if it has none.
-
-        A precision without measurements gets the largest half-width among the precisions of its runtime.
-        """
-        known = self.held_out.get((calibration, subject.hardware, subject.runtime), {})
-        if subject.work != MODEL or not known:
-            return (None, None)
-        mine = known.get(subject.precision, (None, None))
-        latency, energy = (
-            max((width for width in widths if width is not None), default=None) if own is None else own
-            for own, widths in zip(mine, zip(*known.values(), strict=True), strict=True)
-        )
-        return latency, energy
 
 
 def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
@@ -76,8 +36,9 @@ def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
         "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'latency'), "
         "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy') "
         "FROM internal.calibration_error AS e JOIN internal.calibration AS c USING (calibration_digest) "
-        "WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL "
-        "AND e.precision IS NOT NULL GROUP BY ALL"
+        "WHERE e.split = ? AND e.family IS NULL AND e.runtime IS NOT NULL "
+        "AND e.precision IS NOT NULL GROUP BY ALL",
+        [CROSS_VALIDATED],
     ).fetchall():
         latency, energy = (None if one is None else MEAN_TO_WIDTH * one for one in errors)
         held_out.setdefault((calibration, hardware, runtime), {})[precision] = (latency, energy)
@@ -114,27 +75,21 @@ def compute_half_widths(
     """
     import numpy as np
 
-    from joulemap.physics.interval.half_width import Errors, Spent, combine_errors
+    from joulemap.physics.interval.half_width import Spent, combine_errors, stack_errors
 
     keys = list(zip(*(spent[name] for name in CONFIGURATION), strict=True))
     places = {key: position for position, key in enumerate(dict.fromkeys(keys))}
+    rows = np.array([places[key] for key in keys], dtype=np.int64)
     digests = {key[-1] for key in places}
-    record, numbers, thin = (
-        load_record(connection),
-        _load_numbers(connection, digests),
-        _load_evidence(connection, digests),
-    )
-    each = [_describe_errors(record, numbers, thin, key) for key in places]
-    rows = np.array(each, dtype=float).reshape(-1, 15)[np.array([places[key] for key in keys], dtype=np.int64)]
-    latency, power = (
-        Errors(half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3], least=rows[:, 11])
-        for part in (rows[:, 0:4], rows[:, 4:8])
-    )
+    record = load_record(connection)
+    latency, power = stack_errors([record.find_errors(*_describe(key)) for key in places], rows)
+    numbers, evidence = _load_numbers(connection, digests), _load_evidence(connection, digests)
+    own, thin = zip(*(_find_widths(numbers, evidence, key) for key in places), strict=True)
     parts = Spent(
         latency_fs=_as_floats(spent["latency_fs"]),
         bound_fs=np.stack([_as_floats(spent[name]) for name in ("compute_fs", "memory_fs", "launch_fs")], axis=1),
-        own_number=rows[:, 8:11],
-        thin=rows[:, 12:15],
+        own_number=_as_floats(own)[rows],
+        thin=_as_floats(thin)[rows],
         basis_square=_as_floats(spent["basis_square"]),
         own_square=_as_floats(spent["own_square"]),
         has_load=np.array(spent["has_load"], dtype=bool),
@@ -162,34 +117,26 @@ def _as_floats(values: Sequence[Any]) -> Floats:
     return np.array(values, dtype=float)
 
 
-def _describe_errors(
-    record: ErrorRecord,
-    numbers: Mapping[tuple[str, str], float],
-    thin: Mapping[str, Mapping[str, Evidence]],
-    key: tuple[Any, ...],
-) -> list[float | None]:
-    """Return the fifteen inputs of a configuration's interval, None where unknown.
-
-    Latency and power have four each: half-width, level, group count and held-out half-width. Then follow the
-    half-widths of the numbers that limit compute, memory and launches, the least half-width of a calibrated power, and
-    the half-widths that thinly measured numbers add to each limit.
-    """
-    work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
+def _describe(key: tuple[Any, ...]) -> tuple[Subject, str]:
+    """Return (key of an error lookup, calibration) of a configuration."""
+    work, architecture, runtime, precision, hardware, calibration, ops_per_s, _ = key
     subject = Subject(
         work=work, architecture=architecture, runtime=runtime, precision=precision, hardware=hardware,
         ops_per_s=ops_per_s,
     )  # fmt: skip
-    errors: list[float | None] = []
-    for quantity, held_out in zip(DOUBTED, record.find_held_out(calibration, subject), strict=True):
-        scale = find_scale(record.scales, quantity, subject, record.floors)
-        errors += [scale.half_width, scale.level, scale.group_count] if scale else [None, None, None]
-        errors.append(held_out)
+    return subject, calibration
+
+
+def _find_widths(
+    numbers: Mapping[tuple[str, str], float], evidence: Mapping[str, Mapping[str, Evidence]], key: tuple[Any, ...]
+) -> tuple[Widths, Widths]:
+    """Return two half-widths for each bound of a configuration's times: of uncertain and of thinly measured numbers."""
+    _, architecture, _, precision, *_, digest = key
+    peak = find_peak(architecture, precision)
     clock = numbers.get((digest, "clock"), 0.0)
-    peak = numbers.get((digest, f"peak.{find_peak(architecture, precision)}"), 0.0)
-    bandwidth = numbers.get((digest, "memory_bandwidth"), 0.0)
-    least = find_least(record.floors, subject, OWN_LEVEL) or None  # an archive as it is read holds no evidence
-    widths = find_thin_bounds(thin.get(digest, {}), find_peak(architecture, precision))
-    return [*errors, max(clock, peak), bandwidth, clock, least, *widths]
+    compute = max(clock, numbers.get((digest, f"peak.{peak}"), 0.0))
+    own = compute, numbers.get((digest, "memory_bandwidth"), 0.0), clock
+    return own, find_thin_bounds(evidence.get(digest, {}), peak)
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:

@@ -1,94 +1,31 @@
-"""Shipped workloads: written by `make zoo`, and read into a database on first use.
+"""Built-in workloads in a database: written by `make zoo`, and read on first use.
 
-A shipped workload is a trace at batch 1 with the growth of each number over the batch. Costs are affine in the batch
-for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
-
-    v(b) = v1 + (v2 - v1) (b - 1) = v1 b + e (b - 1)
-
-e is 0 for a proportional number and -v1 for a constant one, so it compresses to almost nothing. Affine growth is
-checked: a third trace at `PROOF_BATCH` must agree in every number of every table. A model that runs other operators at
-batch 1, where a copy is a view, ships twice: at batch 1, and for larger batches by traces at 2, 3 and `PROOF_BATCH`
-with v1 = 2 v2 - v3. If these disagree too, it is traced for any batch but 1.
-
-Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row numbers
-are not stored, references to rows are differences from the previous row, and names omit their module path. Most columns
-have no dictionary. Many models are compressed together, and models with the same modules are adjacent.
+`bundle.workload` describes the packed form. Affine growth is checked: a third trace at `PROOF_BATCH` must agree in
+every number of every table. A model that runs other operators at batch 1 is traced at 2, 3 and `PROOF_BATCH` too, with
+v1 = 2 v2 - v3. If these disagree too, it is traced for any batch but 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
+import numpy as np
 
+from joulemap.bundle.pack import SEPARATOR, Column, Texts, as_numbers, as_texts, code_texts, join_texts
+from joulemap.bundle.workload import ABOVE, DERIVED, GROWING, ROW, SHAPES, STEPS, open_zoo, write_zoo
 from joulemap.domain.catalogue import ShippedWorkload
-from joulemap.physics.workload import OPERATOR_COUNTS
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
-from joulemap.store.literal import execute, quote_text
-from joulemap.store.row import next_id, utc_now
+from joulemap.store.literal import execute
+from joulemap.store.row import describe_arrays, insert_columns, next_id, utc_now
 from joulemap.store.workload import read_shape
 from joulemap.system.record import frozen
 
 PROOF_BATCH: Final = 5
 SECOND_BATCH: Final = 3
-
-ABOVE: Final = " from batch 2"
-"""Suffix of the stored name of a workload that applies to batches from 2 on."""
-
-FIXED: Final = ("tap_count", "step_count", "run_count")
-"""Operator counts that do not depend on the batch."""
-
-GROWING: Final = {
-    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name not in FIXED),
-    "workload_tensor": ("byte_count",),
-    "workload_access": ("byte_count", "fused_byte_count"),
-    "workload_buffer": ("byte_count",),
-    "workload_edge": (),
-    "workload_subgraph": (),
-}
-"""Table -> number columns that may depend on the batch."""
-
-SHAPES: Final = {"workload_operator": "output_shape", "workload_tensor": "shape"}
-"""Table -> column that contains a shape as text."""
-
-ROW: Final = {
-    "workload_operator": "operator_index",
-    "workload_tensor": "tensor_index",
-    "workload_access": "access_index",
-    "workload_buffer": "buffer_index",
-    "workload_edge": "edge_index",
-    "workload_subgraph": "subgraph_index",
-}
-"""Table -> column with the row's number within its workload, from 0."""
-
-STEPS: Final = {
-    "workload_operator": ("subgraph_index",),
-    "workload_tensor": ("producer_index", "buffer_index"),
-    "workload_access": ("operator_index", "tensor_index"),
-    "workload_buffer": ("birth_index", "death_index", "release_index"),
-    "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
-    "workload_subgraph": (),
-}
-"""Table -> columns that refer to other rows, stored as differences from the previous value that is not NULL."""
-
-DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
-"""(table, column that may be NULL in the file) -> column from which its value is then taken."""
-
-DICTIONARY: Final = (
-    "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
-    "gemm_groups_excess", "gemm_m_excess", "mac_count_excess", "elementwise_count_excess", "special_count_excess",
-    "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
-    "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count", "run_count",
-)  # fmt: skip
-"""Columns with few distinct values, which are read faster with dictionary encoding."""
-
-ROW_GROUP: Final = 262_144
-"""Rows per Parquet row group. Larger groups make smaller files; reading one model takes 27 ms, or 34 ms with a quarter
-of the rows.
-"""
 
 
 @frozen
@@ -104,89 +41,59 @@ class Shipped:
 def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> list[int]:
     """Copy shipped workloads into the database and return their ids. The caller holds the transaction.
 
-    Reading many at once takes little longer than one, because data that were compressed together are read once.
+    Reading many at once takes little longer than one, because a block of workloads is decoded once.
     """
+    zoo = open_zoo(folder)
     first = next_id(connection, "workload", "workload_id")
-    above = _find_above(connection, folder, wanted)
-    stored = [one.model + ABOVE * (one.batch > 1 and one.model in above) for one in wanted]
     ids = list(range(first, first + len(wanted)))
-    values = {
-        "models": [one.model for one in wanted],
-        "batches": [one.batch for one in wanted],
-        "ids": ids,
-        "keys": [one.workload_key for one in wanted],
-        "specs": [one.input_spec for one in wanted],
-        "shapes": [read_shape(one.input_spec, one.batch) for one in wanted],
-    }
-    execute(
+    names = ("model", "source", "parameter_count", "weight_bytes", "work", "torch_version", "torchvision_version",
+             "tracer_version", "notes")  # fmt: skip
+    insert_columns(
         connection,
-        "INSERT INTO internal.workload "
-        "SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
-        "parameter_count, weight_bytes, work, torch_version, torchvision_version, tracer_version, notes, $now, '', "
-        "MAP {} "
-        "FROM read_parquet($path) JOIN (SELECT unnest($models) AS model, unnest($batches) AS batch, "
-        "unnest($ids) AS workload_id, unnest($keys) AS workload_key, unnest($specs) AS input_spec, "
-        "unnest($shapes) AS input_shape) USING (model) ORDER BY workload_id",
-        {**values, "now": utc_now(), "path": str(folder / "workload.parquet")},
+        "workload",
+        {
+            "workload_id": ids,
+            "workload_key": [one.workload_key for one in wanted],
+            "input_spec": [one.input_spec for one in wanted],
+            "input_shape": [read_shape(one.input_spec, one.batch) for one in wanted],
+            "batch": [one.batch for one in wanted],
+            "inner_batch": [1] * len(wanted),
+            "created_at": [utc_now()] * len(wanted),
+            "content_digest": [""] * len(wanted),
+            **{name: [zoo.models[one.model][name] for one in wanted] for name in names},
+        },
     )
-    models = ", ".join(map(quote_text, dict.fromkeys(stored)))
-    values["models"] = stored
-    for table, growing in GROWING.items():
-        described = connection.execute(f"FROM internal.{table} LIMIT 0").description or ()
-        picked = [_restored(table, str(column[0]), growing) for column in described]
-        execute(
-            connection,
-            f"INSERT INTO internal.{table} SELECT {', '.join(picked)} FROM "
-            f"(FROM read_parquet($path, file_row_number = TRUE) WHERE model IN ({models})) JOIN "
-            "(SELECT unnest($models) AS model, unnest($batches) AS batch, unnest($ids) AS workload_id) USING (model) "
-            "WINDOW rows AS (PARTITION BY workload_id ORDER BY file_row_number "
-            "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) ORDER BY workload_id, file_row_number",
-            {**values, "path": str(folder / f"{table}.parquet")},
-        )
+    tables = zoo.restore_all([(one.model, one.batch) for one in wanted])
+    for table in GROWING:
+        _insert(connection, table, ids, [one[table] for one in tables])
     Digester(connection).seal(WORKLOAD, ids)
     return ids
 
 
-def _find_above(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> set[str]:
-    """Return the models whose workload for batches from 2 on is stored separately."""
-    if all(one.batch == 1 for one in wanted):
-        return set()
-    rows = execute(
-        connection,
-        "SELECT model FROM read_parquet($path) WHERE is_affine_above",
-        {"path": str(folder / "workload.parquet")},
-    ).fetchall()
-    return {str(model) for (model,) in rows}
-
-
-def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
-    """Return SQL that computes a database column at the requested batch from the stored columns."""
-    if column == ROW[table]:
-        return "row_number() OVER rows - 1"
-    if column in STEPS[table]:
-        return f"CASE WHEN {column} IS NOT NULL THEN sum({column}) OVER rows END"
-    if (table, column) in DERIVED:
-        return f"coalesce({_grown(column)}, {_grown(DERIVED[table, column])})"
-    if column in growing:
-        return _grown(column)
-    if SHAPES.get(table) == column:
-        return (
-            f"CASE WHEN batch = 1 OR {column}_growth IS NULL THEN {column} ELSE array_to_string(list_transform("
-            f"list_zip({_sizes(column)}, {_sizes(column + '_growth')}), "
-            "lambda pair: pair[1] + pair[2] * (batch - 1)), 'x') END"
-        )
-    if (table, column) == ("workload_operator", "name"):
-        return "concat(module_path, name)"
-    return column
-
-
-def _grown(column: str) -> str:
-    return f"{column} * batch + {column}_excess * (batch - 1)"
-
-
-def _sizes(shape: str) -> str:
-    # TRY_CAST: the engine may evaluate this for rows that the surrounding CASE excludes, including empty texts
-    return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
+def _insert(connection: Connection, table: str, ids: Sequence[int], parts: Sequence[Mapping[str, Column]]) -> None:
+    """Insert the rows of workloads into a table; the statement lists the texts of a column once."""
+    numbers: dict[str, Any] = {
+        "workload_id": np.repeat(ids, [len(next(iter(one.values()))) for one in parts]),
+    }
+    lists: dict[str, str] = {}
+    for name in parts[0]:
+        several = [one[name] for one in parts]
+        if isinstance(several[0], Texts):
+            joined = join_texts(list(map(as_texts, several)))
+            lists[name], numbers[name] = SEPARATOR.join(joined.texts), joined.codes.astype(np.int32) + 1
+        else:
+            has_missing = any(isinstance(one, np.ma.MaskedArray) for one in several)
+            join = np.ma.concatenate if has_missing else np.concatenate
+            numbers[name] = join(list(map(as_numbers, several)))
+    arrays, values = describe_arrays(numbers)
+    picked = [
+        f"string_split(${name}, chr({ord(SEPARATOR)}))[{name}]" if name in lists else value
+        for name, value in zip(numbers, values, strict=True)
+    ]
+    connection.register("_incoming", arrays)
+    statement = f"INSERT INTO internal.{table} ({', '.join(numbers)}) SELECT {', '.join(picked)} FROM _incoming"
+    execute(connection, statement, lists)
+    connection.unregister("_incoming")
 
 
 def list_operators(connection: Connection) -> dict[str, set[str]]:
@@ -200,12 +107,7 @@ def list_operators(connection: Connection) -> dict[str, set[str]]:
 
 def read_operators(folder: Path) -> dict[str, frozenset[str]]:
     """Return model -> operators whose formulas its shipped workloads depend on."""
-    import duckdb
-
-    rows = duckdb.execute(
-        "SELECT model, operators FROM read_parquet($path)", {"path": str(folder / "workload.parquet")}
-    ).fetchall()
-    return {str(model): frozenset(operators) for model, operators in rows}
+    return {model: frozenset(one["operators"]) for model, one in open_zoo(folder).models.items()}
 
 
 def write_shipped(
@@ -253,18 +155,17 @@ def write_shipped(
         "OR model IN (SELECT model FROM chosen WHERE is_affine AND NOT is_above))"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    for table in GROWING:
-        _copy(connection, _shipped_rows(connection, table), folder / f"{table}.parquet")
     has_above = "c.model IN (SELECT model FROM chosen WHERE is_above) AS is_affine_above"
-    _copy(
+    models = _fetch(
         connection,
         "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.work, w.torch_version, "
-        f"w.torchvision_version, d.version AS tracer_version, d.operators, w.notes, {has_above} "
+        "w.torchvision_version, d.version AS tracer_version, CAST(to_json(d.operators) AS VARCHAR) AS operators, "
+        f"CAST(to_json(w.notes) AS VARCHAR) AS notes, c.is_affine, {has_above} "
         "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
         "JOIN dependence AS d ON d.model = c.model WHERE NOT c.is_above "
         "ORDER BY w.model",
-        folder / "workload.parquet",
     )
+    write_zoo(folder, models, {table: _fetch(connection, _shipped_rows(connection, table)) for table in GROWING})
     rows = connection.execute(
         "SELECT w.model, c.is_affine, w.parameter_count, "
         "CAST(coalesce(sum(o.mac_count) FILTER (WHERE NOT o.is_foldable), 0) AS BIGINT), "
@@ -278,19 +179,17 @@ def write_shipped(
     return tuple(ShippedWorkload(**dict(zip(names, row, strict=True))) for row in rows)
 
 
-def _copy(connection: Connection, query: str, path: Path) -> None:
-    import pyarrow.parquet
+def _fetch(connection: Connection, query: str) -> dict[str, Column]:
+    """Return the columns of a query, to be packed."""
+    columns = connection.execute(query).fetchnumpy()
+    return {
+        name: code_texts(column.tolist()) if column.dtype.kind == "O" else column for name, column in columns.items()
+    }
 
-    rows = connection.sql(query).to_arrow_table()
-    pyarrow.parquet.write_table(
-        rows,
-        path,
-        row_group_size=ROW_GROUP,
-        compression="brotli",
-        compression_level=11,
-        use_dictionary=[name for name in rows.column_names if name in DICTIONARY],
-        write_statistics=["model"],
-    )
+
+def _sizes(shape: str) -> str:
+    # TRY_CAST: the engine may evaluate this for rows that the surrounding CASE excludes, including empty texts
+    return f"TRY_CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 
 def _fixed(connection: Connection, table: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -56,6 +56,11 @@ def to_arrow(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
     arrays = [_to_array(kind, values) for (_, kind), values in zip(heads, columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in heads])
+
+
+def tabulate(columns: Mapping[str, Any]) -> Any:
+    """Convert arrays of equal length to a `pyarrow.Table`; MissingPackageError if pyarrow is not installed."""
+    return _import("pyarrow", "arrow").table(dict(columns))
 
 
 def to_pandas(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:

@@ -49,6 +49,7 @@ BESIDE: Final = {
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
     "joulemap.figure.figure": ("draw_svg",),
+    "joulemap.prediction": ("Prediction", "predict"),
 }
 """Module -> names that are always public."""
 
@@ -87,6 +88,7 @@ TOP: Final = {
     "Hardware", "Workload", "Subgraph", "Operator", "Configuration", "Measurement", "Run",
     "Answer", "Facts", "Table", "Column", "Row", "Rows", "Statement",
     "OperatorCall", "OperatorCost", "formula",
+    "Prediction", "predict",
 }  # fmt: skip
 """Names of the package itself, beside the questions as functions and the errors."""
 

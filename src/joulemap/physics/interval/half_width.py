@@ -18,6 +18,8 @@ states the source of the numbers and their measured coverage.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,6 +94,21 @@ class HalfWidths:
     energy_own: Floats
     edp: Floats
     power: Floats
+
+
+def stack_errors(each: Sequence[tuple[float, ...]], rows: NDArray[np.int64]) -> tuple[Errors, Errors]:
+    """Return the errors of latency and power of predictions; `rows` is the index in `each` of every prediction.
+
+    `each` has results of `ErrorRecord.find_errors`.
+    """
+    numbers: Floats = np.array(each, dtype=float).reshape(-1, 9)[rows]
+    latency, power = (
+        Errors(
+            half_width=part[:, 0], level=part[:, 1], group_count=part[:, 2], held_out=part[:, 3], least=numbers[:, 8]
+        )
+        for part in (numbers[:, 0:4], numbers[:, 4:8])
+    )
+    return latency, power
 
 
 def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: Floats) -> Floats:

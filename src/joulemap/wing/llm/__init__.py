@@ -57,6 +57,13 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
+        public=(
+            "joulemap.wing.llm.serving.surface:Passes",
+            "joulemap.wing.llm.step:predict_step",
+            "joulemap.wing.llm.step:StepPredictor",
+            "joulemap.wing.llm.step:StepPrediction",
+            "joulemap.wing.llm.step:StepTable",
+        ),
         uses=("hub", "place"),
     )
 

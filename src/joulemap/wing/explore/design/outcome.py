@@ -19,16 +19,17 @@ import numpy as np
 
 from joulemap.domain.metric import METRIC
 from joulemap.physics.change import follow
-from joulemap.physics.interval.error_scale import MODEL, Doubt
+from joulemap.physics.interval.error_scale import MODEL
+from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import describe_precision
 from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, Address
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.explore.design.interval import half_widths
 
 if TYPE_CHECKING:
+    from joulemap.physics.interval.point import PointErrors
     from joulemap.physics.pipeline import Evaluator
     from joulemap.physics.record.configuration import Configuration
     from joulemap.physics.record.workload import Workload
@@ -110,8 +111,8 @@ class ModelShare:
     """Workload records; needed only for designs that are stored."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
     """Label and digest of the calibration that the hardware uses."""
-    doubt: Doubt | None = None
-    """Uncertainty of predictions; None if outcomes need no intervals."""
+    errors: PointErrors | None = None
+    """Known errors of predictions; None if outcomes need no intervals."""
     work: str = MODEL
     """Kind of work, by which prediction errors are grouped."""
 
@@ -222,15 +223,22 @@ def evaluate_model(space: Space, values: Mapping[str, Floats], model: ModelShare
     totals = evaluate_points(model.evaluator, law.hardware, model.configuration, varied)
     columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
     latency = energy = np.full(len(totals), np.nan)
-    if model.doubt is not None:
+    if model.errors is not None:
         hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
         shape = np.broadcast_shapes(*(column.shape for column in varied.values()))
-        for given, mine in _list_given(law, followed, model.configuration.precision, shape):
-            if mine.any():
-                half_pair = half_widths(
-                    totals, hardware, model.configuration, model.doubt, work=model.work, varied=given
-                )
-                latency, energy = (np.where(mine, *one) for one in zip(half_pair, (latency, energy), strict=True))
+        given = list(_list_given(law, followed, model.configuration.precision, shape))
+        cases = [
+            Case(
+                hardware=hardware,
+                configuration=model.configuration,
+                work=model.work,
+                calibration=model.calibration[1],
+                varied=numbers,
+            )
+            for numbers, _ in given
+        ]
+        widths = model.errors.find_half_widths(totals, cases, np.argmax([mine for _, mine in given], axis=0))
+        latency, energy = widths.latency, widths.energy
     columns |= {"latency_half_width": latency, "energy_half_width": energy}
     if places is not None:
         spent = {key: one[places] for key, one in totals.spent_fj.items()}

@@ -15,12 +15,14 @@ import attrs
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Limits, check_name
+from joulemap.physics.interval.point import PointErrors
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.stored_runs import find_targets, opening_runs
+from joulemap.store.interval import load_record
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
@@ -141,7 +143,7 @@ def prepare_question(
         workloads = [read_workload(connection, workload_id) if is_kept else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
         error_classes = [read_work(connection, workload_id) for _, workload_id in works]
-        doubts = load_doubt()
+        errors = PointErrors(load_doubt(), load_record(connection).held_out)
         asked = [plan.runs(key, model) for (key, _), model in zip(works, plan.models, strict=True)]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
         prepared: list[tuple[Group, list[int]]] = []
@@ -160,7 +162,7 @@ def prepare_question(
                         calibration=(run.calibration.label, run.calibration.digest)
                         if run.calibration
                         else (UNCALIBRATED, ""),
-                        doubt=doubts,
+                        errors=errors,
                         work=error_classes[one],
                     )
                     for one in mine

@@ -37,7 +37,7 @@ FORMAT: Final = 1
 RULED: Final = (
     "wing/explore/design/rule.py", "wing/explore/design/outcome.py", "physics/record/constant.py",
     "physics/record/address.py", "physics/change.py", "physics/area.py", "physics/point.py", "physics/total.py",
-    "wing/explore/design/interval.py", "physics/interval",
+    "physics/interval",
     *(f"catalog/data/doubt/{name}.csv" for name in ("power", "scale", "share", "spread")),
 )  # fmt: skip
 """Files on which design points depend in addition to formulas: design rules, totals and uncertainty."""

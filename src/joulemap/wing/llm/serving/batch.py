@@ -18,8 +18,9 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
-from joulemap.wing.llm.serving.surface import Cost, Floats, Passes, Surface
+from joulemap.wing.llm.serving.surface import Cost, Passes, Surface
 
 NODES: Final = 3
 """Number of context lengths at which the decode steps of an answer are evaluated."""

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from joulemap.physics.bulk import Together, Total
-from joulemap.physics.workload import WorkloadColumns
+from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -29,7 +29,7 @@ from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
-from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
+from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -141,8 +141,9 @@ class Deployment:
     def price(self, passes: Passes, /) -> Cost:
         """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass.
 
-        A prompt chunk counts as its mean share on each data-parallel rank.
+        A prompt chunk counts as its mean share on each data-parallel rank. `Room` tells which passes fit in memory.
         """
+        shape, passes = passes.shape, passes.flatten()
         parts, asked = self._cut(passes), self.ask(passes)
         seconds, drawn_s, joules = self._work(asked)
         if self.stages > 1:
@@ -158,7 +159,8 @@ class Deployment:
         parts = np.maximum(parts, 1.0)
         idle_s = self.stages * seconds - parts * drawn_s  # while other stages work
         each_j = parts * joules + self._idle_w * idle_s
-        return Cost(seconds=seconds, joules=self.devices * self.data_devices * each_j)
+        joules = self.devices * self.data_devices * each_j
+        return Cost(seconds=seconds.reshape(shape), joules=joules.reshape(shape))
 
     @property
     def links_w(self) -> float:

@@ -16,9 +16,10 @@ import attrs
 import numpy as np
 
 from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
+from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
+from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment

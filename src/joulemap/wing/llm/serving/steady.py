@@ -26,9 +26,10 @@ from typing import Final, Self
 
 import attrs
 
+from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import NODES, grow
-from joulemap.wing.llm.serving.surface import Floats, Passes, Surface
+from joulemap.wing.llm.serving.surface import Passes, Surface
 
 ROUNDS: Final = 8
 """Maximum iterations of the search for the requests in flight."""

@@ -15,9 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from joulemap.physics.workload import Floats
 from joulemap.system.record import frozen
-
-Floats = NDArray[np.float64]
 
 KNOTS: Final = 4.0
 """Ratio between neighboring knots of a table."""
@@ -59,6 +58,15 @@ class Passes:
         )
         names = (field.name for field in attrs.fields(cls))
         return cls(**dict(zip(names, columns, strict=True)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of all arrays."""
+        return self.sequences.shape
+
+    def flatten(self) -> Self:
+        """Return the passes with arrays of one dimension."""
+        return type(self)(**{field.name: getattr(self, field.name).ravel() for field in attrs.fields(type(self))})
 
     @classmethod
     def joined(cls, several: tuple[Passes, ...]) -> Self:

@@ -1,0 +1,204 @@
+"""Packed files: named sections of columns, each compressed by itself, so that a reader decodes only what it needs.
+
+    magic ─ length of the index ─ index: name, place and length of each section ─ sections
+
+A section is one stream of xz: a description of its columns, then their texts, then their numbers. A column of integers
+has the narrowest type that holds all its values. Codes of texts are written byte by byte in planes, because their high
+bytes are mostly 0; other numbers repeat as wholes. Both habits save about a tenth.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.system.errors import CatalogueError
+from joulemap.system.record import frozen
+
+MAGIC: Final = b"joulemap pack 1\n"
+"""First bytes of a packed file, with the version of its format."""
+
+SEPARATOR: Final = "\x1f"
+"""Character between the texts of a column, which no text contains."""
+
+FILTERS: Final = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 0},)
+"""Compression of a section. Its bytes have no alignment in common, so that positions tell nothing."""
+
+NARROW: Final = ("i1", "<i2", "<i4", "<i8")
+
+ABSENT: Final = -1
+"""Code of a missing text."""
+
+
+@frozen(kw_only=True)
+class Texts:
+    """Column of texts: the index of each row's text, and the distinct texts."""
+
+    codes: NDArray[Any]
+    """Index in `texts` of each row, in any type of integers; `ABSENT` for a missing text."""
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.codes)
+
+    def take(self, rows: slice) -> Texts:
+        """Return some rows; the distinct texts stay."""
+        return Texts(codes=self.codes[rows], texts=self.texts)
+
+    def list(self) -> list[str | None]:
+        """Return the text of each row."""
+        texts = (*self.texts, None)  # where ABSENT points
+        return [texts[code] for code in self.codes.tolist()]
+
+
+Column = NDArray[Any] | Texts
+"""Column of a section: numbers, where a masked array has missing ones, or texts."""
+
+Section = Mapping[str, Column]
+
+
+def as_texts(column: Column) -> Texts:
+    """Return a column that must have texts."""
+    assert isinstance(column, Texts)
+    return column
+
+
+def as_numbers(column: Column) -> NDArray[Any]:
+    """Return a column that must have numbers."""
+    assert not isinstance(column, Texts)
+    return column
+
+
+def code_texts(values: Iterable[str | None]) -> Texts:
+    """Return texts as a column, the distinct ones in their order of occurrence."""
+    places: dict[str, int] = {}
+    codes = [ABSENT if one is None else places.setdefault(one, len(places)) for one in values]
+    if any(SEPARATOR in one for one in places):
+        raise ValueError("a packed text contains the character U+001F")
+    return Texts(codes=np.array(codes, dtype=np.int64), texts=tuple(places))
+
+
+def join_texts(columns: Sequence[Texts]) -> Texts:
+    """Return columns of texts one after another, without texts that none of their rows has."""
+    texts: list[str] = []
+    codes = []
+    for column in columns:
+        used, each = np.unique(column.codes, return_inverse=True)
+        missing = int(len(used) > 0 and used[0] == ABSENT)  # the lowest code
+        codes.append(np.where(each < missing, ABSENT, each - missing + len(texts)))
+        texts += [column.texts[code] for code in used[missing:].tolist()]
+    return Texts(codes=np.concatenate(codes), texts=tuple(texts))
+
+
+def write_pack(path: Path, sections: Mapping[str, Section]) -> None:
+    """Write sections to a file."""
+    packed = {name: _pack(section) for name, section in sections.items()}
+    lengths = [(name, len(content)) for name, content in packed.items()]
+    index = json.dumps(lengths, separators=(",", ":")).encode()
+    path.write_bytes(MAGIC + len(index).to_bytes(4, "little") + index + b"".join(packed.values()))
+
+
+class Pack:
+    """Packed file that is open for reading."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the index of a file. Raises CatalogueError for a file that is missing, damaged or of another format."""
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                if (magic := file.read(len(MAGIC))) != MAGIC:
+                    what = "of another format" if magic.startswith(MAGIC[:13]) else "not a packed file"
+                    raise CatalogueError(f"{path.name} is {what}: install joulemap again")
+                length = int.from_bytes(file.read(4), "little")
+                index = json.loads(file.read(length))
+        except (OSError, ValueError) as error:
+            raise CatalogueError(f"{path.name} cannot be read ({error}): install joulemap again") from error
+        self._places: dict[str, tuple[int, int]] = {}
+        start = len(MAGIC) + 4 + length
+        for name, size in index:
+            self._places[name] = start, size
+            start += size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the sections."""
+        return tuple(self._places)
+
+    def read(self, name: str) -> dict[str, Column]:
+        """Return the columns of a section; KeyError for an unknown name, CatalogueError if it is damaged."""
+        start, size = self._places[name]
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                return _unpack(lzma.decompress(file.read(size)))
+        except (OSError, ValueError, lzma.LZMAError) as error:
+            raise CatalogueError(f"{self.path.name} is damaged ({error}): install joulemap again") from error
+
+
+def _pack(section: Section) -> bytes:
+    head: list[tuple[str, str, str, int, int]] = []
+    texts, numbers = [], []
+    for name, column in section.items():
+        kind, text = "number", b""
+        if isinstance(column, Texts):
+            kind, text, array = "text", SEPARATOR.join(column.texts).encode(), _narrow(column.codes)
+        elif isinstance(column, np.ma.MaskedArray):
+            kind, array = "masked", _narrow(np.where(column.mask, 0, column.data))
+        else:
+            kind = "truth" if column.dtype.kind == "b" else kind
+            array = column.astype("<f8") if column.dtype.kind == "f" else _narrow(column)
+        head.append((name, kind, array.dtype.str, len(array), len(text)))
+        planes = array.view(np.uint8).reshape(len(array), array.dtype.itemsize)
+        texts.append(text)
+        numbers.append((planes.T if kind == "text" else planes).tobytes())
+        if isinstance(column, np.ma.MaskedArray):
+            numbers.append(np.packbits(np.ma.getmaskarray(column)).tobytes())
+    described = json.dumps(head, separators=(",", ":")).encode()
+    raw = b"".join((len(described).to_bytes(4, "little"), described, *texts, *numbers))
+    return lzma.compress(raw, check=lzma.CHECK_CRC32, filters=FILTERS)
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """Return integers in the narrowest type that holds them all."""
+    lowest, highest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    for kind in NARROW:
+        limits = np.iinfo(kind)
+        if limits.min <= lowest and highest <= limits.max:
+            return np.ascontiguousarray(column, dtype=kind)
+    raise ValueError(f"{highest} exceeds 64 bits")
+
+
+def _unpack(raw: bytes) -> dict[str, Column]:
+    length = int.from_bytes(raw[:4], "little")
+    head: Sequence[tuple[str, str, str, int, int]] = json.loads(raw[4 : 4 + length])
+    start = 4 + length
+    texts: dict[str, tuple[str, ...]] = {}
+    for name, kind, _, _, size in head:
+        if kind == "text":
+            texts[name] = tuple(raw[start : start + size].decode().split(SEPARATOR)) if size else ("",)
+            start += size
+    columns: dict[str, Column] = {}
+    for name, kind, form, count, _ in head:
+        width = np.dtype(form).itemsize
+        data = np.frombuffer(raw, np.uint8, count * width, start)
+        start += count * width
+        planes = data.reshape(width, count).T if kind == "text" else data
+        array = np.ascontiguousarray(planes).view(form).reshape(count)
+        columns[name] = array
+        if kind == "text":
+            columns[name] = Texts(codes=array, texts=texts[name])
+        elif kind == "truth":
+            columns[name] = array.astype(bool)
+        elif kind == "masked":
+            size = -(-count // 8)
+            mask = np.unpackbits(np.frombuffer(raw, np.uint8, size, start), count=count).astype(bool)
+            columns[name] = np.ma.MaskedArray(array, mask=mask)
+            start += size
+    return columns

@@ -1,0 +1,135 @@
+"""Steps of an engine: times, energies and intervals of `joulemap llm`, memory, and a table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.wing.llm import Passes, Serving, predict_step
+from joulemap.workspace import Workspace
+
+PROMPT = 512.0
+
+
+def check_served(folder: Path, model: str, chip: str, engine: str, devices: int, given: dict[str, Any]) -> None:
+    """Compare the prefill and the first decode step with those of a served model."""
+    answer = Workspace(folder / "llm.duckdb").llm(
+        model,
+        hardware=[chip],
+        batch=1,
+        serving=Serving(prompt=int(PROMPT), output=2, engine=engine, devices=(devices,)),
+        **given,
+    )
+    row: Any = answer.rows[0]
+    predictor = predict_step(model, chip, engine=engine, devices=devices, **given)
+    found = predictor.price(Passes.of([1.0, 1.0], tokens=[PROMPT, 1.0], context=[0.0, PROMPT]))
+    assert found.refusal.tolist() == ["", ""]
+    assert found.latency_s.tolist() == [row.first_token_s, row.between_s]
+    np.testing.assert_allclose(found.energy_j, [PROMPT * row.prompt_token_j, row.output_token_j], rtol=1e-14)
+    wide, tall = np.log(found.latency_high_s / found.latency_s), np.log(found.energy_high_j / found.energy_j)
+    np.testing.assert_allclose(wide, [row.first_token_half_width, row.between_half_width], rtol=1e-12)
+    np.testing.assert_allclose(tall[0], row.prompt_token_half_width, rtol=1e-12)
+    # the stored decode step has one more token in its cache
+    np.testing.assert_allclose(tall[1], row.output_token_half_width, rtol=1e-5)
+    np.testing.assert_allclose(found.latency_low_s * found.latency_high_s, found.latency_s**2, rtol=1e-12)
+
+
+def test_steps_are_those_of_a_served_model(tmp_path: Path) -> None:
+    check_served(tmp_path, "llama-3.1-8b", "h100_sxm5", "vllm", 1, {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "chip", "engine", "devices", "given"),
+    [
+        ("llama-3.1-8b", "rtx_4090", "llamacpp", 1, {"precision": "bf16", "weight_precision": "q4_k_m"}),
+        ("llama-3.1-8b", "l4", "vllm", 2, {"precision": "bf16", "weight_precision": "int4"}),
+        ("llama-3.1-8b", "h200_sxm", "sglang", 1, {}),
+        ("qwen3-30b-a3b", "mi300x", "vllm", 1, {}),
+        ("gpt-oss-20b", "h100_sxm5", "vllm", 1, {}),
+    ],
+)
+def test_steps_of_others_are_those_of_served_models(
+    tmp_path: Path, model: str, chip: str, engine: str, devices: int, given: dict[str, Any]
+) -> None:
+    check_served(tmp_path, model, chip, engine, devices, given)
+
+
+def test_passes_may_be_single_and_of_any_shape() -> None:
+    predictor = predict_step("llama-3.2-1b", "l4")
+    one, grid = predictor.price(Passes.of(1)), predictor.price(Passes.of([[1.0, 2.0], [4.0, 8.0]], context=100.0))
+    assert (one.latency_s.shape, grid.latency_s.shape, grid.refusal.shape) == ((), (2, 2), (2, 2))
+    assert 0.0 < one.energy_low_j < one.energy_j < one.energy_high_j
+    for index in np.ndindex(2, 2):
+        alone = predictor.price(Passes.of([[1.0, 2.0], [4.0, 8.0]][index[0]][index[1]], context=100.0))
+        assert alone.latency_s == grid.latency_s[index]
+        assert alone.energy_high_j == grid.energy_high_j[index]
+
+
+def test_a_step_that_memory_does_not_hold_is_refused() -> None:
+    predictor = predict_step("llama-3.1-8b", "l4")
+    found = predictor.price(Passes.of([1.0, 64.0], context=[1000.0, 30_000.0]))
+    assert found.refusal[0] == ""
+    assert "GB of each l4, 16.1 GB of them for weights" in found.refusal[1]
+    for name in ("latency_s", "latency_low_s", "latency_high_s", "energy_j", "energy_low_j", "energy_high_j"):
+        assert np.isnan(getattr(found, name)).tolist() == [False, True]
+    seconds, joules = predictor.table(sequences=64, context_tokens=32_000, prompt_tokens=512).step(
+        [1.0, 64.0], [1000.0, 30_000.0]
+    )
+    assert np.isnan(seconds).tolist() == np.isnan(joules).tolist() == [False, True]
+    with pytest.raises(UnsupportedError, match="for weights, but"):
+        predict_step("llama-3.1-70b", "l4").table()
+    assert predict_step("llama-3.1-70b", "l4").price(Passes.of(1)).refusal != ""
+
+
+def test_a_table_is_near_exact_steps() -> None:
+    """Exact where a knot is; elsewhere within a tenth, as for all tables of servers."""
+    predictor = predict_step("llama-3.2-1b", "h100_sxm5")
+    table = predictor.table(sequences=64, context_tokens=4096, prompt_tokens=2048)
+    exact = predictor.price(Passes.of([1.0, 64.0], context=[0.0, 4096.0]))
+    seconds, joules = table.step([1.0, 64.0], [0.0, 4096.0])
+    np.testing.assert_allclose(seconds, exact.latency_s, rtol=1e-12)
+    np.testing.assert_allclose(joules, exact.energy_j, rtol=1e-12)
+    between = predictor.price(Passes.of([3.0, 40.0], context=[700.0, 3000.0]))
+    np.testing.assert_allclose(table.step([3.0, 40.0], [700.0, 3000.0])[0], between.latency_s, rtol=0.1)
+    mixed = predictor.price(Passes.of([16.0], context=[1000.0], chunk=[512.0]))
+    np.testing.assert_allclose(table.step(16.0, 1000.0, 512.0)[0], mixed.latency_s[0], rtol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "given", "error", "text"),
+    [
+        ("llama-3.1-9b", "l4", {}, UnknownNameError, "unknown language model 'llama-3.1-9b'; did you mean"),
+        ("llama-3.1-8b", "l5", {}, UnknownNameError, "unknown hardware 'l5'"),
+        ("llama-3.1-8b", "l4", {"engine": "vlm"}, UnknownNameError, "unknown engine 'vlm'; did you mean vllm"),
+        ("llama-3.1-8b", "mi300x", {"engine": "tensorrt-llm"}, UnsupportedError, "runs only on chips of NVIDIA"),
+        ("llama-3.1-8b", "a100_sxm4_80gb", {"precision": "fp8"}, UnsupportedError, "a100_sxm4_80gb has no fp8"),
+        ("llama-3.1-8b", "l4", {"cache": "int3"}, UnknownNameError, "precision of a cache"),
+        ("llama-3.1-8b", "l4", {"devices": 0}, UsageError, "devices is 0"),
+        ("llama-3.1-8b", "l4", {"devices": 3}, UsageError, "cannot be divided by 3 devices"),
+        ("llama-3.1-8b", "l4", {"weight_precision": "q9"}, JoulemapError, "q9"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    model: str, chip: str, given: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error) as raised:
+        predict_step(model, chip, **given)
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_steps_need_no_engine_of_a_database() -> None:
+    code = (
+        "import sys\nfrom joulemap.wing.llm import Passes, predict_step\n"
+        "predict_step('llama-3.2-1b', 'l4').price(Passes.of(1))\n"
+        "print({'duckdb', 'torch', 'cattrs', 'pyarrow', 'typer'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
