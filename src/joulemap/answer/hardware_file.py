@@ -139,9 +139,10 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     if named is not None:
         raise CatalogueError(f"{named} is in the catalogue, not a file: see `joulemap hardware show {named}`")
     files = expand_paths(paths)
+    loaded = list(zip(files, load_files(files), strict=True))
+    check_names(((name_file(path), hardware) for path, hardware in loaded), known)
     checked = []
-    for path, hardware in zip(files, load_files(files), strict=True):
-        check_names(hardware, known, name_file(path))
+    for path, hardware in loaded:
         defaults = tuple(
             Default(name, quantity.value, quantity.unit, quantity.source)
             for name, quantity in hardware.quantities()

@@ -92,17 +92,20 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
     return by_digest
 
 
-def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError if hardware in a file reuses a name of the catalogue or of a class."""
-    taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
-    for name in (hardware.id, *hardware.aliases):
-        if find_class(name):
-            raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
-        other = taken.get(fold_name(name))
-        if other is not None and other.digest != hardware.digest:
-            raise CatalogueError(
-                f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
-            )
+def check_names(chips: Iterable[tuple[str, Hardware]], known: Mapping[str, HardwareEntry]) -> None:
+    """Raise CatalogueError if hardware, given with the label of its file, reuses a name of the catalogue or a class."""
+    taken: dict[str, HardwareEntry] = {}
+    for label, hardware in chips:
+        if not taken:
+            taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
+        for name in (hardware.id, *hardware.aliases):
+            if find_class(name):
+                raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
+            other = taken.get(fold_name(name))
+            if other is not None and other.digest != hardware.digest:
+                raise CatalogueError(
+                    f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+                )
 
 
 @contextlib.contextmanager
