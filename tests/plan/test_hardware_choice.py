@@ -17,7 +17,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
-from joulemap.catalog.load import load_catalogue, load_files, load_hardware
+from joulemap.catalog.chip import load_hardware
+from joulemap.catalog.load import load_catalogue, load_files
 from joulemap.catalog.sheet import load_models, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.hardware import UNITS, Hardware
 from joulemap.physics.record.quantity import Quantity
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import CatalogueError, UsageError
+from joulemap.system.package import list_packages
 from joulemap.system.units import SI_SCALE
 
 HEAD: Final = """\
@@ -161,10 +163,11 @@ def _read_description(name: str) -> tuple[str, str]:
     if ref.mode:
         raise UsageError(f"a file describes all power modes of a chip: name {ref.label} without its mode")
     chip_id = find_hardware(ref.label).id
-    for path in (*shipped_files(), *own_files()):
-        chip, content = read_file(path, HardwareFile)
-        if chip.id == chip_id:
-            return chip_id, content.decode()
+    for path in (*shipped_files(), *own_files(), *(path for one in list_packages() for path in one.list_hardware())):
+        with contextlib.suppress(CatalogueError):  # an invalid file of a package
+            chip, content = read_file(path, HardwareFile)
+            if chip.id == chip_id:
+                return chip_id, content.decode()
     described = describe_member(chip_id)
     assert described is not None
     return chip_id, "".join(_write_tables("", described))

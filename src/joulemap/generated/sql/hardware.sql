@@ -58,7 +58,8 @@ SELECT
     h.is_projection,
     h.projection,
     h.is_available,
-    h.unavailable
+    h.unavailable,
+    h.package
 FROM hardware AS h
 JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest
 JOIN (
@@ -325,6 +326,7 @@ SELECT
     h.projection,
     h.unavailable,
     v.doubts,
+    h.package,
     h.hardware_digest
 FROM hardware AS h
 JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest
