@@ -16,6 +16,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.supplied import Fault, Supplied
 from joulemap.physics.architecture import find_architecture
 from joulemap.system.errors import CatalogueError, JoulemapError
+from joulemap.system.file import FileError, read_text
 from joulemap.system.name import fold_name
 
 if TYPE_CHECKING:
@@ -102,9 +103,14 @@ def _load_chip(path: Path, package: Package, owners: dict[str, str]) -> Hardware
 
 def _read_measurements(path: Path, entries: Mapping[str, HardwareEntry]) -> tuple[MeasuredRow, ...]:
     """Return the rows of a file of measurements; CatalogueError for a row about other hardware than `entries`."""
-    from joulemap.catalog.measurement import read_measurements
+    from joulemap.catalog.measurement import MAX_FILE_BYTES, read_measurements
     from joulemap.catalog.sheet import load_models
 
+    try:
+        if len(read_text(path, MAX_FILE_BYTES).strip().splitlines()) == 1:  # a new package has only the header
+            return ()
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
     rows = read_measurements(path, lambda _names: entries, load_models())
     foreign = sorted({row.hardware for row in rows if HardwareRef.read(row.hardware).label not in entries})
     if foreign:
