@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import attrs
 
 from joulemap.answer.computed import described, make_table
-from joulemap.present.document import Document, Lines, Section, Text
+from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.system.errors import CatalogueError, JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
@@ -51,7 +51,10 @@ BROKEN: Final = Template("{hardware}: {rule} ({location}): expected {expected}, 
 REFUSED: Final = Template("{hardware}: no trial model runs: {reason}")
 WITHIN: Final = "no run exceeds the peak of its units or the bandwidth of its memory"
 BEYOND: Final = Template("{hardware}: {model} at {precision} reaches {share:%} of its {what}")
-NEVER: Final = Template("{growth:plain}x clock or bandwidth is never slower, and a larger batch never needs less energy")
+NEVER: Final = Template(
+    "within the power limit, {growth:plain}x clock or bandwidth is never slower, and a larger batch never needs less "
+    "energy"
+)
 SLOWER: Final = Template("{hardware}: {model} at {precision} is slower with {growth:plain}x {what}")
 CHEAPER: Final = Template("{hardware}: {model} at {precision} needs less energy at batch {batch} than at batch {least}")
 SCORED: Final = Template("{scores} No coefficient was fitted to {held_out} of {count:n row} (held out).")
@@ -106,9 +109,8 @@ class PackageCheck:
         faulty = {one.check for one in self.findings if one.state == "wrong"}
         return Document(
             title=TITLE(self),
-            sections=(
-                Section("", (Lines(tuple(map(LINE, self.findings))), Text(UNSOUND(count=len(faulty)) if faulty else SOUND))),
-            ),
+            answer=UNSOUND(count=len(faulty)) if faulty else SOUND,
+            sections=(Section("", Lines(tuple(map(LINE, self.findings)))),),
             data=attrs.asdict(self),
             table=make_table("extend check", PackageFinding, self.findings),
         )
@@ -126,7 +128,10 @@ def check_package(place: str | Path = ".") -> PackageCheck:
 
 
 def find_package(place: str | Path) -> Package:
-    """Return the package in a folder, or the installed one of this name; raises like `check_package`."""
+    """Return the package in a folder, or the installed one of this name.
+
+    Raises CatalogueError for a folder without a package of hardware, UnknownNameError for an unknown name.
+    """
     folder = Path(place)
     if folder.is_dir():
         return _read_project(folder)
@@ -282,7 +287,10 @@ def _check_runs(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
 
 
 def _check_monotone(hardware: Hardware) -> Iterator[str]:
-    """Yield where a chip is slower with a higher clock or bandwidth, or needs less energy for a larger batch."""
+    """Yield where a chip is slower with a higher clock or bandwidth, or needs less energy for a larger batch.
+
+    Runs that the power limit slows are not compared: a faster memory or clock leaves less power to the units.
+    """
     from joulemap.answer.hardware_file import choose_trial_models, read_trial_workloads
     from joulemap.domain.catalogue import DEFAULT_MODE
     from joulemap.physics.change import change_hardware
@@ -303,7 +311,9 @@ def _check_monotone(hardware: Hardware) -> Iterator[str]:
             base = _evaluate(works[1][model], plain, precision, 1)
             for name, one in better.items():
                 other = _evaluate(works[1][model], one, precision, 1)
-                if base and other and other.latency_fs > base.latency_fs * (1.0 + TOLERANCE):
+                if base is None or other is None or min(base.clock_fraction, other.clock_fraction) < 1.0:
+                    continue
+                if other.latency_fs > base.latency_fs * (1.0 + TOLERANCE):
                     yield SLOWER(**where, growth=GROWTH, what=name.replace("_", " "))
             totals = {batch: _evaluate(works[batch][model], plain, precision, batch) for batch in BATCHES}
             ran = [(batch, one.energy_fj) for batch, one in totals.items() if one]
@@ -313,10 +323,12 @@ def _check_monotone(hardware: Hardware) -> Iterator[str]:
 
 
 class _Totals(NamedTuple):
-    """Latency and energy of a batch."""
+    """Latency, energy and share of the full clock of a batch."""
 
     latency_fs: float
     energy_fj: float
+    clock_fraction: float
+    """Share of the full clock; below 1 if the power limit slows the chip."""
 
 
 def _evaluate(work: WorkloadColumns, hardware: Hardware, precision: str, batch: int) -> _Totals | None:
@@ -330,7 +342,11 @@ def _evaluate(work: WorkloadColumns, hardware: Hardware, precision: str, batch: 
         run = evaluate(work, hardware, configuration)
     except UnsupportedError:
         return None
-    return _Totals(float(run.subgraphs.latency_fs.sum(dtype=float)), float(run.ledger.energy_fj.sum(dtype=float)))
+    return _Totals(
+        latency_fs=float(run.subgraphs.latency_fs.sum(dtype=float)),
+        energy_fj=float(run.ledger.energy_fj.sum(dtype=float)),
+        clock_fraction=run.clock_fraction,
+    )
 
 
 def _score(source: Source, supplied: Supplied) -> PackageFinding:

@@ -54,9 +54,7 @@ PAGE: Final = """\
 Say here which product the numbers describe, where they come from, and what is not known yet.
 """
 
-MEASURED: Final = (
-    "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,boundary,scope,source,conditions\n"
-)
+MEASURED: Final = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,boundary,scope,source,conditions\n"
 
 TEST: Final = '''\
 """The package passes the check of joulemap."""

@@ -27,8 +27,8 @@ LEFT_OUT: Final = "packages.json"
 def load_catalogue() -> Catalogue:
     """Load the built-in hardware, the files in `$JOULEMAP_HARDWARE` and the hardware of installed packages.
 
-    Raises CatalogueError, naming file, key and reason, also if two files share an id or alias. Invalid files of packages
-    are left out instead; the catalogue describes them.
+    Raises CatalogueError, naming file, key and reason, also if two files share an id or alias. Invalid files of
+    packages are left out instead; the catalogue describes them.
     """
     return _load(tuple(path for path in own_files() if not is_box_file(path)), catalogue_digest())
 

@@ -20,12 +20,12 @@ from joulemap.system.file import FileError, read_text
 from joulemap.system.name import fold_name
 
 if TYPE_CHECKING:
+    from joulemap.catalog.family import Member
     from joulemap.catalog.measurement import MeasuredRow
     from joulemap.physics.record.hardware import Hardware
     from joulemap.system.package import Package
 
 Loaded = TypeVar("Loaded")
-
 
 
 def load_package(package: Package, owners: Mapping[str, str]) -> Supplied:
@@ -122,6 +122,7 @@ def list_owners(hardware: Iterable[Hardware]) -> Iterator[tuple[str, str]]:
     """Yield (folded name, owner) of the hardware of the catalogue and of the members of families."""
     from joulemap.catalog.family import list_members
 
-    for one in (*hardware, *list_members().values()):
+    named: tuple[Hardware | Member, ...] = (*hardware, *list_members().values())
+    for one in named:
         for name in (one.id, *one.aliases):
             yield fold_name(name), f"{one.id} in the catalogue"

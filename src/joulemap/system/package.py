@@ -22,7 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-
 from joulemap.system.entry_point import list_entry_points
 from joulemap.system.record import frozen
 
@@ -99,7 +98,9 @@ def digest_packages() -> str:
 
 def find_class_package(architecture: str) -> Package | None:
     """Return the package with a class of this name; None if there is none."""
-    return next((one for one in list_packages() if (one.folder / "architecture" / f"{architecture}.py").is_file()), None)
+    return next(
+        (one for one in list_packages() if (one.folder / "architecture" / f"{architecture}.py").is_file()), None
+    )
 
 
 @cache

@@ -77,7 +77,8 @@ def _import_supplied(package: Package, name: str) -> Architecture[Placement]:
     path = package.folder / "architecture" / f"{name}.py"
     try:
         spec = spec_from_file_location(f"{package.folder.name}.architecture.{name}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = module_from_spec(spec)
         sys.modules[spec.name] = module  # records look their module up by name
         spec.loader.exec_module(module)
@@ -101,7 +102,8 @@ class SuppliedArchitecture:
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return the kernels placed on the hardware."""
-        return self._call(self.own.place, kernels, hardware)
+        placed: Placement = self._call(self.own.place, kernels, hardware)
+        return placed
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return the count of each action per operator."""

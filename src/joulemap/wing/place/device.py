@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.chip import is_box_file
+from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
