@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -162,7 +162,7 @@ def _read_project(folder: Path) -> Package:
 
 
 def _check(package: Package) -> Iterator[PackageFinding]:
-    """Yield the results of all checks; those that predict are not run if a file is invalid."""
+    """Yield the results of all checks; those that predict need valid files and sources."""
     from joulemap.catalog.load import load_catalogue
 
     supplied = next(one for one in load_catalogue().supplied if one.package == package)
@@ -172,9 +172,10 @@ def _check(package: Package) -> Iterator[PackageFinding]:
         classes, rows = len(supplied.architectures), len(supplied.measurements)
         content = CONTENT(chips=[one.id for one in supplied.hardware], classes=classes or None, rows=rows or None)
         yield PackageFinding(check=FILES, state="ok", text=content)
-    yield from _report(SOURCES, _check_sources(supplied), lambda: _count_bases(supplied))
+    unreplaced = tuple(_check_sources(supplied))
+    yield from _report(SOURCES, unreplaced, lambda: _count_bases(supplied))
     yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
-    if supplied.faults:
+    if supplied.faults or unreplaced:
         yield from (
             PackageFinding(check=one, state="not run", text=FIRST) for one in (LEDGER, PEAKS, MONOTONE, MEASURED)
         )
@@ -185,7 +186,7 @@ def _check(package: Package) -> Iterator[PackageFinding]:
     yield PackageFinding(check=PAGE, state="ok" if page else "wrong", text=text)
 
 
-def _report(check: str, faults: Iterator[str], describe: Callable[[], str]) -> Iterator[PackageFinding]:
+def _report(check: str, faults: Iterable[str], describe: Callable[[], str]) -> Iterator[PackageFinding]:
     """Yield a finding for each fault, or one with the text of `describe` if there is none."""
     found = tuple(faults)
     yield from (PackageFinding(check=check, state="wrong", text=text) for text in found)
@@ -273,7 +274,7 @@ def _check_runs(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     audit = check(source).findings
     broken += [BROKEN(one, hardware="database", location=one.location or "database") for one in audit]
     closes = CLOSES(count=len(run_ids), models=list(models))
-    yield from _report(LEDGER, iter(broken), lambda: closes)
+    yield from _report(LEDGER, broken, lambda: closes)
     shares = (
         (one, share, what)
         for one in probes

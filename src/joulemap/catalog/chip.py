@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.design import is_design_file
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, parse_content, read_file, structure
@@ -42,6 +41,8 @@ def _reference_offers() -> dict[tuple[str, str], Offer]:
 
 def load_hardware(path: Path) -> Hardware:
     """Load the hardware of one file; CatalogueError names file, key and reason."""
+    from joulemap.catalog.design import is_design_file
+
     label = name_file(path)
     if is_box_file(path):
         raise CatalogueError(f"{label}: it is a box of several devices, expected a single chip")

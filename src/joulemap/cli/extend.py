@@ -33,9 +33,8 @@ def new_chip(
     Numbers are those of another chip, each marked as copied: the check fails until you replace them.
 
     \b
-    joulemap extend new-chip acme_x1 --like l4
-    joulemap extend new-chip acme_x1 acme/ --architecture npu
-    joulemap extend check joulemap-acme-x1
+    joulemap extend new-chip my_gpu --like l4
+    joulemap extend new-chip my_npu my_package/ --architecture npu
     """
     from joulemap.answer.package_file import write_package
 
@@ -56,13 +55,13 @@ def check(
 ) -> None:
     """Check a package with chips, installed or not.
 
-    Checks keys, units, names and sources. Then predicts a few models in a temporary database: energies must add up,
-    no unit may exceed its peak, a higher clock or bandwidth may not be slower, and a larger batch may not need less
-    energy. Measurements are scored. Exits with 6 if a check finds a fault.
+    Checks keys, units, names and sources, and scores the measurements. Predictions of a few models are tested too:
+    energies must add up, and no unit may exceed its peak. A higher clock or bandwidth may not be slower, and a larger
+    batch may not need less energy. Exits with 6 if a check finds a fault.
 
     \b
     joulemap extend check
-    joulemap extend check joulemap-acme-x1 --format json
+    joulemap extend check joulemap-my-gpu --format json
     """
     from joulemap.answer.package_check import check_package
     from joulemap.system.errors import UnsoundPackageError
