@@ -67,7 +67,7 @@ def test_a_new_package_fails_its_check_until_its_numbers_have_sources(tmp_path: 
     assert all(file.is_file() for file in files)
     checked = check_package(place)
     states = find_states(checked)
-    assert (states["files"], states["sources"], states["ledger"]) == ("ok", "wrong", "not run")
+    assert (states["files"], states["sources"], states["predictions"]) == ("ok", "wrong", "not run")
     assert "quantities.clock (line 30)" in find_texts(checked, "sources")
     assert not checked.is_sound
 

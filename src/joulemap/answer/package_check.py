@@ -31,8 +31,8 @@ TITLE: Final = Template("{package} in {folder}")
 SOUND: Final = "All checks pass."
 UNSOUND: Final = Template("{count:n check} found a fault.")
 
-FILES, SOURCES, DIGEST, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE = (
-    "files", "sources", "digests", "ledger", "peaks", "monotone", "measurements", "page",
+FILES, SOURCES, DIGEST, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
+    "files", "sources", "digests", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
 )  # fmt: skip
 
 CONTENT: Final = Template(
@@ -81,7 +81,10 @@ MOST_SHARE: Final = 1.0 + 1e-6
 class PackageFinding:
     """Result of one check, or one fault that it found."""
 
-    check: str = described("check: files, sources, digests, ledger, peaks, monotone, measurements or page")
+    check: str = described(
+        "check: files, sources, digests, ledger, peaks, monotone, measurements or page; predictions, where the checks of "
+        "predictions were not run"
+    )
     state: str = described("ok, wrong, or not run")
     text: str = described("what was checked, or what is wrong and where")
 
@@ -173,13 +176,12 @@ def _check(package: Package) -> Iterator[PackageFinding]:
         content = CONTENT(chips=[one.id for one in supplied.hardware], classes=classes or None, rows=rows or None)
         yield PackageFinding(check=FILES, state="ok", text=content)
     unreplaced = tuple(_check_sources(supplied))
-    yield from _report(SOURCES, unreplaced, lambda: _count_bases(supplied))
-    yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
+    if unreplaced or supplied.hardware:
+        yield from _report(SOURCES, unreplaced, lambda: _count_bases(supplied))
     if supplied.faults or unreplaced:
-        yield from (
-            PackageFinding(check=one, state="not run", text=FIRST) for one in (LEDGER, PEAKS, MONOTONE, MEASURED)
-        )
+        yield PackageFinding(check=PREDICTIONS, state="not run", text=FIRST)
     else:
+        yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
         yield from _check_predictions(supplied)
     page = package.page
     text = DOCUMENTED(page=str(page)) if page else UNDOCUMENTED(folder=str(package.folder))
@@ -226,8 +228,6 @@ def _check_digests(supplied: Supplied) -> Iterator[str]:
 
     digests = {one.id: one.digest for one in supplied.hardware}
     for path in supplied.package.list_hardware():
-        if any(one.file == path for one in supplied.faults):
-            continue
         again = attrs.evolve(load_hardware(path), package=supplied.package.label).with_own_digest()
         if digests[again.id] != again.digest:
             yield UNSTABLE(file=str(path))

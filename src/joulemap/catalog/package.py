@@ -46,11 +46,13 @@ def load_package(package: Package, owners: Mapping[str, str]) -> Supplied:
         one for path in package.list_hardware() for one in _try(path, faults, partial(_load_chip, path, package, taken))
     ]
     entries = {one.id: HardwareEntry.of(one) for one in chips}
+    # rows about a chip that is left out fail too, which says nothing new
+    found = [] if faults else faults
     rows = [
         row
         for path in package.list_measurements()
-        for found in _try(path, faults, partial(_read_measurements, path, entries))
-        for row in found
+        for some in _try(path, found, partial(_read_measurements, path, entries))
+        for row in some
     ]
     return Supplied(
         package=package,
