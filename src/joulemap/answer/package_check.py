@@ -82,8 +82,8 @@ class PackageFinding:
     """Result of one check, or one fault that it found."""
 
     check: str = described(
-        "check: files, sources, digests, ledger, peaks, monotone, measurements or page; predictions, where the checks of "
-        "predictions were not run"
+        "check: files, sources, digests, ledger, peaks, monotone, measurements or page; predictions, where no check of "
+        "them was run"
     )
     state: str = described("ok, wrong, or not run")
     text: str = described("what was checked, or what is wrong and where")
