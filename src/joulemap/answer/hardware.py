@@ -44,6 +44,7 @@ from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.name import PROJECTED
+from joulemap.system.package import list_packages
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ PROJECTION: Final = Template("estimated: {numbers}")
 GUESSED: Final = "not known, so estimated: "
 """First words of a projection's note if the note only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
+PACKAGED: Final = Template("described by the installed package {package}[; its page: {page}]")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 EVIDENCE: Final = Template("joulemap evidence {asked}")
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
@@ -281,6 +283,9 @@ class HardwareAnswer(Answer):
             amounts = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
             modes = [f"{one.hardware}@{mode}" for mode in one.power_modes]
             yield MODES(modes=modes, clock=amounts["clock"], tdp=amounts["tdp"])
+        if one.package:
+            packages = {known.label: known.page for known in list_packages()}
+            yield PACKAGED(one, page=packages.get(one.package))
         if one.projection:
             yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:

@@ -5,6 +5,7 @@ databases.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.name import fold_name, split_names
+from joulemap.system.package import list_packages
 from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
@@ -200,7 +202,13 @@ def find_catalogue() -> Path | None:
 
 @cache
 def _template(digest: str) -> Template | None:
-    return find_template(digest, package_version("joulemap"), _fill_template)
+    template = find_template(digest, package_version("joulemap"), _fill_template)
+    if list_packages():
+        from joulemap.catalog.load import list_left_out
+
+        for line in list_left_out():
+            logging.getLogger("joulemap").warning("%s", line)
+    return template
 
 
 def ensure_catalogue(connection: Connection) -> None:
@@ -256,8 +264,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
+    from joulemap.catalog.measurement import find_seen, list_kinds, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
+    from joulemap.domain.measurement import Measurement
     from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
     from joulemap.store.digest import Digester
@@ -273,10 +282,15 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     usual = {one.id: default_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
-    write_roles(connection, load_roles())
-    write_events(connection, load_events())
+    classes = [name for package in catalogue.supplied for name in package.architectures]
+    write_roles(connection, load_roles(classes))
+    write_events(connection, load_events(classes))
     _store_doubt(connection)
-    update_measurements(connection, load_measurements())
+    supplied = [row for package in catalogue.supplied for row in package.measurements]
+    update_measurements(connection, (*load_measurements(), *(row for row in supplied if isinstance(row, Measurement))))
+    for kind in list_kinds() if supplied else ():
+        if rows := [row for row in supplied if isinstance(row, kind.record)]:
+            kind.write(connection, rows)
     clear_operator_measurements(connection)
     for profile in load_profiles():
         if profile.operators.exists():  # missing only while `make profile` writes it
