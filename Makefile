@@ -5,6 +5,9 @@ INSTALLED := $(VENV)/.installed
 STAMP := src/joulemap/generated/sql/header.jsonl
 SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
 	find src/joulemap -name generated -prune -o -type f -name '*.py' -print)
+BUNDLE := src/joulemap/catalog/data/bundle/version.json
+LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
+	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
 WINGS := explore file fleet here hub llm pipeline place train verify
 PYTHONS := 3.11 3.12 3.13 3.14
@@ -67,15 +70,15 @@ export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)  ## install if needed, then lint, types and tests
 	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests
 
-tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
+tests: $(STAMP) $(BUNDLE)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
+test-core: $(STAMP) $(BUNDLE)  ## tests of the core, in a copy of the tree without wings
 	rm -rf build/core
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $$(mkdir -p build/core && echo build/core)
 	cd build/core && rm -rf src/joulemap/wing && for wing in $(WINGS); do rm -r tests/$$wing; done
-	cd build/core && PYTHONPATH=src $(CURDIR)/$(BIN)/python -m joulemap.tools.query
+	cd build/core && for made in query bundle; do PYTHONPATH=src $(CURDIR)/$(BIN)/python -m joulemap.tools.$$made || exit 1; done
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
@@ -84,7 +87,7 @@ test-slow: $(STAMP)  ## sweeps and properties with many examples (over 40 minute
 		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
-tests-slow: $(STAMP)  # a slice leaves out the many examples and the mark `long`, to stay within eight minutes of processor time
+tests-slow: $(STAMP) $(BUNDLE)  # a slice leaves out the many examples and the mark `long`, to stay within eight minutes of processor time
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=7200 \
 		$(if $(SLICE),-m slow --slice $(SLICE),-m 'slow or hypothesis' --hypothesis-profile thorough)
 
@@ -96,10 +99,10 @@ define RUN_IN
 	OPENBLAS_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2 --dist loadfile
 endef
 
-test-newest: $(UV)  ## the suite on the newest release of every dependency, in .venv-newest
+test-newest: $(UV) $(BUNDLE)  ## the suite on the newest release of every dependency, in .venv-newest
 	$(call RUN_IN,.venv-newest,--upgrade)
 
-test-oldest: $(UV)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
+test-oldest: $(UV) $(BUNDLE)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
 	$(call RUN_IN,.venv-oldest,--resolution lowest-direct)
 
 define NEED_MODELS
@@ -173,13 +176,13 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
+docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
 	$(BIN)/python -m joulemap.tools.site build/site
 
-questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
+questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
 
-examples: $(STAMP)  ## run all printed commands in order, each in a process of its own (half an hour)
+examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a process of its own (half an hour)
 	$(BIN)/python benchmarks/examples.py --docs
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
@@ -199,13 +202,15 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
 
-bundle: $(STAMP)  ## write the chips that `joulemap.predict` reads, after a change of formulas or of the catalogue (half a minute)
+bundle: $(BUNDLE)  ## write the chips that `joulemap.predict` reads, if formulas or the catalogue have changed (15 s)
+
+$(BUNDLE): $(LAWS) | $(STAMP)
 	$(BIN)/python -m joulemap.tools.bundle
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
 	$(BIN)/python -m joulemap.tools.interval
 
-wheel: $(STAMP)  ## build/wheel: the wheel, with the database that a first answer would take seconds to make, and the source archive
+wheel: $(STAMP) $(BUNDLE)  ## build/wheel: the wheel, with the database that a first answer would take seconds to make, and the source archive
 	$(BIN)/python -m joulemap.tools.wheel build/wheel
 
 $(RELEASE)/bin/twine: lock/release.txt
@@ -218,4 +223,4 @@ release-check: $(STAMP) $(RELEASE)/bin/twine  ## whether this commit could be re
 	@$(BIN)/python -m joulemap.tools.release $(RELEASE)
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql src/joulemap/catalog/data/bundle .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Build the wheel and the source archive: `python -m joulemap.tools.wheel FOLDER`, or `make wheel`.
 
-A wheel has what a checkout makes on first use: the rendered queries, and the database that a first answer would take
-seconds to make. Two builds of one commit are equal byte for byte: times are that of the commit, or `SOURCE_DATE_EPOCH`.
+A wheel has what a checkout makes on first use: the rendered queries, the packed chips, and the database that a first answer
+would take seconds to make. Two builds of one commit are equal byte for byte: times are that of the commit, or `SOURCE_DATE_EPOCH`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.store.template import PACKED, SHIPPED
+from joulemap.tools.bundle import main as make_bundle
 
 ROOT: Final = Path(__file__).parents[3]
 
@@ -40,6 +41,7 @@ def build(folder: Path) -> list[Path]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     environment = {**os.environ, EPOCH: read_time()}
+    make_bundle()
     with _made_database(environment), _packed_tables():
         for kind in ("wheel", "sdist"):
             command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(folder)]
