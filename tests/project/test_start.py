@@ -52,7 +52,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(128, 328, 26, 95),
     ("compare", "resnet18"): Budget(203, 491, 65, 123),
     ("compare", "mobilenet_v2"): Budget(244, 536, 112, 127),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(331, 646, 178, 156),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(333, 646, 178, 156),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 

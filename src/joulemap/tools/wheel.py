@@ -1,7 +1,8 @@
 """Build the wheel and the source archive: `python -m joulemap.tools.wheel FOLDER`, or `make wheel`.
 
-A wheel has what a checkout makes on first use: the rendered queries, the packed chips, and the database that a first answer
-would take seconds to make. Two builds of one commit are equal byte for byte: times are that of the commit, or `SOURCE_DATE_EPOCH`.
+A wheel has what a checkout makes on first use: the rendered queries, the packed chips, and the database that a first
+answer would take seconds to make. Two builds of one commit are equal byte for byte: times are that of the commit, or
+`SOURCE_DATE_EPOCH`.
 """
 
 from __future__ import annotations
