@@ -13,9 +13,9 @@ from test_wing import ask
 
 import joulemap
 from joulemap.answer.package_check import PackageCheck, check_package
-from joulemap.answer.package_file import write_package
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.new_package import write_package
 from joulemap.catalog.package import list_owners, load_package
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
