@@ -23,6 +23,7 @@ from joulemap.physics.change import follow
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
+from joulemap.physics.reason import refuse_precision
 from joulemap.physics.record.configuration import Configuration, name_precision
 from joulemap.physics.record.constant import check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
@@ -133,7 +134,8 @@ def predict(
     their built-in calibration. An empty weight precision means that of the activations.
 
     `changes` maps names of numbers of the chip, as `--set` takes them, to values in their SI units. They broadcast to
-    a grid, and every other argument is then a single value; numbers that follow from others do so.
+    a grid, and every other argument is then a single value; numbers that follow from others do so. A chip that lacks
+    the precision is then an UnsupportedError, and no refusal.
 
     Raises UnknownNameError for an unknown name, UsageError for a value that is out of range or shapes that do not
     broadcast, CatalogueError for a bundle that is not of this version.
@@ -146,6 +148,8 @@ def predict(
         shapes = ", ".join(dict.fromkeys(str(one.shape) for one in arrays))
         raise UsageError(f"the arguments have the shapes {shapes}, which do not broadcast") from None
     rows: list[Row] = list(zip(*(one.ravel().tolist() for one in arrays), strict=True))
+    if not rows:
+        return _predict_none(arrays[0].shape)
     cells = _Cells(rows)
     if changes is None:
         return _predict_cells(cells, arrays[0].shape)
@@ -188,6 +192,16 @@ class _Cells:
             self.case_of.append(cases[case_key])
 
 
+def _predict_none(shape: tuple[int, ...]) -> Prediction:
+    """Return the predictions of no configuration."""
+    parts = ("parts_j", "basis_j")
+    columns: dict[str, Any] = {
+        one.name: {} if one.name in parts else np.zeros(shape) for one in attrs.fields(Prediction)
+    }
+    columns |= dict.fromkeys(("refusal", "refusal_code"), np.zeros(shape, dtype=np.str_))
+    return Prediction(**columns)
+
+
 def _predict_cells(cells: _Cells, shape: tuple[int, ...]) -> Prediction:
     """Return the predictions of configurations."""
     results = evaluate_together([one.evaluator for one in cells.subjects], cells.asked)
@@ -207,6 +221,8 @@ def _predict_cells(cells: _Cells, shape: tuple[int, ...]) -> Prediction:
 def _predict_grid(cells: _Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     """Return the predictions of one configuration with other numbers of its chip."""
     ((place, hardware, configuration),), (case,) = cells.asked, cells.cases
+    if configuration.precision not in hardware.peaks:
+        raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     known = list_constants(hardware)
     values = {}
     for name, given in changes.items():

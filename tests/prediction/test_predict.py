@@ -17,7 +17,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.physics.change import change_hardware
 from joulemap.physics.record.constant import Change, list_constants
 from joulemap.prediction import Prediction, predict
-from joulemap.system.errors import JoulemapError, UnknownNameError, UsageError
+from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import trace_zoo
 
@@ -84,6 +84,12 @@ def test_a_refused_configuration_has_a_reason_and_no_numbers() -> None:
     assert all(np.isnan(part[1]) for part in found.parts_j.values())
 
 
+def test_no_configuration_has_no_prediction() -> None:
+    found = predict([], "l4", batch=[[1], [2]])
+    assert found.shape == found.energy_high_j.shape == found.refusal.shape == (2, 0)
+    assert found.parts_j == {}
+
+
 @pytest.mark.parametrize(
     ("model", "hardware", "given", "error", "text"),
     [
@@ -105,6 +111,7 @@ def test_a_refused_configuration_has_a_reason_and_no_numbers() -> None:
         ("resnet50", "l4", {"changes": {"clok": 1e9}}, UnknownNameError, "constant 'clok'; did you mean clock"),
         ("resnet50", "l4", {"changes": {"clock": [1e9, -1.0]}}, UsageError, "clock: -1 is not above 0"),
         ("resnet50", ["l4", "t4"], {"changes": {"clock": 1e9}}, UsageError, "vary one configuration, not 2"),
+        ("resnet50", "kpu_t256", {"precision": "fp8", "changes": {"clock": [1e9]}}, UnsupportedError, "fp8"),
         ("resnet50", "l4", {"changes": {"clock": [1e9, 9e8], "tdp": [50.0, 60.0, 70.0]}}, UsageError, "broadcast"),
     ],
 )  # fmt: skip

@@ -52,6 +52,10 @@ TOGETHER: Final = 8192
 """Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
 
 
+GATHERED: Final = 4096
+"""Maximum groups of chips that a cache holds, so that a process that makes chips does not keep them all."""
+
+
 @define(eq=False)
 class Gathering:
     """Cache of `column.skeleton` and `column.gather`, shared by workloads.
@@ -76,6 +80,9 @@ class Gathering:
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
         """Return chips that differ only in numbers as one chip (`column.gather`), cached."""
         key: tuple[str | int, ...] = precision, *map(id, hardware)
+        if len(self._gathered) > GATHERED:
+            self._gathered.clear()
+            self._skeletons.clear()
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
         return self._gathered[key][1]

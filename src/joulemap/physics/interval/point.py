@@ -33,6 +33,9 @@ Rows = NDArray[np.int64]
 
 NOTHING: Final[frozenset[Address]] = frozenset()
 
+KEPT: Final = 8192
+"""Maximum cases whose hardware is remembered, so that a process that makes chips does not keep them all."""
+
 
 @frozen(kw_only=True)
 class Case:
@@ -192,6 +195,8 @@ class PointErrors:
         """Return the uncertain numbers of a case's hardware, cached."""
         hardware, precision = case.hardware, case.configuration.precision
         key = id(hardware), precision, case.varied
+        if len(self._known) > KEPT:
+            self._known.clear()
         if key not in self._known:
             self._known[key] = hardware, self._know(hardware, precision, case.varied)  # kept, so no other gets its id
         return self._known[key][1]
