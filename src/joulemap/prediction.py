@@ -37,7 +37,7 @@ from joulemap.physics.workload import columns_of
 from joulemap.system.errors import OTHER, CatalogueError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.name import fold_into
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FJ_PER_J
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.physics.workload import Floats, Integers, Texts
@@ -64,6 +64,10 @@ class Prediction:
     latency_low_s: Floats
     """Lower end of the interval of `latency_s`; NaN where no errors are known."""
     latency_high_s: Floats
+    interval_s: Floats
+    """Time from the end of one batch to that of the next in seconds, with batches back to back; its error is that of
+    the latency. It is below the latency where a chip begins a batch before it ends the last.
+    """
     energy_j: Floats
     """Energy of one batch in joules, at the boundary of the board: chip, memory and regulators."""
     energy_low_j: Floats
@@ -263,6 +267,7 @@ def _form(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[i
         latency_s=latency.reshape(shape),
         latency_low_s=(latency / wide).reshape(shape),
         latency_high_s=(latency * wide).reshape(shape),
+        interval_s=(nothing * points.interval_fs / FS_PER_S).reshape(shape),
         energy_j=energy.reshape(shape),
         energy_low_j=(energy / tall).reshape(shape),
         energy_high_j=(energy * tall).reshape(shape),

@@ -91,6 +91,15 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sglang_one_batch.jsonl": (L40S | {"devices": 1, "replicas": 1}, {"scope": "request", "engine": "sglang",
                                "time_to_first_token_s": 0.0212, "inter_token_latency_s": 0.0068,
                                "request_latency_s": 0.232, "prompt_tokens": 256.0}),
+    "mlenergy.json": ({}, {"hardware": "h100_sxm5", "model": "llama-3.1-8b", "weight_precision": "bf16", "date": "",
+                      "batch": 15.951690821256038, "inter_token_latency_s": 7.912369444966316e-3, "statistic": "median",
+                      "energy_per_output_token_j": 0.26273977845850766, "scope": "steady_serving"}),
+    "llmfit.json": ({}, {"hardware": "rx_7900_xt", "model": "glm-4.7-flash", "engine": "llamacpp", "date": "2026-09-17",
+                    "weight_precision": "gguf_q4_k_m", "device_count": 2, "request_latency_s": 48.59671,
+                    "time_to_first_token_s": 0.30829, "output_tokens_per_s": 35.19, "scope": "request"}),
+    "localscore.tsv": ({}, {"hardware": "rtx_3090", "model": "llama-3.1-8b", "engine": "llamafile",
+                       "date": "2025-03-19", "weight_precision": "gguf_q4_k_m", "time_to_first_token_s": 0.358,
+                       "inter_token_latency_s": 1.0 / 103.0, "prompt_kind": "localscore"}),
     "profile.txt": ({"model": "resnet18", "hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2, "passes": 5},
                     {"latency_s": 7.5e-3, "runtime": "eager"}),
 }  # fmt: skip
@@ -139,6 +148,9 @@ BROKEN = {
     "llama_bench.md": (r" (pp|tg)\d+ ", " warm "),
     "sglang_offline.jsonl": (r'"total_output_tokens": 200000', '"total_output_tokens": "many"'),
     "sglang_one_batch.jsonl": (r'"(total_latency|overall_throughput|prefill_latency|median_decode_latency)"', '"x"'),
+    "mlenergy.json": (r'"avg_batch_size"', '"max_batch_size"'),
+    "llmfit.json": (r'"avgTps": 35.19', '"avgTps": "fast"'),
+    "localscore.tsv": (r"\t103.0\t", "\tfast\t"),
     "profile.txt": (r"37.5ms", "37.5 moments"),
 }
 """Sample -> what is taken out of it: the end, or what its format must have."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -15,6 +15,7 @@ from joulemap.catalog.sheet import read_records
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.interval.error_scale import ErrorGroup
 from joulemap.system.record import frozen
+from joulemap.wing.llm.row import QUANTITIES
 
 TABLE: Final = "serving_scale"
 """Table of the database with the scales."""
@@ -27,8 +28,11 @@ SERVED_TIME: Final = "time"
 SERVED_POWER: Final = "power"
 """Error scale of the powers of served models."""
 
+PROMPT_TIME: Final = "time_to_first_token_s"
+"""Quantity that measures the time of a prompt."""
+
 SERVED_TIMES: Final = (
-    "time_to_first_token_s", "inter_token_latency_s", "request_latency_s", "output_tokens_per_s", "total_tokens_per_s",
+    PROMPT_TIME, "inter_token_latency_s", "request_latency_s", "output_tokens_per_s", "total_tokens_per_s",
 )  # fmt: skip
 """Times and rates of served models, whose errors have one scale."""
 
@@ -138,6 +142,22 @@ class ServingScale:
 COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 
 
+class ServedNumbers(Protocol):
+    """Predicted quantities of a served model, one attribute each of `QUANTITIES`."""
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine, with its backend and release."""
+
+    @property
+    def prompt_half_width(self) -> float:
+        """Half-width that thinly measured numbers add to times of prompts."""
+
+    @property
+    def token_half_width(self) -> float:
+        """Half-width that thinly measured numbers add to all other times."""
+
+
 @frozen(kw_only=True)
 class ServedDoubt:
     """Error scales from which the intervals of served models are computed."""
@@ -172,7 +192,7 @@ class ServedDoubt:
         `serving_half_width` computes the same.
         """
         like = {"vendor": vendor, "engine": engine}
-        is_prompt = quantity == "time_to_first_token_s" or (scope in SCOPE and SCOPE[scope].is_prompt)
+        is_prompt = quantity == PROMPT_TIME or (scope in SCOPE and SCOPE[scope].is_prompt)
         backend = find_unnamed_backend(architecture, vendor, engine) if is_prompt else 0.0
         if quantity in SERVED_ENERGIES:
             time, power = (self.find(one, **like) for one in (SERVED_TIME, SERVED_POWER))
@@ -182,10 +202,22 @@ class ServedDoubt:
         scale = self.find(name_served_scale(quantity), **like)
         if scale is None:
             return None
-        is_loaded = quantity == "time_to_first_token_s" and scope in SCOPE and SCOPE[scope].is_loaded
+        is_loaded = quantity == PROMPT_TIME and scope in SCOPE and SCOPE[scope].is_loaded
         if scale.quantity == SERVED_POWER:
             return scale.widen(hardware)
         return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)
+
+    def find_half_widths(
+        self, one: ServedNumbers, *, vendor: str, hardware: str, architecture: str, scope: str
+    ) -> Mapping[str, float | None]:
+        """Return the half-width of each predicted quantity of a served model, in the terms of `half_width`."""
+        like = {"vendor": vendor, "engine": one.engine, "hardware": hardware, "architecture": architecture}
+        thin = {PROMPT_TIME: one.prompt_half_width}
+        return {
+            name: self.half_width(name, **like, scope=scope, thin=thin.get(name, one.token_half_width))
+            for name in QUANTITIES
+            if getattr(one, name) is not None
+        }
 
 
 @cache

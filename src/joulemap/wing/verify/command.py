@@ -106,10 +106,10 @@ def verify(
     be scored.
 
     The format is recognized by content. Known formats: vLLM and SGLang benchmarks (files or printed text), AIPerf and
-    GenAI-Perf (JSON, CSV), GuideLLM, trtllm-bench and InferenceX. It also reads llama-bench (JSON, CSV, table), logs of
-    trtexec, torch.profiler (traces, also .gz, and tables) and printed timers of torch.utils.benchmark. MLPerf's
-    mlperf_log_summary.txt and CSV files of Zeus and CodeCarbon work too. Options supply facts that a file lacks. No
-    pickle is opened, and no code of a file runs.
+    GenAI-Perf (JSON, CSV), GuideLLM, trtllm-bench, InferenceX, ML.ENERGY, llmfit and LocalScore. It also reads
+    llama-bench (JSON, CSV, table), logs of trtexec, torch.profiler (traces, also .gz, and tables) and printed timers of
+    torch.utils.benchmark. MLPerf's mlperf_log_summary.txt and CSV files of Zeus and CodeCarbon work too. Options supply
+    facts that a file lacks. No pickle is opened, and no code of a file runs.
 
     To test a cause, verify repeats the prediction with another clock, power cap or mode, precision, runtime, engine,
     batch size, device count or cache. The cause that explains most comes first. It also names contradictions between

@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -21,7 +22,9 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
 from joulemap.physics.record.product import DEFAULT, HIGHEST
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.row import LOCALSCORE
 from joulemap.wing.verify.measured import (
+    SCALE,
     Cells,
     Content,
     Stated,
@@ -49,6 +52,12 @@ LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
 
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
 """Pattern of the weight format in llama.cpp's description of a model, such as `qwen2 7B Q4_K - Medium`."""
+
+OWNED_WEIGHTS: Final = "gguf_q4_k_m"
+"""Format of the weights of Ollama's models whose name states none. Source: recalled; its library's default."""
+
+MILLISECONDS: Final = ("time_to_first_token_s", "request_latency_s")
+"""Columns that llmfit states in milliseconds, in keys without a mark between their words."""
 
 TEST: Final = re.compile(r"(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?")
 """Pattern of a test's name in a llama-bench table, such as `pp512+tg128 @ d4096`.
@@ -215,6 +224,57 @@ def convert_scenario(cells: Cells, one: Mapping[str, Any], content: Content, sta
     return convert_served({**cells, **({"request_rate": "inf"} if at_once else {})}, one, content, stated)
 
 
+def convert_leaderboard(cells: Cells, _one: Mapping[str, Any], _content: Content, stated: Stated) -> Cells:
+    """Return the columns of a configuration of ML.ENERGY's leaderboard: a steady load, with medians between tokens.
+
+    Lengths of prompts are not stated; nor is the date, which only the user can state.
+    """
+    need(cells, "concurrency")
+    cells = {name: round(value) if name in COUNTS else value for name, value in cells.items()}
+    cells |= {"batch": cells.pop("concurrency"), "scope": "steady_serving", "statistic": "median", "date": ""}
+    prompt = {"prompt_tokens": float(stated["prompt"])} if stated["prompt"] else {}
+    notes = [] if prompt else [Finding(kind="unprompted", doubt=UNKNOWN)]
+    return {**cells, **prompt, "power_boundary": "device", "notes": notes, "assumed": set()}
+
+
+def convert_llmfit(cells: Cells, one: Mapping[str, Any], _content: Content, stated: Stated) -> Cells:
+    """Return the columns of a result that llmfit's users upload: requests of one user, timed as a whole.
+
+    Neither the prompt nor the format of the weights is stated; Ollama's models have Q4_K_M unless their name says more.
+    """
+    need(cells, "output_tokens_per_s")
+    cells = {name: value / 1e3 if name in MILLISECONDS else value for name, value in cells.items()}
+    is_wide = cells.get("engine") not in ("ollama", "llamacpp")
+    count = max(1, round(cells.get("device_count", 1.0)))
+    day = datetime.fromtimestamp(need(one, "submittedAtUnix"), UTC).date().isoformat()
+    cells |= {"scope": "request", "batch": 1.0, "date": day, "device_count": count, "pipeline_parallel": count}
+    cells["model"] = str(cells.get("model", "")).removesuffix(":latest").replace(":", "-")
+    cells |= {} if is_wide else {"weight_precision": OWNED_WEIGHTS}
+    cells |= {"prompt_tokens": float(stated["prompt"])} if stated["prompt"] else {}
+    notes = [] if stated["prompt"] else [Finding(kind="unprompted", doubt=UNKNOWN)]
+    notes += [] if is_wide else [assume("precision", OWNED_WEIGHTS)]
+    return {**cells, "notes": notes, "assumed": set() if is_wide else {"weight_precision"}}
+
+
+def convert_localscore(cells: Cells, one: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return the columns of a result of LocalScore, whose numbers are means over its nine tests."""
+    match = GGUF_TYPE.search(str(find(one, "model_quant") or ""))
+    first, unit = need(one, "ttft"), str(find(one, "ttft_unit") or "ms")
+    return {
+        **cells,
+        "model": str(cells.get("model", "")).replace(" ", "-"),
+        "weight_precision": f"gguf_{_name_type(match[1])}" if match else "",
+        "date": str(find(one, "test_date") or "")[:10].replace(".", "-"),
+        "time_to_first_token_s": first * SCALE[unit],
+        "inter_token_latency_s": 1.0 / need(one, "gen_tps"),
+        "scope": "request",
+        "batch": 1.0,
+        "prompt_kind": LOCALSCORE,
+        "notes": [],
+        "assumed": set(),
+    }
+
+
 def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
     """Return the columns of a llama-bench test, from a JSON object or a row of its table."""
     row = _read_row(one, content.text) if "t/s" in one else one
@@ -228,7 +288,7 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
     type_name = str(find(row, "model_type") or "")
     match = GGUF_TYPE.search(type_name)
-    kind = re.sub(r" - (\w)\w+", r"_\1", match[1]).lower() if match else ""
+    kind = _name_type(match[1]) if match else ""
     rate = need(row, "avg_ts")
     if rate <= 0.0:
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
@@ -268,6 +328,11 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     else:
         cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = rate
     return cells
+
+
+def _name_type(written: str) -> str:
+    """Return the weight format of llama.cpp's description of it: `q4_k_m` of `Q4_K - Medium`."""
+    return re.sub(r" - (\w)\w+", r"_\1", written).lower()
 
 
 def _read_row(row: Mapping[str, str], printed: str) -> Cells:
@@ -476,6 +541,9 @@ def _locate(path: Path, scenario: str) -> Cells:
 READERS: Final[Mapping[str, Reader]] = {
     "served": convert_served,
     "scenario": convert_scenario,
+    "leaderboard": convert_leaderboard,
+    "llmfit": convert_llmfit,
+    "localscore": convert_localscore,
     "llama_bench": convert_llama_bench,
     "trtexec": convert_trtexec,
     "benchmark_app": convert_benchmark_app,

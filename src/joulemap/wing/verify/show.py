@@ -37,6 +37,7 @@ WORDS: Final = Words(
         "each": Template("values are for one of {count:#} {part}s[ and its share of {batch:plain} requests in flight]"),
         "estimated": Template("CodeCarbon may have estimated the energy from a table"),
         "few_calls": Template("the first calls include one-time overheads: call the model more often in the block"),
+        "unprompted": Template("the length of the prompts is not stated, and 200 tokens are assumed"),
         "few_requests": Template("only {requests:plain} requests, so that ramp-up and ramp-down count"),
         "invalid": Template("MLPerf calls the result {result}"),
         "left_out": Template("{count:#} of {total:#} {unit}s of {name} left out: {reasons}"),

@@ -20,7 +20,7 @@ from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
 from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.prediction import predict_served
-from joulemap.wing.llm.row import QUANTITIES, ServingRow
+from joulemap.wing.llm.row import ServingRow
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
@@ -161,22 +161,14 @@ def _evaluate(source: Source, cases: Mapping[int, Case], calibration: str | Cali
 
 
 def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
-    doubt = load_served_doubt()
-    like = {
-        "vendor": one.vendor,
-        "engine": one.engine,
-        "hardware": HardwareRef.read(row.hardware).label,
-        "architecture": one.architecture,
-    }
-    thin = {"time_to_first_token_s": one.prompt_half_width}
-    figures = {
-        name: Figure(
-            value=value,
-            half_width=doubt.half_width(name, **like, scope=row.scope, thin=thin.get(name, one.token_half_width)),
-        )
-        for name in QUANTITIES
-        if (value := getattr(one, name)) is not None
-    }
+    widths = load_served_doubt().find_half_widths(
+        one,
+        vendor=one.vendor,
+        hardware=HardwareRef.read(row.hardware).label,
+        architecture=one.architecture,
+        scope=row.scope,
+    )
+    figures = {name: Figure(value=getattr(one, name), half_width=width) for name, width in widths.items()}
     return Forecast(figures=figures, refusal=Reason(text=one.refusal) if one.refusal else None)
 
 

@@ -1,0 +1,14 @@
+"""Records: dated files of predictions, and their scores against results that were published later."""
+
+from __future__ import annotations
+
+from joulemap.system.wing import Command, Wing
+
+
+def register() -> Wing:
+    """Return the commands that this wing adds to the core."""
+    return Wing(
+        name="record",
+        commands={"record": Command("joulemap.wing.record.command", "data", is_advanced=True)},
+        uses=("llm", "train", "verify"),
+    )

@@ -1,0 +1,151 @@
+"""Chain of records: the index names each record's file with its digest, and the digest of the line before.
+
+    line n = date, file, SHA-256 of the file, SHA-256 of line n - 1, versions, rows
+
+A record that was changed no longer has the digest of its line. A line that was changed, removed or added no longer has
+the digest that the next line states. Nobody can slip in a prediction after the result that it predicts, unless
+everybody who has a copy of the last line looks away.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.system.draft import drafting
+from joulemap.system.errors import CatalogueError
+from joulemap.system.file import FileError, read_bytes, read_text
+from joulemap.system.record import frozen
+
+INDEX: Final = "index.csv"
+
+DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
+
+
+@frozen
+class Entry:
+    """Line of the index: one record."""
+
+    date: str
+    """Date on which the record was made, in UTC."""
+    file: str
+    """Name of the file beside the index."""
+    sha256: str
+    """SHA-256 of the file."""
+    previous: str
+    """SHA-256 of the line before, without its line end; empty for the first record."""
+    version: str
+    """Version of joulemap that made the record."""
+    formulas: str
+    """Digest of all formulas, chips and error scales (`bundle/version.py`)."""
+    servers: str
+    """Digest of what turns passes of language models into served requests."""
+    points: str
+    """Digest of the fixed list of chips and settings."""
+    row_count: int
+
+
+COLUMNS: Final = tuple(field.name for field in attrs.fields(Entry))
+
+
+@frozen
+class Chain:
+    """Records of a folder in the order of the index."""
+
+    folder: Path
+    entries: tuple[Entry, ...]
+    faults: Mapping[str, str]
+    """File of a record that may not be used -> sentence with the reason."""
+
+    @property
+    def usable(self) -> tuple[Entry, ...]:
+        """Records whose file and place in the chain are as they were made."""
+        return tuple(one for one in self.entries if one.file not in self.faults)
+
+    def find_before(self, date: str) -> Entry | None:
+        """Return the newest usable record that is older than a date; None without one."""
+        return max((one for one in self.usable if one.date < date), key=lambda one: one.date, default=None)
+
+
+def write_line(entry: Entry) -> str:
+    """Return the line of a record in the index, without its line end."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(attrs.astuple(entry))
+    return text.getvalue()
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def name_file(date: str) -> str:
+    """Return the name of the file of a record."""
+    return f"{date}.csv.gz"
+
+
+def find_previous(entries: Sequence[Entry]) -> str:
+    """Return what the next line states as `previous`."""
+    return digest(write_line(entries[-1]).encode()) if entries else ""
+
+
+def read_chain(folder: Path) -> Chain:
+    """Return the records of a folder, with the faults of those that may not be used; no records without an index.
+
+    Raises CatalogueError for an index that cannot be read.
+    """
+    path = folder / INDEX
+    if not path.exists():
+        return Chain(folder, (), {})
+    try:
+        header, *lines = csv.reader(io.StringIO(read_text(path), newline=""))
+        if tuple(header) != COLUMNS:
+            raise CatalogueError(f"{path}: expected the columns {', '.join(COLUMNS)}")
+        entries = [_read_line(line) for line in lines]
+    except (FileError, ValueError, csv.Error) as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+    faults: dict[str, str] = {}
+    for number, one in enumerate(entries):
+        for file, fault in _find_faults(folder, entries[:number], one).items():
+            faults.setdefault(file, f"{folder / file}: {fault}: this record is not used")
+    return Chain(folder, tuple(entries), faults)
+
+
+def _read_line(cells: Sequence[str]) -> Entry:
+    """Return the record of a line; ValueError for a line with other cells."""
+    date, file, sha256, previous, version, formulas, servers, points, count = cells
+    return Entry(date, file, sha256, previous, version, formulas, servers, points, int(count))
+
+
+def _find_faults(folder: Path, before: Sequence[Entry], one: Entry) -> dict[str, str]:
+    """Return file -> fault of a record after those before it; a broken link discredits both records that it joins."""
+    if not DATE.fullmatch(one.date) or one.file != name_file(one.date):
+        return {one.file: f"its date is {one.date!r}, and its name another"}
+    if before and one.date <= before[-1].date:
+        return {one.file: f"its date {one.date} is not after that of the record before it, {before[-1].date}"}
+    if one.previous != find_previous(before):
+        other = before[-1].file if before else "another one"
+        fault = f"the chain is broken between {other} and {one.file}"
+        return {one.file: fault, **({before[-1].file: fault} if before else {})}
+    try:
+        found = digest(read_bytes(folder / one.file))
+    except FileError as error:
+        return {one.file: f"cannot be read: {error}"}
+    return {} if found == one.sha256 else {one.file: "the file was changed after it was hashed"}
+
+
+def append_entry(chain: Chain, entry: Entry, content: bytes) -> None:
+    """Write the file of a new record and its line in the index."""
+    chain.folder.mkdir(parents=True, exist_ok=True)
+    index = "\n".join([",".join(COLUMNS), *map(write_line, (*chain.entries, entry)), ""])
+    with drafting(chain.folder) as draft:
+        for name, data in ((entry.file, content), (INDEX, index.encode())):
+            (draft / name).write_bytes(data)
+            (draft / name).replace(chain.folder / name)

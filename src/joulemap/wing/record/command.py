@@ -1,0 +1,136 @@
+"""Record predictions before results exist, and score them when results come.
+
+A record is a dated, hashed file of predictions. Records are chained: each states the digest of the one before.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from joulemap.cli.command import command, option
+from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.cli.output import OutputOptions, emit_line
+from joulemap.cli.panel import OUTPUT
+from joulemap.cli.usage import group
+from joulemap.cli.voice import end_progress, move_progress, voice
+from joulemap.wing.llm.option import ServedOutputOptions
+from joulemap.wing.verify.command import FactOptions
+
+app = group(__doc__)
+
+FOLDER: Final = Path("docs/record")
+FOLDER_HELP: Final = "Folder of the records."
+
+
+def find_today() -> str:
+    """Return the date in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+@app.command("make")
+@command
+def make(
+    *,
+    folder: Path = option(FOLDER, FOLDER_HELP, metavar="FOLDER"),
+    jobs: int = option(2, "Processes.", min=1, metavar="N"),
+) -> None:
+    """Write the record of today.
+
+    Predicts every built-in model on the chips of a fixed list, with every runtime or engine that runs there, in about
+    five minutes on two cores. Nothing is written if formulas, chips and list are those of the newest record: an older
+    record with the same predictions is worth more.
+
+    \b
+    joulemap record make
+    """
+    from joulemap.wing.record.make import make_record
+
+    voice.begin_progress()
+    entry = make_record(folder, find_today(), jobs=jobs, report=move_progress)
+    end_progress()
+    if entry is None:
+        emit_line(f"Nothing has changed since the newest record in {folder}, which stands")
+        return
+    size = (folder / entry.file).stat().st_size
+    emit_line(f"{folder / entry.file}: {entry.row_count:,} predictions, {size:,} bytes, SHA-256 {entry.sha256}")
+
+
+@app.command("score")
+@command
+def score(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files of results, of other tools or own tables.")
+    ] = None,
+    *,
+    facts: FactOptions,
+    date: str = option("", "Date of results without one, as 2026-05-17.", metavar="DATE", shown="from the file"),
+    shipped: bool = option(False, "Score the built-in measurements too."),
+    folder: Path = option(FOLDER, FOLDER_HELP, metavar="FOLDER"),
+    limit: int = option(20, LIMIT_HELP, min=1, panel=OUTPUT),
+    output: ServedOutputOptions,
+) -> None:
+    """Score results that came after a record.
+
+    Compares each result with the newest record that is older, and appends the scores to record.csv in the folder above.
+    Reads every format of `joulemap verify` and the tables of `measurements import`. Nothing is predicted again: only
+    recorded numbers count. A record that was changed, a file of another format, and results without a date or older
+    than every record are left out, with a line each.
+
+    Built-in measurements that are older than every record are scored as `in view`: the model may have seen them.
+
+    \b
+    joulemap record score inferencex.json
+    joulemap record score llama_bench.json --hardware rtx_4090
+    joulemap record score --shipped
+    """
+    from joulemap.system.errors import UnscoredError, UsageError
+    from joulemap.wing.record.result import read_day
+    from joulemap.wing.record.score import score_results
+    from joulemap.wing.record.show import show_scores
+
+    if not files and not shipped:
+        raise UsageError("nothing to score: name a file, or add --shipped")
+    if date and read_day(date) != date:
+        raise UsageError(f"--date is {date!r}, expected a date such as 2026-05-17")
+    output.check_file()
+    lines: list[str] = []
+    rows = score_results(
+        folder,
+        files or [],
+        facts.keywords(),
+        date=date,
+        shipped=shipped,
+        today=find_today(),
+        say=lines.append,
+    )
+    for line in lines:
+        voice.inform(f"joulemap: {line}")
+    if not rows:
+        raise UnscoredError("no result could be scored: the lines above give the reasons")
+    output.write(show_scores(rows, f"scores of {folder}", limit))
+
+
+@app.command("list")
+@command
+def list_(
+    *,
+    folder: Path = option(FOLDER, FOLDER_HELP, metavar="FOLDER"),
+    limit: int = option(20, LIMIT_HELP, min=1, panel=OUTPUT),
+    output: OutputOptions,
+) -> None:
+    """List the records and their scores, losses first.
+
+    \b
+    joulemap record list
+    joulemap record list --format csv
+    """
+    from joulemap.wing.record.chain import read_chain
+    from joulemap.wing.record.score import FILE, read_scores
+    from joulemap.wing.record.show import show_records
+
+    chain = read_chain(folder)
+    output.write(show_records(chain, read_scores(folder.parent / FILE), limit))

@@ -1,0 +1,332 @@
+"""Scores of records: results against the recorded numbers of the newest record that is older.
+
+    error      |recorded / measured - 1|, in the median
+    coverage   share of results inside the recorded 80 % interval
+    pair       two results for the same model and work: right if the record puts the same one ahead
+
+Nothing is predicted again. Results that are older than every record may have been seen when the model was made: they
+are scored `in view`, which shows how the model fits and is never a win.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.computed import described
+from joulemap.bundle.chip import load_chips
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.system.draft import drafting
+from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
+from joulemap.system.file import FileError, read_bytes, read_text
+from joulemap.system.record import frozen
+from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.record.chain import Chain, Entry, digest, read_chain
+from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
+from joulemap.wing.record.result import Result, Row, list_shipped, read_results
+from joulemap.wing.record.row import read_rows
+from joulemap.wing.verify.answer.forecast import measured_of
+
+FILE: Final = "record.csv"
+"""Name of the table of scores, in the folder above the records."""
+
+LATER: Final = "later"
+IN_VIEW: Final = "in view"
+
+ALL: Final = "all"
+"""Vendor and class of the sum of all groups."""
+
+SHIPPED: Final = "built-in measurements"
+"""Source of the measurements that ship with joulemap."""
+
+UNKNOWN: Final = "unknown"
+
+SAME: Final = 1.0001
+"""Factor within which a number is at the end of its interval: both are rounded to four digits."""
+
+UNUSED: Final = ("peak_memory_bytes",)
+"""Measured quantities that no record is about."""
+
+
+@frozen(kw_only=True)
+class ScoreRow:
+    """Score of a record against the results of one source, for one vendor and class of chips."""
+
+    record: str = described("date of the record")
+    standing: str = described("`later` for results after the record, `in view` for older ones, which are never a win")
+    source: str = described("file with the results")
+    sha256: str = described("SHA-256 of that file; empty for the built-in measurements")
+    vendor: str = described("vendor of the chips, or all")
+    architecture: str = described("class of the chips, or all")
+    quantity: str = described("time (with rates) or energy")
+    result_count: int = described("measured numbers")
+    predicted_count: int = described("measured numbers that the record has a prediction for")
+    median_error_fraction: float | None = described("median of |recorded / measured - 1|")
+    judged_count: int = described("predicted numbers with an interval")
+    inside_count: int = described("measured numbers inside the 80 % interval of the record")
+    pair_count: int = described("pairs of results for the same model and work; one of them is of this group at least")
+    right_pair_count: int = described("pairs that the record orders rightly")
+    unpredicted: str = described("reasons for missing predictions, each with its number")
+
+
+COLUMNS: Final = tuple(field.name for field in attrs.fields(ScoreRow))
+
+
+@frozen
+class Judged:
+    """Measured number with its recorded prediction, or with the reason for none."""
+
+    group: tuple[str, str]
+    """Vendor and class."""
+    quantity: str
+    measured: float
+    work: tuple[object, ...]
+    """Properties that two results share whose order is compared."""
+    predicted: float = math.nan
+    """Recorded number; NaN without one."""
+    factor: float = math.nan
+    """Factor of its interval; NaN without one."""
+    reason: str = ""
+    """Reason for no recorded number."""
+
+    @property
+    def kind(self) -> str:
+        """`energy` or `time`."""
+        return "energy" if self.quantity.endswith("_j") else "time"
+
+    @property
+    def is_inside(self) -> bool:
+        """True if the measured number is inside the recorded interval."""
+        ratio = self.measured / self.predicted
+        return max(ratio, 1.0 / ratio) <= self.factor * SAME
+
+
+def score_results(
+    folder: Path,
+    files: Sequence[Path],
+    stated: Mapping[str, Any],
+    *,
+    date: str,
+    shipped: bool,
+    today: str,
+    say: Callable[[str], None],
+) -> list[ScoreRow]:
+    """Score files of results against the records of a folder, append the scores to its table, and return them.
+
+    Each result is compared with the newest record that is older. `shipped` adds the built-in measurements, of which
+    those that are older than every record are scored in view of the newest one. `say` gets a line for each record,
+    file and result that is left out. Raises UsageError without a usable record.
+    """
+    chain = read_chain(folder)
+    for fault in chain.faults.values():
+        say(fault)
+    if not chain.usable:
+        raise UsageError(f"{folder} has no record that may be used: make one with `joulemap record make`")
+    table = folder.parent / FILE
+    before = read_scores(table)
+    known = {one.sha256 for one in before}
+    indices: dict[str, RecordIndex] = {}
+    rows: list[ScoreRow] = []
+    for path in files:
+        try:
+            key = digest(read_bytes(path))
+            if key in known:
+                raise UsageError(f"{path} is scored already: the same file counts once")
+            results = read_results(path, stated, date, say)
+        except FileError as error:
+            say(f"{path}: cannot be read: {error}")
+            continue
+        except JoulemapError as error:
+            say(str(error))
+            continue
+        known.add(key)
+        timely = _sort_timely(path, results, chain, today, say)
+        rows += _score_groups(chain, timely, indices, source=path.name, sha256=key)
+    if shipped:
+        rows += _score_shipped(chain, indices, before)
+    if rows:
+        _write_scores(table, [*before, *rows])
+    return rows
+
+
+def _sort_timely(
+    path: Path, results: Sequence[Result], chain: Chain, today: str, say: Callable[[str], None]
+) -> dict[Entry, list[Row]]:
+    """Return record -> the results that it is the newest older record of; the others are said to be left out."""
+    left: Counter[str] = Counter()
+    timely: dict[Entry, list[Row]] = defaultdict(list)
+    first = min(one.date for one in chain.usable)
+    for result in results:
+        entry = chain.find_before(result.date)
+        if not result.date:
+            left["without a date: add --date"] += 1
+        elif result.date > today:
+            left[f"with a date after today, {today}"] += 1
+        elif entry is None:
+            left[f"not after the first record, {first}: it may have been known when the record was made"] += 1
+        else:
+            timely[entry].append(result.row)
+    for reason, count in left.items():
+        say(f"{path}: {count} result{'' if count == 1 else 's'} {reason}")
+    return timely
+
+
+def _score_groups(
+    chain: Chain,
+    timely: Mapping[Entry, Sequence[Row]],
+    indices: dict[str, RecordIndex],
+    *,
+    source: str,
+    sha256: str,
+    standing: str = LATER,
+) -> list[ScoreRow]:
+    scores: list[ScoreRow] = []
+    for entry, rows in timely.items():
+        if entry.file not in indices:
+            indices[entry.file] = RecordIndex(read_rows(chain.folder / entry.file))
+        judged = [one for row in rows for one in judge(row, indices[entry.file])]
+        head: dict[str, Any] = {"record": entry.date, "standing": standing, "source": source, "sha256": sha256}
+        scores += [ScoreRow(**head, **one) for one in sum_up(judged)]
+    return scores
+
+
+def _score_shipped(chain: Chain, indices: dict[str, RecordIndex], before: Iterable[ScoreRow]) -> list[ScoreRow]:
+    """Return the scores of the built-in measurements that are not scored yet."""
+    newest = max(chain.usable, key=lambda one: one.date)
+    known = {(one.record, one.standing) for one in before if one.source == SHIPPED}
+    later: dict[Entry, list[Row]] = defaultdict(list)
+    seen: dict[Entry, list[Row]] = defaultdict(list)
+    for result in list_shipped():
+        entry = chain.find_before(result.date)
+        (seen[newest] if entry is None else later[entry]).append(result.row)
+    scores = []
+    for standing, some in ((LATER, later), (IN_VIEW, seen)):
+        fresh = {entry: rows for entry, rows in some.items() if (entry.date, standing) not in known}
+        scores += _score_groups(chain, fresh, indices, source=SHIPPED, sha256="", standing=standing)
+    return scores
+
+
+def judge(row: Row, index: RecordIndex) -> list[Judged]:
+    """Return every measured number of a row with its recorded prediction."""
+    found = index.find(row)
+    values = {} if isinstance(found, str) else list_values(found, row)
+    missing = found if isinstance(found, str) else QUANTITY
+    judged = []
+    for quantity, measured in measured_of(row).items():
+        if quantity in UNUSED:
+            continue
+        value = values.get(quantity, missing)
+        one = Judged(_find_group(row), quantity, measured, _describe_work(row, quantity))
+        if isinstance(value, str):
+            judged.append(attrs.evolve(one, reason=value))
+        else:
+            judged.append(attrs.evolve(one, predicted=value[0], factor=value[1] or math.nan))
+    return judged
+
+
+def _find_group(row: Row) -> tuple[str, str]:
+    chips, name = load_chips(), HardwareRef.read(row.hardware).label
+    if name not in chips.ids:
+        return UNKNOWN, UNKNOWN
+    chip = chips.find(name)
+    return chip.vendor, chip.architecture
+
+
+def _describe_work(row: Row, quantity: str) -> tuple[object, ...]:
+    if isinstance(row, ServingRow):
+        lengths = (round(row.prompt_tokens or 0), round(row.output_tokens or 0))
+        return quantity, row.model, row.scope, *lengths, round(row.batch)
+    return quantity, row.model, row.batch
+
+
+def sum_up(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Return the columns of the score of each vendor, class and kind of quantity, and of all together."""
+    by_group: dict[tuple[str, str, str], list[Judged]] = defaultdict(list)
+    for one in judged:
+        for group in (one.group, (ALL, ALL)):
+            by_group[*group, one.kind].append(one)
+    pairs: Counter[tuple[str, str, str]] = Counter()
+    right: Counter[tuple[str, str, str]] = Counter()
+    by_work: dict[tuple[object, ...], list[Judged]] = defaultdict(list)
+    for one in judged:
+        if not one.reason:
+            by_work[one.work].append(one)
+    for some in by_work.values():
+        for first, second in combinations(some, 2):
+            if first.measured == second.measured:
+                continue
+            is_right = is_ordered(first, second)
+            for group in {first.group, second.group, (ALL, ALL)}:
+                pairs[*group, first.kind] += 1
+                right[*group, first.kind] += is_right
+    return [
+        {**_sum_group(key, some), "pair_count": pairs[key], "right_pair_count": right[key]}
+        for key, some in sorted(by_group.items())
+    ]
+
+
+def is_ordered(first: Judged, second: Judged) -> bool:
+    """Return whether the recorded numbers of two results are in the order of the measured ones."""
+    return (first.measured - second.measured) * (first.predicted - second.predicted) > 0.0
+
+
+def _sum_group(key: tuple[str, str, str], judged: Sequence[Judged]) -> dict[str, Any]:
+    predicted = [one for one in judged if not one.reason]
+    held = [one for one in predicted if not math.isnan(one.factor)]
+    reasons = Counter(one.reason for one in judged if one.reason)
+    vendor, architecture, kind = key
+    errors = [abs(one.predicted / one.measured - 1.0) for one in predicted]
+    return {
+        "vendor": vendor,
+        "architecture": architecture,
+        "quantity": kind,
+        "result_count": len(judged),
+        "predicted_count": len(predicted),
+        "median_error_fraction": median(errors) if errors else None,
+        "judged_count": len(held),
+        "inside_count": sum(one.is_inside for one in held),
+        "unpredicted": "; ".join(f"{name} {count}" for name, count in sorted(reasons.items())),
+    }
+
+
+def read_scores(path: Path) -> list[ScoreRow]:
+    """Return the scores in a table, none if it does not exist; CatalogueError for a file of other columns."""
+    if not path.exists():
+        return []
+    try:
+        header, *lines = csv.reader(io.StringIO(read_text(path), newline=""))
+        if tuple(header) != COLUMNS:
+            raise CatalogueError(f"{path}: expected the columns {', '.join(COLUMNS)}")
+        return [ScoreRow(**dict(map(_read, COLUMNS, line))) for line in lines]
+    except (FileError, ValueError, csv.Error) as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+
+
+def _read(name: str, cell: str) -> tuple[str, Any]:
+    if name.endswith("_count"):
+        return name, int(cell)
+    if name.endswith("_fraction"):
+        return name, float(cell) if cell else None
+    return name, cell
+
+
+def _write_scores(path: Path, rows: Iterable[ScoreRow]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow(
+            ["" if one is None else f"{one:.4g}" if isinstance(one, float) else one for one in attrs.astuple(row)]
+        )
+    with drafting(path.parent) as draft:
+        (draft / path.name).write_text(text.getvalue(), encoding="utf-8")
+        (draft / path.name).replace(path)
