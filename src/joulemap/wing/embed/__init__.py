@@ -25,6 +25,7 @@ def register() -> Wing:
             "joulemap.wing.embed.cost:InferenceCost",
             "joulemap.wing.embed.cost:predict_cost",
             "joulemap.wing.embed.plugin:joules",
+            "joulemap.wing.embed.sglang:SglangPredictor",
         ),
         uses=("llm",),
     )

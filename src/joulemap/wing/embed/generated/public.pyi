@@ -3,3 +3,4 @@
 
 from joulemap.wing.embed.cost import InferenceCost as InferenceCost, predict_cost as predict_cost
 from joulemap.wing.embed.plugin import joules as joules
+from joulemap.wing.embed.sglang import SglangPredictor as SglangPredictor
