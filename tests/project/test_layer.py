@@ -52,7 +52,7 @@ OWNERS: dict[str, set[str]] = {
     "rich": {"present"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "optuna": {"wing.explore"},
+    "optuna": {"wing.embed", "wing.explore"},
     "pytest": {"wing.embed"},
     "numpy": {"bundle", "calibrate", "physics", "prediction", "store", *(f"wing.{name}" for name in BUILT_IN)},
 }

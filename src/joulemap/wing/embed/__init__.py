@@ -24,8 +24,12 @@ def register() -> Wing:
         public=(
             "joulemap.wing.embed.cost:InferenceCost",
             "joulemap.wing.embed.cost:predict_cost",
+            "joulemap.wing.embed.objective:make_objective",
             "joulemap.wing.embed.plugin:joules",
             "joulemap.wing.embed.sglang:SglangPredictor",
+            "joulemap.wing.embed.token_cost:TokenCost",
+            "joulemap.wing.embed.token_cost:predict_token_costs",
+            "joulemap.wing.embed.token_cost:write_token_costs",
         ),
         uses=("llm",),
     )

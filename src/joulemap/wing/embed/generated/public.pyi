@@ -2,5 +2,11 @@
 """Public names, each imported from the module that defines it."""
 
 from joulemap.wing.embed.cost import InferenceCost as InferenceCost, predict_cost as predict_cost
+from joulemap.wing.embed.objective import make_objective as make_objective
 from joulemap.wing.embed.plugin import joules as joules
 from joulemap.wing.embed.sglang import SglangPredictor as SglangPredictor
+from joulemap.wing.embed.token_cost import (
+    TokenCost as TokenCost,
+    predict_token_costs as predict_token_costs,
+    write_token_costs as write_token_costs,
+)
