@@ -9,7 +9,7 @@ BUNDLE := src/joulemap/catalog/data/bundle/version.json
 LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
-WINGS := explore file fleet here hub llm pipeline place train verify
+WINGS := embed explore file fleet here hub llm pipeline place train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release

@@ -133,3 +133,10 @@ def test_steps_need_no_engine_of_a_database() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_table_prices_prompts_below_its_first_knot() -> None:
+    predictor = predict_step("qwen3-8b", "h100_sxm5", engine="sglang")
+    sizes = np.array([1.0, 4.0, 15.0, 16.0])
+    exact = predictor.price(Passes.of(0.0, chunk=sizes)).latency_s
+    np.testing.assert_allclose(predictor.table().step(0.0, 0.0, sizes)[0], exact, rtol=0.01)
