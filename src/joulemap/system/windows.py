@@ -6,6 +6,7 @@ Source: Microsoft, Win32 API reference, fileapi.h, LockFileEx.
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -33,7 +34,12 @@ class Overlapped(ctypes.Structure):
 
 @cache
 def _load() -> tuple[Any, Any]:
-    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor."""
+    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor.
+
+    Raise OSError in a browser, whose Python has no locks at all, so that what can do without them goes on.
+    """
+    if sys.platform == "emscripten":
+        raise OSError("a browser has no locks of files")
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
     word, handle, overlapped = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
     kernel.LockFileEx.argtypes = [handle, word, word, word, word, overlapped]

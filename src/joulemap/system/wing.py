@@ -1,6 +1,6 @@
 """Register wings: packages that add commands, questions, model names or kinds of hardware to the core.
 
-A wing is a package with a function `register` that returns a `Wing`. Ten are built in, under `joulemap.wing`. Those
+A wing is a package with a function `register` that returns a `Wing`. Eleven are built in, under `joulemap.wing`. Those
 of other distributions are found by their entry points:
 
     [project.entry-points."joulemap.wings"]
@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from joulemap.system.cache import cache_folder
 
-BUILT_IN: Final = ("pipeline", "explore", "file", "fleet", "here", "hub", "llm", "place", "train", "verify")
+BUILT_IN: Final = ("pipeline", "explore", "file", "fleet", "here", "hub", "llm", "place", "tab", "train", "verify")
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 
 GROUP: Final = "joulemap.wings"

@@ -10,7 +10,7 @@ chip and thinly measured numbers of the engine add to a pass on one device.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from joulemap.bundle.chip import load_chips
+from joulemap.physics.change import change_hardware
 from joulemap.physics.interval.error_scale import MODEL
 from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.physics.total import stack_totals
 from joulemap.physics.workload import Floats
-from joulemap.prediction import find_chip
+from joulemap.prediction import find_chip, find_constant
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
@@ -273,12 +275,14 @@ def predict_step(
     data_devices: int = 1,
     pipeline_devices: int = 1,
     compiled_tokens: float = 0.0,
+    changes: Mapping[str, float] | None = None,
 ) -> StepPredictor:
     """Return the steps of a language model under an engine on equal devices of one server.
 
     A model is a built-in language model by name, or a checkpoint's configuration or weights by path; hardware as in
     `joulemap.predict`. Precisions, weights and KV cache are those of the checkpoint unless given. `compiled_tokens` is
-    the length that the passes of an engine with static shapes were compiled for.
+    the length that the passes of an engine with static shapes were compiled for. `changes` maps names of numbers of the
+    chip, as `--set` takes them, to values in their SI units.
 
     Raises UnknownNameError for an unknown name, UsageError for a model that cannot be divided in this way, and
     UnsupportedError for a chip that the engine does not run on or that lacks the precision.
@@ -287,6 +291,8 @@ def predict_step(
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders(), "see `joulemap model list`")
     chip, calibration = find_chip(hardware)
+    if changes:
+        chip = _change(chip, changes)
     stack = find_engine(engine)
     if (vendors := list_vendors(stack.name)) and chip.vendor not in vendors:
         raise UnsupportedError(f"{chip.id}: {stack.label} runs only on chips of {', '.join(vendors)}", code="engine")
@@ -324,6 +330,15 @@ def predict_step(
         ),
         calibration=calibration,
     )
+
+
+def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
+    """Return a chip with other numbers; UsageError if they contradict each other."""
+    made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in changes.items()]
+    try:
+        return change_hardware(chip, made)
+    except ValueError as error:
+        raise UsageError(f"{chip.id}: {error}") from error
 
 
 def _check_links(chip: Hardware, joined: int, world: int) -> None:
