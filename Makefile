@@ -1,21 +1,32 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed
+STAMP := src/joulemap/generated/sql/header.jsonl
+SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
+	find src/joulemap -name generated -prune -o -type f -name '*.py' -print)
+BUNDLE := src/joulemap/catalog/data/bundle/version.json
+LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
+	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
 WINGS := explore file fleet here hub llm pipeline place train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
+RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign mutation ladder ladder-models docs wheel clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign night mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
 
 install: $(STAMP)  ## create .venv with everything, at the versions of lock/
 
+# An installation renders the queries; so does every target after a change of a query, or of code that may render them.
+$(STAMP): $(SOURCES) | $(INSTALLED)
+	$(BIN)/python -m joulemap.tools.query
+
 # pip needs hashes for all packages or for none, so joulemap itself is installed apart, without its dependencies.
-$(STAMP): pyproject.toml $(LOCKS)
+$(INSTALLED): pyproject.toml $(LOCKS)
 	$(PYTHON) -m venv $(VENV)
 	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		test -f lock/python$$version.txt || \
@@ -25,7 +36,7 @@ $(STAMP): pyproject.toml $(LOCKS)
 		--requirement lock/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/joulemap hardware list --db $(VENV)/none.duckdb > /dev/null
-	touch $(STAMP)
+	touch $@
 
 $(UV): lock/uv.txt
 	$(PYTHON) -m venv build/uv
@@ -37,6 +48,7 @@ COMPILE = $(UV) pip compile --quiet --upgrade --universal --generate-hashes --cu
 lock: $(UV)  ## write the versions and hashes that `make install` takes: the newest within pyproject.toml and lock/*.in
 	$(COMPILE) --python-version 3.11 lock/uv.in --output-file lock/uv.txt
 	$(COMPILE) --python-version 3.11 lock/build.in --output-file lock/build.txt
+	$(COMPILE) --python-version 3.11 lock/release.in --output-file lock/release.txt
 	for version in $(PYTHONS); do \
 		$(COMPILE) --python-version $$version --constraint lock/constraint.in --constraint lock/build.txt \
 			--extra dev pyproject.toml --output-file lock/python$$version.txt || exit 1; \
@@ -58,14 +70,15 @@ export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)  ## install if needed, then lint, types and tests
 	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests
 
-tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
+tests: $(STAMP) $(BUNDLE)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-test-core: $(STAMP)  ## tests of the core, in a copy of the tree without wings
+test-core: $(STAMP) $(BUNDLE)  ## tests of the core, in a copy of the tree without wings
 	rm -rf build/core
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $$(mkdir -p build/core && echo build/core)
 	cd build/core && rm -rf src/joulemap/wing && for wing in $(WINGS); do rm -r tests/$$wing; done
+	cd build/core && for made in query bundle; do PYTHONPATH=src $(CURDIR)/$(BIN)/python -m joulemap.tools.$$made || exit 1; done
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
@@ -74,7 +87,7 @@ test-slow: $(STAMP)  ## sweeps and properties with many examples (over 40 minute
 		$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory $$target || exit 1; \
 	done
 
-tests-slow: $(STAMP)  # a slice leaves out the many examples and the mark `long`, to stay within eight minutes of processor time
+tests-slow: $(STAMP) $(BUNDLE)  # a slice leaves out the many examples and the mark `long`, to stay within eight minutes of processor time
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -o faulthandler_timeout=7200 \
 		$(if $(SLICE),-m slow --slice $(SLICE),-m 'slow or hypothesis' --hypothesis-profile thorough)
 
@@ -86,16 +99,23 @@ define RUN_IN
 	OPENBLAS_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2 --dist loadfile
 endef
 
-test-newest: $(UV)  ## the suite on the newest release of every dependency, in .venv-newest
+test-newest: $(UV) $(BUNDLE)  ## the suite on the newest release of every dependency, in .venv-newest
 	$(call RUN_IN,.venv-newest,--upgrade)
 
-test-oldest: $(UV)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
+test-oldest: $(UV) $(BUNDLE)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
 	$(call RUN_IN,.venv-oldest,--resolution lowest-direct)
 
 define NEED_MODELS
 $(BIN)/python -c 'import diffusers, timm, transformers' 2> /dev/null || \
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[models]'
 endef
+
+test-versions: $(UV)  ## the suite on each supported Python that is installed; names the others
+	@for version in $(PYTHONS); do \
+		if command -v python$$version > /dev/null; \
+		then $(MAKE) --no-print-directory test-newest PYTHON=$$version || exit 1; \
+		else echo "python$$version is not installed: not tested"; fi; \
+	done
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
 	$(NEED_MODELS)
@@ -156,17 +176,20 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
+docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
 	$(BIN)/python -m joulemap.tools.site build/site
 
-questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
+questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
 
-examples: $(STAMP)  ## run all printed commands in order, each in a process of its own (half an hour)
+examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a process of its own (half an hour)
 	$(BIN)/python benchmarks/examples.py --docs
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write
+
+night: $(STAMP) $(UV)  ## all that takes hours, at most three: slow suite, other versions, campaign, examples, growth, accuracy; build/night/page.md compares with the last
+	$(BIN)/python benchmarks/night.py
 
 mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the tests find (hours; COVER is kept beside it)
 	test -f $(VENV)/cover.json || $(BIN)/python benchmarks/mutation.py $(VENV)/cover.json --record
@@ -179,20 +202,25 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
 
-bundle: $(STAMP)  ## write the chips that `joulemap.predict` reads, after a change of formulas or of the catalogue (half a minute)
+bundle: $(BUNDLE)  ## write the chips that `joulemap.predict` reads, if formulas or the catalogue have changed (15 s)
+
+$(BUNDLE): $(LAWS) | $(STAMP)
 	$(BIN)/python -m joulemap.tools.bundle
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
 	$(BIN)/python -m joulemap.tools.interval
 
-wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first answer would take seconds to make
-	rm -rf build/wheel src/joulemap/template
-	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
-		$(BIN)/joulemap hardware list > /dev/null
-	rm -f src/joulemap/template/code.json
-	$(BIN)/python -c "import lzma, pathlib; pack = lambda one: pathlib.Path(f'{one}.xz').write_bytes(lzma.compress(one.read_bytes(), filters=[{'id': lzma.FILTER_LZMA2, 'preset': 9 | lzma.PRESET_EXTREME, 'pb': 0}])); found = lambda folder, end: pathlib.Path('src/joulemap', folder).glob(end); [(pack(one), one.unlink()) for one in found('template', '*.duckdb')]; [pack(one) for one in found('catalog/data/measurement/public', '*.csv')]"
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template src/joulemap/catalog/data/measurement/public/*.csv.xz; exit $$code
-	$(BIN)/python -c "import pathlib, zipfile, zopfli; path = next(pathlib.Path('build/wheel').glob('*.whl')); old = zipfile.ZipFile(path); kept = [(one, old.read(one)) for one in old.infolist()]; new = zopfli.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, iterations=1); [new.writestr(one, content, zipfile.ZIP_DEFLATED) for one, content in kept]; new.close()"
+wheel: $(STAMP) $(BUNDLE)  ## build/wheel: the wheel, with the database that a first answer would take seconds to make, and the source archive
+	$(BIN)/python -m joulemap.tools.wheel build/wheel
+
+$(RELEASE)/bin/twine: lock/release.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --require-hashes --requirement lock/release.txt
+	touch $@
+
+release-check: $(STAMP) $(RELEASE)/bin/twine  ## whether this commit could be released: suites on all versions, two equal builds, metadata, bill of materials, licence (an hour)
+	@$(MAKE) --no-print-directory test test-core test-versions test-oldest
+	@$(BIN)/python -m joulemap.tools.release $(RELEASE)
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql src/joulemap/catalog/data/bundle .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -73,6 +73,9 @@ def list_missing() -> dict[str, str]:
     missing = {
         "calibrate ./mychip.toml": "measurements of one's own chip",
         "path/to/": "a model file of one's own",
+        "extend check": "a package whose numbers were replaced",
+        "hardware show acme_x1": "an installed package",
+        "mobilenet_v2 acme_x1": "an installed package",
     }
     if not torch.cuda.is_available():
         missing["cuda"] = "a GPU"

@@ -185,6 +185,7 @@ def attempt(mutant: Mutant, tree: Path, tests: Sequence[str], limit_s: float) ->
     path.write_bytes(whole[: mutant.at[0]] + mutant.new.encode() + whole[mutant.at[1] :])
     if is_query and not render(tree):
         path.write_bytes(whole)
+        render(tree)  # although nothing changed, because queries that are newer than what was rendered are refused
         return "rendering"
     said = tree / "said.txt"
     child = os.fork()
@@ -226,7 +227,8 @@ def main() -> None:
     cover = json.loads(asked.cover.read_text())
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
-        for name in ("src", "queries", "schemas", "benchmarks", "docs", "pyproject.toml", "README.md", "Makefile"):
+        files = (".gitignore", "Makefile", "README.md", "hatch_build.py", "pyproject.toml")
+        for name in ("src", "queries", "schemas", "benchmarks", "docs", *files):
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tree / name)
         shutil.copytree(asked.tests, tree / "tests")
         collected = subprocess.run(

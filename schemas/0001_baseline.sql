@@ -17,6 +17,7 @@ CREATE TABLE internal.hardware_version (
     package_version VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
+    package VARCHAR NOT NULL DEFAULT '',
     doubts VARCHAR[] NOT NULL,
     priced_at VARCHAR NOT NULL CHECK (priced_at IN ({fitted boundary})),
     boundary VARCHAR NOT NULL CHECK (boundary IN ({boundary})),
@@ -44,6 +45,7 @@ COMMENT ON COLUMN internal.hardware_version.unavailable IS 'Reason why it cannot
 COMMENT ON COLUMN internal.hardware_version.package_version IS 'joulemap version that wrote the row';
 COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Power mode that the numbers refer to';
 COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other accepted names';
+COMMENT ON COLUMN internal.hardware_version.package IS 'Package with version that describes it; empty for hardware that is built in or in a file';
 COMMENT ON COLUMN internal.hardware_version.doubts IS 'Disagreements between sources';
 COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Boundary of the measurements that its energies per action were fitted to: board, or chip for circuit energies';
 COMMENT ON COLUMN internal.hardware_version.boundary IS 'Parts included in the energy of its runs: chip; board; or system, with host, chassis and power supply';

@@ -23,6 +23,8 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.store import template
 from joulemap.store.check import check_database
+from joulemap.store.library import name_queries
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from sample import place_in_slice, read_slice, sample
 
@@ -60,10 +62,14 @@ class Slicing:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Isolate tests from the user's cache and calibrations; workers share one folder.
+    """Isolate tests from the user's cache and calibrations; workers share one folder. Stop if queries are not rendered.
 
     Garbage is collected less often than usual, because with the objects of torch it would take 5 % of the time.
     """
+    try:
+        name_queries()
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
     if text := config.getoption("--slice"):
         config.pluginmanager.register(Slicing(text))
     gc.set_threshold(100_000, 20, 100)

@@ -23,6 +23,7 @@ projection = { type = "VARCHAR", meaning = "reason why key numbers are projectio
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable; empty where it is available" }
 recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
+package = { type = "VARCHAR", meaning = "installed package that describes it, with version; empty for any other hardware" }
 */
 SELECT
     h.hardware,
@@ -46,7 +47,8 @@ SELECT
     h.is_projection,
     h.projection,
     h.is_available,
-    h.unavailable
+    h.unavailable,
+    h.package
 FROM hardware AS h
 JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest
 JOIN (

@@ -21,6 +21,7 @@ doubts = { type = "VARCHAR[]", meaning = "disagreements of the sources" }
 hardware_digest = { type = "VARCHAR", meaning = "digest of its description" }
 recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
+package = { type = "VARCHAR", meaning = "installed package that describes it, with version; empty for any other hardware" }
 */
 SELECT
     h.hardware,
@@ -62,6 +63,7 @@ SELECT
     h.projection,
     h.unavailable,
     v.doubts,
+    h.package,
     h.hardware_digest
 FROM hardware AS h
 JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest

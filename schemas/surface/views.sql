@@ -25,6 +25,7 @@ SELECT
     v.unavailable = '' AS is_available,
     v.unavailable,
     v.needs_host,
+    v.package,
     v.hardware_digest,
     c.catalogue_digest,
     c.hardware_index

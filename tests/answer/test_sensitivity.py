@@ -19,6 +19,7 @@ from conftest import Run
 from joulemap.answer.constant.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.constant import name_constant
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Pay, Settings, Usage
 from joulemap.physics.change import change_hardware
@@ -189,7 +190,7 @@ def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:
 
 @pytest.mark.parametrize("name", CLASS_HARDWARE.values())
 def test_people_have_one_word_for_one_constant_of_a_hardware(name: str) -> None:
-    words = {constant.name: constant.word for constant in list_constants(CATALOGUE[name]).values()}
+    words = {constant.name: name_constant(constant) for constant in list_constants(CATALOGUE[name]).values()}
     assert sorted(set(words.values())) == sorted(words.values())
     assert not [word for word in words.values() if "_" in word or "." in word or not word]
 

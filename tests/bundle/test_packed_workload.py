@@ -18,7 +18,7 @@ from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 
-SAMPLE = ("resnet50", "mlp", "maxvit_t", "swin_v2_t")
+SAMPLE = ("stream_copy", "resnet50", "mlp", "maxvit_t", "swin_v2_t")
 FIELDS = [one.name for one in attrs.fields(WorkloadColumns) if one.init]
 
 

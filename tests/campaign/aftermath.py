@@ -15,7 +15,7 @@ from joulemap.system.errors import JoulemapError
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Log with commits that are not in the database file yet; part of the database."""
 
-REMEMBERED: Final = frozenset({"cache/code.json", "cache/computed.json", "cache/wings.txt"})
+REMEMBERED: Final = frozenset({"cache/code.json", "cache/computed.json", "cache/entry_points.txt"})
 """Cache files that any command may leave; a prepared folder may have them already."""
 
 CHECKED_EVERY: Final = 3

@@ -11,9 +11,9 @@ import pytest
 
 from evidence_case import FITTED, REFUSED
 from hardware_text import coefficient, write
-from joulemap.catalog.chip import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class, load_hardware
 from joulemap.catalog.link import find_link_default, read_links
-from joulemap.catalog.load import find_hardware, load_hardware
+from joulemap.catalog.load import find_hardware
 from joulemap.catalog.parser import parse_content
 from joulemap.catalog.schema import ClassCoefficientEntry, CoefficientTableEntry
 from joulemap.physics.record.address import Address, find_action

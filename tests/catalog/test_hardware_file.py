@@ -16,8 +16,8 @@ from compare import assert_close
 from conftest import Run
 from hardware_text import MINIMAL, coefficient, write
 from joulemap.answer.hardware_file import check_files
-from joulemap.catalog.chip import list_architectures, load_class
-from joulemap.catalog.load import load_catalogue, load_hardware
+from joulemap.catalog.chip import list_architectures, load_class, load_hardware
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE

@@ -10,7 +10,8 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from hardware_text import MINIMAL, write
-from joulemap.catalog.load import load_catalogue, load_hardware
+from joulemap.catalog.chip import load_hardware
+from joulemap.catalog.load import load_catalogue
 from joulemap.physics.record.hardware import Link
 from joulemap.system.errors import CatalogueError
 from joulemap.workspace import Workspace

@@ -12,7 +12,7 @@ import torch
 import chips
 from compare import assert_close
 from convolution import MACS, convolution, count, run
-from joulemap.catalog.load import load_hardware
+from joulemap.catalog.chip import load_hardware
 from joulemap.catalog.starter import minimal_text
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.configuration import FLOPS_PER_MAC

@@ -15,9 +15,9 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.chip import list_architectures
+from joulemap.catalog.chip import list_architectures, load_hardware
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
-from joulemap.catalog.load import load_catalogue, load_files, load_hardware
+from joulemap.catalog.load import load_catalogue, load_files
 from joulemap.catalog.sheet import load_models, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import (

@@ -46,13 +46,13 @@ class Budget(NamedTuple):
 
 
 BUDGETS = {
-    ("--help",): Budget(29, 122, 0, 30),
-    ("sql", "SELECT hardware FROM runs"): Budget(98, 294, 15, 82),
-    ("query", "run", "run.list"): Budget(98, 295, 17, 82),
+    ("--help",): Budget(30, 123, 0, 30),
+    ("sql", "SELECT hardware FROM runs"): Budget(100, 296, 15, 82),
+    ("query", "run", "run.list"): Budget(100, 297, 17, 82),
     ("hardware", "list"): Budget(128, 328, 26, 95),
     ("compare", "resnet18"): Budget(203, 491, 65, 123),
-    ("compare", "mobilenet_v2"): Budget(242, 534, 112, 127),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(331, 646, 178, 156),
+    ("compare", "mobilenet_v2"): Budget(244, 536, 112, 127),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(333, 646, 178, 156),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 

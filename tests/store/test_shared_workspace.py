@@ -10,7 +10,7 @@ from subprocess import PIPE
 import pytest
 
 from joulemap.store import connection
-from joulemap.store.connection import Patience, reading
+from joulemap.store.connection import Patience, close_kept, keeping_open, reading, writing
 from joulemap.store.sharing import Kind, give_back, queue_up, take
 from joulemap.system.errors import LockedDatabaseError
 from joulemap.workspace import Workspace
@@ -101,3 +101,59 @@ def test_processes_take_turns_and_a_queue_that_does_not_move_keeps_nobody_out(
     (tmp_path / "file").touch()
     monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "file"))
     assert queue_up(place, is_reading=True) is None
+
+
+def test_readings_of_a_context_share_one_opening_and_make_way_for_writers(own_database: Path) -> None:
+    place = str(own_database.resolve())
+    with keeping_open():
+        with reading(own_database):
+            pass
+        assert not take(place, WRITING, 0.0)  # kept between readings
+        with reading(own_database) as again:
+            assert again.execute("SELECT count(*) > 0 FROM runs").fetchall() == [(True,)]
+        close_kept()
+        assert take(place, WRITING, 0.0)
+        give_back(place, WRITING)
+        with reading(own_database), reading(own_database):
+            pass
+        with writing(own_database, patience=Patience(limit_s=0.05)) as own:  # no wait for the caller's own context
+            own.execute("CREATE TEMP TABLE made AS SELECT 1")
+        with reading(own_database):
+            pass
+    assert take(place, WRITING, 0.0)  # nothing is kept after the context
+    give_back(place, WRITING)
+
+
+def test_a_context_lets_a_writer_of_another_thread_in_at_its_next_reading(own_database: Path) -> None:
+    wrote = threading.Event()
+
+    def write() -> None:
+        with writing(own_database, patience=Patience(limit_s=10.0)):
+            wrote.set()
+
+    with keeping_open():
+        with reading(own_database):
+            thread = threading.Thread(target=write)
+            thread.start()
+            time.sleep(0.1)
+        assert not wrote.is_set()
+        with reading(own_database, Patience(limit_s=10.0)):
+            assert wrote.is_set()
+        thread.join(10.0)
+
+
+def test_who_holds_a_database_passes_those_that_wait_for_its_release() -> None:
+    assert take("d", READING, 0.0)
+
+    def write() -> None:
+        assert take("d", WRITING, 10.0)
+        give_back("d", WRITING)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    time.sleep(0.05)
+    assert not take("d", READING, 0.01)
+    assert take("d", READING, 0.01, is_again=True)
+    for _ in range(2):
+        give_back("d", READING)
+    thread.join(10.0)

@@ -154,7 +154,8 @@ def test_a_wing_adds_errors_of_its_own_kind_of_work(monkeypatch: pytest.MonkeyPa
 
 def write_wing(folder: Path) -> None:
     """Write the wing of the page as pip would install it."""
-    first, second, _ = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    text = PAGE.read_text(encoding="utf-8").partition("## A wing in two files")[2]
+    first, second, _ = re.findall(r"```(?:python|toml)\n(.*?)```", text, re.DOTALL)
     package = folder / "joulemap_battery"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(first)

@@ -282,9 +282,9 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
         names, own, _ = read_names([hardware], known_hardware())
         if len(names) != 1:
             raise UsageError(f"{name} holds {len(names)} chips, expected one; name its file")
-        for label, one in own.items():
-            check_names(one, known_hardware(), label)
-            return one
+        check_names(own.items(), known_hardware())
+        if own:
+            return next(iter(own.values()))
         return find_hardware(names[0])
     try:
         return find_hardware(name)

@@ -8,6 +8,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import complete
 from joulemap.plan.model_name import list_names
 from joulemap.system.errors import CatalogueError
+from joulemap.system.package import list_packages
 
 
 def list_hardware_names() -> tuple[str, ...]:
@@ -16,7 +17,8 @@ def list_hardware_names() -> tuple[str, ...]:
         own = own_files()
     except CatalogueError:
         own = ()
-    return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *box_files(), *own)))
+    supplied = (path for package in list_packages() for path in package.list_hardware())
+    return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *box_files(), *own, *supplied)))
 
 
 def list_model_names(typed: str) -> tuple[str, ...]:

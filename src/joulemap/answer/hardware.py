@@ -17,6 +17,7 @@ from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
+from joulemap.domain.label import CUT_MEANING
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import StoredCalibration
@@ -28,7 +29,7 @@ from joulemap.generated.hardware import (
     HardwareSummary,
     RidgePoint,
 )
-from joulemap.physics.record.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
+from joulemap.physics.record.compiler import ANY, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
@@ -43,6 +44,7 @@ from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.name import PROJECTED
+from joulemap.system.package import list_packages
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ PROJECTION: Final = Template("estimated: {numbers}")
 GUESSED: Final = "not known, so estimated: "
 """First words of a projection's note if the note only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
+PACKAGED: Final = Template("described by the installed package {package}[; its page: {page}]")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 EVIDENCE: Final = Template("joulemap evidence {asked}")
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
@@ -280,6 +283,9 @@ class HardwareAnswer(Answer):
             amounts = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
             modes = [f"{one.hardware}@{mode}" for mode in one.power_modes]
             yield MODES(modes=modes, clock=amounts["clock"], tdp=amounts["tdp"])
+        if one.package:
+            packages = {known.label: known.page for known in list_packages()}
+            yield PACKAGED(one, page=packages.get(one.package))
         if one.projection:
             yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:
@@ -417,7 +423,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
     """Return a sentence on the operators that a compiler runs, what it does with other operators, and the source."""
     if row.compiler == UNLISTED_NAME:
         return UNLISTED(operators=HOST_OPERATIONS)
-    return COMPILED(row, cut=CUTS[row.cut])
+    return COMPILED(row, cut=CUT_MEANING[row.cut])
 
 
 @number

@@ -139,9 +139,10 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     if named is not None:
         raise CatalogueError(f"{named} is in the catalogue, not a file: see `joulemap hardware show {named}`")
     files = expand_paths(paths)
+    loaded = list(zip(files, load_files(files), strict=True))
+    check_names(((name_file(path), hardware) for path, hardware in loaded), known)
     checked = []
-    for path, hardware in zip(files, load_files(files), strict=True):
-        check_names(hardware, known, name_file(path))
+    for path, hardware in loaded:
         defaults = tuple(
             Default(name, quantity.value, quantity.unit, quantity.source)
             for name, quantity in hardware.quantities()
@@ -172,8 +173,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     from joulemap.catalog.parser import name_file
     from joulemap.physics.pipeline import evaluate
 
-    is_small = hardware.memory_capacity.value < LEAST_TRIAL_BYTES
-    workloads = _trial_workloads(SMALL_TRIAL_MODELS if is_small else TRIAL_MODELS)
+    workloads = read_trial_workloads(choose_trial_models(hardware))
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
@@ -203,11 +203,17 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                     yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
 
 
-def _trial_workloads(models: Sequence[str]) -> dict[str, WorkloadColumns]:
+def choose_trial_models(hardware: Hardware) -> tuple[str, ...]:
+    """Return the trial models that fit the memory of a chip."""
+    return SMALL_TRIAL_MODELS if hardware.memory_capacity.value < LEAST_TRIAL_BYTES else TRIAL_MODELS
+
+
+def read_trial_workloads(models: Sequence[str], batch: int = 1) -> dict[str, WorkloadColumns]:
+    """Return model -> built-in workload at a batch size."""
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
     with using(open_in_memory(has_surface=False), "the shipped workloads") as connection:
-        wanted = [Shipped(model, batch=1, workload_key=model) for model in models]
+        wanted = [Shipped(model, batch=batch, workload_key=model) for model in models]
         ids = read_shipped(connection, ZOO, wanted)
         return {one.model: read_columns(connection, workload_id) for one, workload_id in zip(wanted, ids, strict=True)}

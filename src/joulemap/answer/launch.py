@@ -7,10 +7,11 @@ from typing import Any, Final
 from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import LONGEST_WINDOW_S, find_here
+from joulemap.domain.label import MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device
 from joulemap.domain.table import Table
-from joulemap.physics.record.configuration import LAUNCH, MEASURED_HOST
+from joulemap.physics.record.configuration import LAUNCH
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity

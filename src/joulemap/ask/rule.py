@@ -298,6 +298,14 @@ def own(scope: Scope) -> Iterator[Finding]:
 
 
 @rule
+def packaged(scope: Scope) -> Iterator[Finding]:
+    """Find runs on hardware that an installed package describes."""
+    for run_id, one in scope.outlines.items():
+        if one.package:
+            yield Finding(kind="packaged", run_id=run_id, values={"package": one.package})
+
+
+@rule
 def omitted(scope: Scope) -> Iterator[Finding]:
     """Find operators that runs of a device alone leave out, because only a host could compute them."""
     for run_id, rows in scope.omitted.items():

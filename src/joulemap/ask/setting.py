@@ -12,9 +12,10 @@ from typing import Final
 from joulemap.ask.fact import Quantity, Value
 from joulemap.ask.finding import Finding, Rule
 from joulemap.ask.scope import Scope
+from joulemap.domain.label import MEASURED_HOST
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.run import PluggedHardware
-from joulemap.physics.record.configuration import BOUNDARY, MEASURED_HOST
+from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.engine import has_framework, is_deployed, name_engine
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import find_weight_format

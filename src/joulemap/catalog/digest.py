@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system.errors import CatalogueError
+from joulemap.system.package import digest_packages
 from joulemap.system.resource import remember
 from joulemap.system.wing import describe_foreign
 
@@ -78,13 +79,13 @@ def own_files() -> tuple[Path, ...]:
 
 
 def catalogue_digest() -> str:
-    """Return a digest of all data files, including the user's, and of the code that reads them, as sixteen hexadecimal
-    digits.
+    """Return a digest of all data files, including the user's and those of packages, and of the code that reads them,
+    as sixteen hexadecimal digits.
     """
-    own, groups = own_files(), describe_foreign("error_groups")
-    if not own and not groups:
+    own, foreign = own_files(), describe_foreign("error_groups") + digest_packages()
+    if not own and not foreign:
         return _shipped_digest()
-    digest = hashlib.sha256(f"{_shipped_digest()}{groups}".encode())
+    digest = hashlib.sha256(f"{_shipped_digest()}{foreign}".encode())
     for path in own:
         digest.update(str(path.name).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
 from joulemap.catalog.chip import list_architectures, load_class
@@ -26,9 +26,10 @@ TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
 """Pattern of a term of an event: sign, factor, component and action."""
 
 
-def load_events() -> tuple[Event, ...]:
-    """Return the events of all classes, in the order of their files; CatalogueError for an invalid one."""
-    return tuple(event for name in list_architectures() for event in resolve_events(load_class(name, "events")))
+def load_events(supplied: Iterable[str] = ()) -> tuple[Event, ...]:
+    """Return the events of all classes, those that packages supply last; CatalogueError for an invalid one."""
+    names = (*list_architectures(), *supplied)
+    return tuple(event for name in names for event in resolve_events(load_class(name, "events")))
 
 
 def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
@@ -109,9 +110,13 @@ STEP: Final = "instruction"
 """Role of the action that controls a unit; a class may count instructions or tokens."""
 
 
-def load_roles() -> tuple[ActionRole, ...]:
-    """Return the role of each action of each class; CatalogueError if a class describes a role that it does not use."""
-    return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
+def load_roles(supplied: Iterable[str] = ()) -> tuple[ActionRole, ...]:
+    """Return the role of each action of each class, those that packages supply last.
+
+    Raises CatalogueError if a class describes a role that it does not use.
+    """
+    names = (*list_architectures(), *supplied)
+    return tuple(role for name in names for role in resolve_roles(load_class(name, "roles")))
 
 
 def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:

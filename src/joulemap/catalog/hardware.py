@@ -240,7 +240,7 @@ def _resolve_compiler(chip: HardwareFile, shared: ArchitectureFile) -> Compiler 
             basis=known.basis,
             source=known.source,
         )
-    _check_choice("compiler.cut", entry.cut, tuple(CUTS))
+    _check_choice("compiler.cut", entry.cut, CUTS)
     if entry.source not in chip.sources:
         raise ValueError(f"compiler.source: {entry.source!r} is not in [sources]")
     return Compiler(

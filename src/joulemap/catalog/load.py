@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from joulemap.catalog.chip import resolve_file
-from joulemap.catalog.design import is_design_file
-from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
-from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
-from joulemap.catalog.schema import HardwareFile
+from joulemap.catalog.chip import is_box_file, load_hardware
+from joulemap.catalog.digest import catalogue_digest, own_files, shipped_files
+from joulemap.catalog.parser import name_file
 from joulemap.domain.catalogue import Catalogue
 from joulemap.physics.record.hardware import Hardware
+from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import CatalogueError
 from joulemap.system.name import fold_name
+from joulemap.system.package import list_packages
+
+if TYPE_CHECKING:
+    from joulemap.domain.supplied import Supplied
+
+LEFT_OUT: Final = "packages.json"
+"""File in the cache folder with the lines about the installed packages."""
 
 
 def load_catalogue() -> Catalogue:
-    """Load the built-in hardware and the files in `$JOULEMAP_HARDWARE`.
+    """Load the built-in hardware, the files in `$JOULEMAP_HARDWARE` and the hardware of installed packages.
 
-    Raises CatalogueError, naming file, key and reason, also if two files share an id or alias.
+    Raises CatalogueError, naming file, key and reason, also if two files share an id or alias. Invalid files of
+    packages are left out instead; the catalogue describes them.
     """
     return _load(tuple(path for path in own_files() if not is_box_file(path)), catalogue_digest())
 
@@ -30,8 +37,29 @@ def load_catalogue() -> Catalogue:
 def _load(own: tuple[Path, ...], digest: str) -> Catalogue:
     from joulemap.catalog.family import load_listed
 
-    hardware = (*load_files((*shipped_files(), *own)), *load_listed())
-    return Catalogue({one.id: one for one in hardware}, digest)
+    hardware = {one.id: one for one in (*load_files((*shipped_files(), *own)), *load_listed())}
+    packages = list_packages()
+    if not packages:
+        return Catalogue(hardware, digest)
+    from joulemap.catalog.package import list_owners, load_package
+
+    supplied: list[Supplied] = []
+    for package in packages:
+        supplied.append(load_package(package, dict(list_owners(hardware.values()))))
+        hardware |= {one.id: one for one in supplied[-1].hardware}
+    lines = [line for one in supplied if (line := one.describe_faults())]
+    write_cached(cache_folder() / LEFT_OUT, {"digest": digest, "lines": lines})
+    return Catalogue(hardware, digest, tuple(supplied))
+
+
+def list_left_out() -> list[str]:
+    """Return a line for each installed package with files that are left out, without loading the catalogue again."""
+    if not list_packages():
+        return []
+    cached = read_cached(cache_folder() / LEFT_OUT)
+    if cached.get("digest") == catalogue_digest():
+        return list(cached["lines"])
+    return [line for one in load_catalogue().supplied if (line := one.describe_faults())]
 
 
 def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
@@ -54,23 +82,6 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
     return tuple(loaded)
 
 
-def load_hardware(path: Path) -> Hardware:
-    """Load the hardware of one file; CatalogueError names file, key and reason."""
-    label = name_file(path)
-    if is_box_file(path):
-        raise CatalogueError(f"{label}: it is a box of several devices, expected a single chip")
-    if is_design_file(path):
-        raise CatalogueError(
-            f"{label}: it is a design based on another chip: `joulemap compare MODEL --hardware {path}`"
-        )
-    chip, _ = read_file(path, HardwareFile)
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
-        raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
-    if path.parent == DATA / "hardware" and chip.id != path.stem:
-        raise CatalogueError(f"{label}: id: {chip.id!r}, expected the file's name {path.stem!r}")
-    return resolve_file(chip, label)
-
-
 def find_hardware(name: str) -> Hardware:
     """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
     from joulemap.catalog.family import find_members, load_member
@@ -79,11 +90,3 @@ def find_hardware(name: str) -> Hardware:
     catalogue = load_catalogue()
     members = () if find_alike(catalogue.entries, name) else find_members([name])
     return load_member(members[0]) if len(members) == 1 else catalogue.find(name)
-
-
-def is_box_file(path: Path) -> bool:
-    """Return True if a file has a table `[[devices]]`, as a box file does; False if it cannot be read."""
-    try:
-        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
-    except OSError:
-        return False

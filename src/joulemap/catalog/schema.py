@@ -32,7 +32,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "covers": LOAD_COVERS,
     "runtime": RUNTIME_NAMES,
     "precision": tuple(PRECISION_BYTES),
-    "cut": tuple(CUTS),
+    "cut": CUTS,
 }
 """Key of a hardware file -> valid values."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -20,13 +21,22 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.hardware import UNITS, Hardware
 from joulemap.physics.record.quantity import Quantity
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import CatalogueError, UsageError
+from joulemap.system.package import list_packages
 from joulemap.system.units import SI_SCALE
 
-HEAD: Final = """\
+OWN: Final = """\
 # A chip of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
 # its folder in $JOULEMAP_HARDWARE.
 #
+"""
+
+PACKAGED: Final = """\
+# A chip of this package. Replace every number whose source is `copied`, then run `joulemap extend check FOLDER`.
+#
+"""
+
+HEAD: Final = """\
 # A quantity is {{ value, unit, basis, source }}, with a `note` if needed: unit as the source writes it (GHz, GB/s, MiB,
 # TOPS ...), basis one of measured, published, derived, scaled, recalled, assumed, source a key of [sources].
 # A number that contradicts another one is refused, unless it has an `explanation`.
@@ -52,10 +62,16 @@ architecture = "{architecture}"
 # needs_host = "slot of the card, such as PCIe slot, or the rest of its SoC; empty for a chip that works without a host"
 {limit}
 [sources]
-mine = "where these numbers come from: document, page, link"
+{copied}mine = "{mine}"
 
 [quantities]
 """
+
+MINE: Final = "where these numbers come from: document, page, link"
+"""Source that a new file names until its author replaces it."""
+
+COPIED: Final = "copied"
+"""Key of the source of numbers in a new package that are still those of another chip."""
 
 LIMIT_LINES: Final = """\
 # A sold chip draws most of its power limit under load, more than energies of circuits explain. With this line, the
@@ -146,7 +162,7 @@ def copy_text(name: str) -> str:
     text = re.sub(r'^id = ".*"$', f'id = "{own_id(chip_id)}"', content, count=1, flags=re.MULTILINE)
     text = re.sub(r"^aliases = \[[^\]]*\]\n", "", text, count=1, flags=re.MULTILINE)
     text = text.replace("works_at_limit = true\n", LIMIT_LINES, 1)
-    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(chip_id, table[0]), text)
+    return OWN + HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(chip_id, table[0]), text)
 
 
 def _comment_load(measured: str, table: str) -> str:
@@ -161,10 +177,11 @@ def _read_description(name: str) -> tuple[str, str]:
     if ref.mode:
         raise UsageError(f"a file describes all power modes of a chip: name {ref.label} without its mode")
     chip_id = find_hardware(ref.label).id
-    for path in (*shipped_files(), *own_files()):
-        chip, content = read_file(path, HardwareFile)
-        if chip.id == chip_id:
-            return chip_id, content.decode()
+    for path in (*shipped_files(), *own_files(), *(path for one in list_packages() for path in one.list_hardware())):
+        with contextlib.suppress(CatalogueError):  # an invalid file of a package
+            chip, content = read_file(path, HardwareFile)
+            if chip.id == chip_id:
+                return chip_id, content.decode()
     described = describe_member(chip_id)
     assert described is not None
     return chip_id, "".join(_write_tables("", described))
@@ -200,15 +217,36 @@ def _write_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def packaged_text(chip_id: str, architecture: str, like: str) -> str:
+    """Return a minimal file of a class for a package, in which each number is marked as copied from another chip.
+
+    The other chip is `like`, or the default chip of the class without one. CatalogueError for an unknown class,
+    UnknownNameError for an unknown chip.
+    """
+    example = find_hardware(like) if like else _example(architecture)
+    text = _fill(example, chip_id, f'{COPIED} = "copied from {example.id}: replace the number, basis and source"\n')
+    lines = text.partition("[quantities]\n")
+    numbers = re.sub(r'^(?!#)(.*)source = "mine"', rf'\1source = "{COPIED}"', lines[2], flags=re.MULTILINE)
+    return "".join((PACKAGED, HEAD.format(), *lines[:2], numbers))
+
+
 def minimal_text(architecture: str) -> str:
     """Return a minimal file of a class with the numbers of a built-in chip; CatalogueError for an unknown class.
 
     All optional keys of the class are included as comments.
     """
+    load_class(architecture, "template")
+    return OWN + HEAD.format() + _fill(_example(architecture), own_id(architecture), "")
+
+
+def _fill(example: Hardware, chip_id: str, copied: str) -> str:
+    """Return a minimal file with the numbers of an example; `copied` is a line of `[sources]`, or empty."""
+    architecture = example.architecture
     shared = load_class(architecture, "template")
-    example = _example(architecture)
     text = MINIMAL.format(
-        id=own_id(architecture),
+        id=chip_id,
+        copied=copied,
+        mine=MINE,
         architecture=architecture,
         example=example.name,
         deployment=json.dumps(example.deployment),
@@ -244,7 +282,7 @@ def minimal_text(architecture: str) -> str:
         coefficient=shared.coefficients[0],
         action=shared.actions[0],
     )
-    return HEAD.format() + text
+    return text
 
 
 def _rate(precision: str, rate: Quantity) -> Quantity:

@@ -29,7 +29,7 @@ app = group(__doc__)
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
     "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host", "numbers fact_count",
-    "recalled recalled_fact_count", "assumed assumed_fact_count", "power_modes",
+    "recalled recalled_fact_count", "assumed assumed_fact_count", "power_modes", "package",
 )  # fmt: skip
 
 File = Annotated[Path | None, typer.Option("--output", "-o", help="File to write, instead of stdout.")]

@@ -7,6 +7,7 @@ from typing import Final
 from joulemap.cli.command import command, option
 from joulemap.cli.option.run import Model, RunOptions, name_options
 from joulemap.cli.output import OutputOptions
+from joulemap.domain.label import RUNTIME_LABEL
 from joulemap.domain.settings import Device
 from joulemap.physics.record.runtime import RUNTIMES
 from joulemap.system.errors import UsageError
@@ -17,7 +18,7 @@ HOST: Final = "host"
 """Word that is given as the model to measure kernel launches of this machine."""
 
 
-MEASURED: Final = join_choices(one.label for one in RUNTIMES if not one.is_built)
+MEASURED: Final = join_choices(RUNTIME_LABEL[one.name] for one in RUNTIMES if not one.is_built)
 """Runtimes that PyTorch can run, as a list of choices."""
 
 

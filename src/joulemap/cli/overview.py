@@ -59,6 +59,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "hardware": Command("joulemap.cli.hardware", "data"),
     "model": Command("joulemap.cli.model", "data"),
     "sql": Command("joulemap.cli.sql", "data"),
+    "extend": Command("joulemap.cli.extend", "data", is_advanced=True),
     "measurements": Command("joulemap.cli.measurements", "data", is_advanced=True),
     "query": Command("joulemap.cli.query", "data", is_advanced=True),
     "db": Command("joulemap.cli.db", "data", is_advanced=True),

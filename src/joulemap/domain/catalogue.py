@@ -26,6 +26,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Form
+    from joulemap.domain.supplied import Supplied
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware, PowerMode
 
@@ -449,6 +450,8 @@ class Catalogue:
     hardware: Mapping[str, Hardware]
     digest: str
     """Digest of all data files."""
+    supplied: tuple[Supplied, ...] = ()
+    """Content of each installed package with hardware."""
 
     @cached_property
     def entries(self) -> dict[str, HardwareEntry]:

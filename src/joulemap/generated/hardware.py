@@ -88,6 +88,7 @@ class ListedHardware(Row, query="hardware.list"):
     projection: str
     is_available: bool
     unavailable: str
+    package: str
 
 
 class RidgePoint(Row, query="hardware.ridge"):
@@ -160,4 +161,5 @@ class HardwareSummary(Row, query="hardware.summary"):
     projection: str
     unavailable: str
     doubts: list[str]
+    package: str
     hardware_digest: str

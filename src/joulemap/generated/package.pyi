@@ -99,6 +99,7 @@ from joulemap.system.errors import (
     UnknownNameError as UnknownNameError,
     UnpricedActionError as UnpricedActionError,
     UnscoredError as UnscoredError,
+    UnsoundPackageError as UnsoundPackageError,
     UnsupportedError as UnsupportedError,
     UntrustedError as UntrustedError,
     UsageError as UsageError,

@@ -86,7 +86,8 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
 
     Factors on the time of an engine's passes belong to the machine that was measured and are not inherited.
     """
-    from joulemap.physics.record.calibration import MEANING, is_pace
+    from joulemap.domain.label import PACE_MEANING
+    from joulemap.physics.record.calibration import is_pace
     from joulemap.physics.record.quantity import Quantity
 
     served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}
@@ -97,7 +98,7 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     calibrated = hardware.calibrated(rest)
     if not served:
         return calibrated
-    plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=MEANING)
+    plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=PACE_MEANING)
     factors = {name: one.quantity(plain, calibration.source) for name, one in served.items()}
     return attrs.evolve(calibrated, coefficients={**calibrated.coefficients, **factors})
 

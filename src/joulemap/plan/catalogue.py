@@ -5,6 +5,7 @@ databases.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -22,9 +23,9 @@ from joulemap.store.connection import Connection, Patience, check_path, open_in_
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
-from joulemap.system.background import begin
 from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.name import fold_name, split_names
+from joulemap.system.package import list_packages
 from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
@@ -93,17 +94,20 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
     return by_digest
 
 
-def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
-    """Raise CatalogueError if hardware in a file reuses a name of the catalogue or of a class."""
-    taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
-    for name in (hardware.id, *hardware.aliases):
-        if find_class(name):
-            raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
-        other = taken.get(fold_name(name))
-        if other is not None and other.digest != hardware.digest:
-            raise CatalogueError(
-                f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
-            )
+def check_names(chips: Iterable[tuple[str, Hardware]], known: Mapping[str, HardwareEntry]) -> None:
+    """Raise CatalogueError if hardware, given with the label of its file, reuses a name of the catalogue or a class."""
+    taken: dict[str, HardwareEntry] = {}
+    for label, hardware in chips:
+        if not taken:
+            taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
+        for name in (hardware.id, *hardware.aliases):
+            if find_class(name):
+                raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
+            other = taken.get(fold_name(name))
+            if other is not None and other.digest != hardware.digest:
+                raise CatalogueError(
+                    f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+                )
 
 
 @contextlib.contextmanager
@@ -157,17 +161,9 @@ def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) 
 
 @contextlib.contextmanager
 def writing(source: Source) -> Iterator[Connection]:
-    """Yield the only writing connection to a database, created with the catalogue if missing, with current intervals.
-
-    Modules for the evaluation can be imported while the engine opens the file.
-    """
-    with contextlib.ExitStack() as stack:
-        opened = begin(
-            lambda: stack.enter_context(
-                store.writing(source.path, None if source.path.exists() else find_catalogue(), source.patience)
-            )
-        )
-        connection = opened()
+    """Yield the only writing connection to a database, made with the catalogue if missing, with current intervals."""
+    template = None if source.path.exists() else find_catalogue()
+    with store.writing(source.path, template, source.patience) as connection:
         if not has_intervals(connection, interval_version()):
             with transaction(connection):
                 _renew_intervals(connection)
@@ -206,7 +202,13 @@ def find_catalogue() -> Path | None:
 
 @cache
 def _template(digest: str) -> Template | None:
-    return find_template(digest, package_version("joulemap"), _fill_template)
+    template = find_template(digest, package_version("joulemap"), _fill_template)
+    if list_packages():
+        from joulemap.catalog.load import list_left_out
+
+        for line in list_left_out():
+            logging.getLogger("joulemap").warning("%s", line)
+    return template
 
 
 def ensure_catalogue(connection: Connection) -> None:
@@ -262,8 +264,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
+    from joulemap.catalog.measurement import find_seen, list_kinds, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
+    from joulemap.domain.measurement import Measurement
     from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
     from joulemap.store.digest import Digester
@@ -279,10 +282,15 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     usual = {one.id: default_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
-    write_roles(connection, load_roles())
-    write_events(connection, load_events())
+    classes = [name for package in catalogue.supplied for name in package.architectures]
+    write_roles(connection, load_roles(classes))
+    write_events(connection, load_events(classes))
     _store_doubt(connection)
-    update_measurements(connection, load_measurements())
+    supplied = [row for package in catalogue.supplied for row in package.measurements]
+    update_measurements(connection, (*load_measurements(), *(row for row in supplied if isinstance(row, Measurement))))
+    for kind in list_kinds() if supplied else ():
+        if rows := [row for row in supplied if isinstance(row, kind.record)]:
+            kind.write(connection, rows)
     clear_operator_measurements(connection)
     for profile in load_profiles():
         if profile.operators.exists():  # missing only while `make profile` writes it

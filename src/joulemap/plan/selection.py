@@ -190,8 +190,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     is_hosted = bool(settings.host) and not is_device_only
     known = known_hardware((*settings.hardware, settings.host) if is_hosted else settings.hardware)
     names, own, designs = read_names(settings.hardware, known)
-    for label, hardware in own.items():
-        check_names(hardware, known, label)
+    check_names(own.items(), known)
     known = {**known, **{hardware.id: make_entry(hardware) for hardware in own.values()}, **designs}
     check_architectures(settings.architecture, {entry.architecture for entry in known.values()})
     pairs = _pairs(known, names, settings, default)
@@ -422,6 +421,7 @@ def read_names(
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}
+    catalogue = known_hardware()
     for name in _split_texts(hardware, known):
         if not isinstance(name, str):
             from joulemap.catalog.load import load_catalogue
@@ -438,7 +438,7 @@ def read_names(
             names += [str(HardwareRef(member, "", ref.mode)) for member in members]
             continue
         if not is_hardware_path(label):
-            own |= {one.id: load_member(one.id) for one in find_alike(known, ref.id) if one.id not in known_hardware()}
+            own |= {one.id: load_member(one.id) for one in find_alike(known, ref.id) if one.id not in catalogue}
             box = _find_box(label, known)
             names.append(str(HardwareRef(box.id, "", ref.mode)) if box is not None else name)
             own |= {} if box is None else {box.id: box}

@@ -35,7 +35,7 @@ from joulemap.plan.workload import (
     trace,
 )
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, is_wanted, transaction
+from joulemap.store.connection import Connection, close_kept, is_wanted, transaction
 from joulemap.store.hardware import find_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import count_operators, find_workloads, read_all_columns
@@ -298,6 +298,7 @@ class _Work:
 
     def trace_next(self) -> None:
         """Trace the next model; raises ModelError."""
+        close_kept()
         self.source = self.source.anchor()
         self.needs_trace = False
         try:

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.package import find_class_package
 from joulemap.system.resource import digest_code, list_code
 from joulemap.system.wing import BUILT_IN, describe_foreign, find_parts, list_wings
 
@@ -27,6 +29,9 @@ CLASSES: Final = "physics/architecture"
 
 SHARED: Final = "__init__"
 """File of that folder which all classes share."""
+
+UNKNOWN: Final = "absent"
+"""Version of a class whose package or wing is not installed."""
 
 INTERVALS: Final = "physics/interval"
 """Folder with the formulas of intervals, which no run depends on."""
@@ -56,21 +61,40 @@ def list_interval_code() -> tuple[str, ...]:
     return INTERVALS, *INTERVAL_INPUTS, *(f"{one.partition('.')[2].replace('.', '/')}.py" for one in modules)
 
 
-@cache
 def formula_version(architecture: str) -> str:
-    """Return a hash of the code that computes a run of a class, as sixteen hexadecimal digits."""
-    places, without = find_formulas(architecture)
+    """Return a hash of the code that computes a run of a class, as sixteen hexadecimal digits.
+
+    For a class of a package, a digest of the package's code follows that of the shared formulas. A class that nothing
+    computes has the version `UNKNOWN`, which no run has.
+    """
+    own = _digest_formulas(architecture)
+    if own == UNKNOWN and (package := find_class_package(architecture)) is not None:
+        return f"{_digest_formulas('')}-{package.digest_code()}"
+    return own
+
+
+@cache
+def _digest_formulas(architecture: str) -> str:
+    try:
+        places, without = find_formulas(architecture)
+    except UnknownNameError:
+        return UNKNOWN
     return digest_code(*places, without=without)
 
 
 def find_formulas(architecture: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the places of the code that computes a run of a class, and the files in them that do not."""
+    """Return the places of the code that computes a run of a class, and the files in them that do not.
+
+    Without a name, they are those that all classes share. UnknownNameError for a class of neither the core nor a wing.
+    """
     classes = {name: _find_class(name) for name in list_code(CLASSES)}
     intervals = frozenset(list_code(INTERVALS))
-    if architecture in classes.values():
+    if architecture in ("", *classes.values()):
         return LAWS, intervals | {name for name, one in classes.items() if one not in (architecture, SHARED)}
-    (kind,) = (one for one in find_parts("hardware") if one.architecture == architecture)
-    return (*LAWS, *kind.formulas), intervals
+    for kind in find_parts("hardware"):
+        if kind.architecture == architecture:
+            return (*LAWS, *kind.formulas), intervals
+    raise UnknownNameError("architecture", architecture, ())
 
 
 def _find_class(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -84,15 +84,16 @@ def write_table(block: Grid) -> str:
     if not block.texts:
         return NO_BLOCKS
     pictures = _draw_pictures(block)
+    long = _find_long(block)
     heads = "".join(
-        f"<th{_name_class(block, index)}>{escape(one)}"
+        f"<th{_name_class(block, long, index)}>{escape(one)}"
         + "".join(f"<th>{images[0]}" for images in pictures.get(one, ()))
         for index, one in enumerate(block.headings)
     )
     rows = []
     for row, cells in enumerate(block.marked().rows):
         texts = "".join(
-            f"<td{_name_class(block, index, row)}>{_write_cell(cell)}"
+            f"<td{_name_class(block, long, index, row)}>{_write_cell(cell)}"
             + "".join(f"<td>{images[1][row]}" for images in pictures.get(block.headings[index], ()))
             for index, cell in enumerate(cells)
         )
@@ -126,10 +127,15 @@ def _find_best(block: Grid, picture: Picture) -> frozenset[int]:
     return frozenset(row for row, index in (*block.best, *block.tied) if index == column)
 
 
-def _name_class(block: Grid, index: int, row: int | None = None) -> str:
+def _find_long(block: Grid) -> frozenset[int]:
+    """Return the columns of texts that need more than one line."""
+    texts = (index for index in range(len(block.headings)) if index not in block.numbers)
+    return frozenset(index for index in texts if longest_line(block.column(index)) > SHORT_TEXT)
+
+
+def _name_class(block: Grid, long: Container[int], index: int, row: int | None = None) -> str:
     is_first = row is not None and ((row, index) in block.best or (row, index) in block.tied)
-    is_long = index not in block.numbers and longest_line(block.column(index)) > SHORT_TEXT
-    kinds = {"n": index in block.numbers, "long": is_long, "best": is_first}
+    kinds = {"n": index in block.numbers, "long": index in long, "best": is_first}
     names = [name for name, is_one in kinds.items() if is_one]
     return f' class="{" ".join(names)}"' if names else ""
 

@@ -103,6 +103,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "own": Template("your assumed numbers alone make {chips} uncertain: [energy {energy:±}][, latency {latency:±}]"),
+    "packaged": Template("the installed package {package} describes {chips}"),
     "placed": Template("placement of {chips}: {placement}"),
     "power_budget": Template("each chip at its largest power mode within {limit}[ ({origin})]"),
     "priced": Template("the price of {chips} is uncertain: {price}"),

@@ -203,13 +203,13 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         energy_credibility_fraction=calibration.energy_credibility,
         content_digest="",
     )
-    from joulemap.physics.record.calibration import MEANING
+    from joulemap.domain.label import PACE_MEANING
 
     noted = {name: one.note for name, one in hardware.coefficients.items()}
     changed = [
         (
             *("time", name, one.default, one.value, one.unit, one.data_weight, one.is_determined),
-            noted.get(name, MEANING),
+            noted.get(name, PACE_MEANING),
         )
         for name, one in calibration.coefficients.items()
     ]

@@ -11,6 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -282,18 +283,77 @@ def _sweep(path: Path) -> None:
     sweep(cache_folder())
 
 
+class _Kept:
+    """Database that a context keeps open between its readings, so that they open it in a twentieth of the time."""
+
+    def __init__(self) -> None:
+        self.path = ""
+        self._stack = contextlib.ExitStack()
+
+    def make_way(self, path: str, kind: Kind) -> bool:
+        """Return whether the database at a real path is kept; close it for another use, or for others who wait."""
+        if path == self.path and kind == READING and not sharing.is_awaited(path):
+            return True
+        if path == self.path:
+            self.close()
+        return False
+
+    def keep(self, path: Path, real_path: str) -> None:
+        """Keep a database open that the caller reads, unless one is kept already."""
+        if not self.path and take(real_path, READING, 0.0, is_again=True):
+            self._stack.callback(give_back, real_path, READING)
+            with contextlib.suppress(duckdb.Error):
+                kept = connect(os.path.abspath(path), is_reading=True, config=READING.config)
+                self._stack.callback(kept.close)
+                self.path = real_path
+
+    def close(self) -> None:
+        """Close the database."""
+        self.path = ""
+        self._stack.close()
+
+
+_KEPT: Final = ContextVar[_Kept | None]("_KEPT", default=None)
+
+
+@contextlib.contextmanager
+def keeping_open() -> Iterator[None]:
+    """Keep the database that is read in this context open until its end.
+
+    It is closed earlier for a writer, before a model is traced, and at the next reading if another thread or process
+    waits for it.
+    """
+    kept = _Kept()
+    token = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+        kept.close()
+
+
+def close_kept() -> None:
+    """Close the database that the caller's context keeps open, if any, because it is not read for a while."""
+    if (kept := _KEPT.get()) is not None:
+        kept.close()
+
+
 @contextlib.contextmanager
 def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
     """Yield a connection, close it at the end, and report engine failures on one line."""
     deadline = time.monotonic() + patience.limit_s
     real_path = os.path.realpath(path)
-    if not take(real_path, kind, patience.limit_s):
+    kept = _KEPT.get()
+    is_kept = kept is not None and kept.make_way(real_path, kind)
+    if not take(real_path, kind, patience.limit_s, is_again=is_kept):
         raise _give_up(f"{path} is in use by another thread", patience)
     with contextlib.ExitStack() as stack:
         stack.callback(give_back, real_path, kind)
         stack.enter_context(reporting_failures(path))
         connection = _connect(path, real_path, kind, patience, deadline)
         stack.callback(close, connection)
+        if kept is not None and kind == READING:
+            kept.keep(path, real_path)
         yield connection
 
 

@@ -109,25 +109,25 @@ def _checksum(words: bytes) -> int:
     return total
 
 
-def renew(page: bytes) -> bytes:
-    """Return the first page of a file with a new random identity."""
+def renew(page: bytes, identity: bytes = b"") -> bytes:
+    """Return the first page of a file with a new identity, random unless its 16 bytes are given."""
     first = bytearray(page)
-    first[IDENTITY] = secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
+    first[IDENTITY] = identity or secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
     first[:8] = _checksum(bytes(first[8:])).to_bytes(8, "little")
     return bytes(first)
 
 
-def renew_identity(path: Path) -> bool:
+def renew_identity(path: Path, identity: bytes = b"") -> bool:
     """Give a copy of a database a new identity, so that the engine applies no write-ahead log of another copy to it.
 
-    Returns False, without a change, for an unknown file layout.
+    The identity is random unless its 16 bytes are given. Returns False, without a change, for an unknown file layout.
     """
     with path.open("r+b") as file:
         first = file.read(PAGE)
         if not Head(first).identity:
             return False
         file.seek(0)
-        file.write(renew(first))
+        file.write(renew(first, identity))
         os.fsync(file.fileno())
     return True
 

@@ -1,7 +1,7 @@
 """Queries: those that ship with joulemap, and query files in a user's folder.
 
-`make rows` renders the files of `queries` into `generated/sql`: the SQL of each topic in one file, and the headers of
-all queries in another, one per line.
+A build renders the files of `queries` into `generated/sql`, as `make rows` does: the SQL of each topic in one file, and
+the headers of all queries in another, one per line.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 from joulemap.domain.table import Column
 from joulemap.store.contract import Parameter, Query
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
+from joulemap.system.resource import folder
 
 SHIPPED: Final = Path(__file__).parents[1] / "generated" / "sql"
 """Folder with the shipped queries: plain SQL."""
@@ -25,15 +26,35 @@ HEADERS: Final = SHIPPED / "header.jsonl"
 START: Final = '{"title":"'
 """Beginning of each line of headers, before the title of a query."""
 
+RENDER: Final = "run `make rows`, or `python -m joulemap.tools.query`"
+"""Remedy for a checkout whose queries are not rendered, or are newer than what was rendered."""
+
 VARIABLE = "JOULEMAP_QUERIES"
 """Environment variable that names a folder with the user's own query files."""
 
 
 @cache
 def _headers() -> dict[str, str]:
-    """Return title of each shipped query -> its header as JSON."""
+    """Return title of each shipped query -> its header as JSON.
+
+    Raises UsageError in a checkout whose queries are not rendered, or are newer than what was rendered.
+    """
+    if not HEADERS.exists():
+        raise UsageError(f"the queries are not rendered: {RENDER}")
+    if newer := _find_newer(folder("queries"), HEADERS.stat().st_mtime_ns):
+        raise UsageError(f"{newer} is newer than the rendered queries: {RENDER}")
     lines = HEADERS.read_text(encoding="utf-8").splitlines()
     return {line[len(START) : line.index('"', len(START))]: line for line in lines}
+
+
+def _find_newer(sources: Path, rendered_ns: int) -> str:
+    """Return a file in the folder of queries that changed after they were rendered; empty if there is none.
+
+    The folder of an installed package has figures only.
+    """
+    places = [str(sources), *(one.path for one in os.scandir(sources) if one.is_dir())]
+    files = (one for place in places for one in os.scandir(place) if one.name.endswith((".sql", ".toml")))
+    return min((one.path for one in files if one.stat().st_mtime_ns > rendered_ns), default="")
 
 
 @cache

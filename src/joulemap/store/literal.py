@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 
 def quote_name(name: str) -> str:
@@ -37,8 +38,6 @@ MOST: Final = 2**31 - 1
 
 _FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
 """Pattern of a short list of numbers in `IN (SELECT unnest(...))`."""
-
-_OPERATOR: Final = duckdb.token_type.operator
 
 
 def execute(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
@@ -76,12 +75,14 @@ def fill(sql: str, values: Values, *, long: float = LONG) -> str | None:
 @lru_cache(maxsize=256)
 def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
     """Return ((text before a parameter, its name or number) for each parameter, text after the last one)."""
+    import duckdb
+
     written, tokens = sql.encode(), duckdb.tokenize(sql)
     ends = [start for start, _ in tokens[1:]] + [len(written)]
     pieces: list[tuple[str, str | int]] = []
     done = asked = 0
     for number, (start, kind) in enumerate(tokens):
-        if kind != _OPERATOR or written[start : start + 1] not in b"$?":
+        if kind != duckdb.token_type.operator or written[start : start + 1] not in b"$?":
             continue
         name: str | int
         if written[start : start + 1] == b"?":

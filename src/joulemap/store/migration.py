@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -102,6 +103,13 @@ def check_applied(applied: Mapping[int, str]) -> None:
         )
 
 
+def _now() -> datetime:
+    """Return the time in UTC; that of a reproducible build if the environment states one."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    time = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
+    return time.replace(tzinfo=None)
+
+
 def migrate(
     connection: duckdb.DuckDBPyConnection,
     up_to: int | None = None,
@@ -128,7 +136,7 @@ def migrate(
             execute(
                 connection,
                 "INSERT INTO internal.schema_migration VALUES (?, ?, ?, ?)",
-                [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
+                [migration.version, migration.name, migration.checksum, _now()],
             )
         done.append(migration.version)
     if has_surface and not holds_surface(connection, by_this_engine=True) and up_to in (None, SCHEMA_VERSION):

@@ -68,6 +68,8 @@ class Outline:
     is_calibrated: bool
     changes: list[str]
     """Descriptions of hardware numbers that the user changed for the run."""
+    package: str
+    """Installed package that describes the hardware, with version; empty for any other hardware."""
     needs_host: str
     """Part of a host computer that the hardware needs to run; empty if it needs none."""
     is_node_board: bool
@@ -109,7 +111,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
         f"SELECT r.run_id, w.model, r.batch, r.refusal, r.refusal_code, r.refusal_values, v.hardware, "
         f"{spell_labels()['configured_hardware']}, v.boundary, "
         "v.matmul_precision, r.precision, r.weight_precision, v.architecture, v.vendor, p.precisions, "
-        "r.calibration_digest <> '', v.changes, v.needs_host, "
+        "r.calibration_digest <> '', v.changes, v.package, v.needs_host, "
         "v.needs_host = '' AND v.architecture <> 'cpu' AND v.deployment = ['datacenter'] AND r.placement = '', "
         "v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "

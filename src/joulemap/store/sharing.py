@@ -116,9 +116,12 @@ class _Use:
     queue: list[object] = attrs.field(factory=list)
     turn: Turn | None = None
 
-    def admits(self, ticket: object, kind: Kind) -> bool:
-        """Return whether a ticket is next in this process, and the current holders admit its access mode."""
-        return self.queue[0] is ticket and (
+    def admits(self, ticket: object, kind: Kind, *, is_again: bool) -> bool:
+        """Return whether a ticket is next in this process, and the current holders admit its access mode.
+
+        A holder who asks again passes the queue, because those in it wait for its release.
+        """
+        return (is_again or self.queue[0] is ticket) and (
             not self.holders or (kind.is_reading and all(one == kind for one in self.holders))
         )
 
@@ -127,14 +130,17 @@ _uses: Final[dict[str, _Use]] = {}
 _changed: Final = Condition()
 
 
-def take(path: str, kind: Kind, limit_s: float) -> bool:
-    """Wait until this process may use a database with an access mode; return False after `limit_s` seconds."""
+def take(path: str, kind: Kind, limit_s: float, *, is_again: bool = False) -> bool:
+    """Wait until this process may use a database with an access mode; return False after `limit_s` seconds.
+
+    `is_again` states that the caller holds the database already.
+    """
     ticket = object()
     with _changed:
         use = _uses.setdefault(path, _Use())
         use.queue.append(ticket)
         try:
-            is_in = _changed.wait_for(lambda: use.admits(ticket, kind), limit_s)
+            is_in = _changed.wait_for(lambda: use.admits(ticket, kind, is_again=is_again), limit_s)
             if is_in:
                 if not use.holders:
                     use.turn = queue_up(path, is_reading=kind.is_reading)
@@ -155,6 +161,11 @@ def is_wanted(path: str) -> bool:
     """Return whether another process waits for a database that this process took."""
     turn = _uses[path].turn
     return turn is not None and turn.is_wanted
+
+
+def is_awaited(path: str) -> bool:
+    """Return whether another thread or process waits for a database that this process took."""
+    return bool(_uses[path].queue) or is_wanted(path)
 
 
 def give_back(path: str, kind: Kind) -> None:

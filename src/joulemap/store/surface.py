@@ -11,9 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
-from typing import Final
-
-import duckdb
+from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
@@ -26,6 +24,9 @@ from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
+
+if TYPE_CHECKING:
+    import duckdb
 
 FILES: Final = ("macros.sql", "views.sql")
 """SQL files of the surface, in the order in which they are executed."""
@@ -141,6 +142,8 @@ def holds_surface(connection: duckdb.DuckDBPyConnection, *, by_this_engine: bool
     """Return whether a database has exactly the macros and views of this version, and if asked, stored by the engine
     that runs.
     """
+    import duckdb
+
     engine = duckdb.__version__ if by_this_engine else "%"
     try:
         rows = execute(
@@ -153,6 +156,8 @@ def holds_surface(connection: duckdb.DuckDBPyConnection, *, by_this_engine: bool
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
     """Replace joulemap's macros and views by those of this version. The caller holds the transaction."""
+    import duckdb
+
     for kind, name in _find_made(connection):
         connection.execute(f"DROP {kind} {quote_name(name)}")
     surface = load_surface()

@@ -23,7 +23,7 @@ import attrs
 import duckdb
 
 from joulemap.store.connection import Connection
-from joulemap.store.engine import connect
+from joulemap.store.engine import connect, renew_identity
 from joulemap.store.migration import load_migrations, migrate
 from joulemap.store.surface import load_surface
 from joulemap.system.cache import cache_folder
@@ -166,6 +166,7 @@ def _make(path: Path, fill: Fill) -> Template:
                 migrate(connection)
                 entries = fill(connection)
                 connection.execute("CHECKPOINT")
+            renew_identity(draft, draft.stem.encode())  # two builds of a wheel are equal; each copy gets another one
         content = [_digest(draft.read_bytes()), [attrs.asdict(entry) for entry in entries.values()]]
         noted = dict(zip(("file", "entries"), content, strict=True), self=_digest(json.dumps(content).encode()))
         draft.replace(path)

@@ -72,19 +72,18 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
 
 def _insert(connection: Connection, table: str, ids: Sequence[int], parts: Sequence[Mapping[str, Column]]) -> None:
     """Insert the rows of workloads into a table; the statement lists the texts of a column once."""
-    numbers: dict[str, Any] = {
-        "workload_id": np.repeat(ids, [len(next(iter(one.values()))) for one in parts]),
-    }
+    numbers: dict[str, Any] = {"workload_id": np.repeat(ids, [len(next(iter(one.values()))) for one in parts])}
+    if not len(numbers["workload_id"]):  # a single operator has no edges
+        return
     lists: dict[str, str] = {}
     for name in parts[0]:
         several = [one[name] for one in parts]
         if isinstance(several[0], Texts):
-            joined = join_texts(list(map(as_texts, several)))
-            lists[name], numbers[name] = SEPARATOR.join(joined.texts), joined.codes.astype(np.int32) + 1
+            texts = join_texts(list(map(as_texts, several)))
+            lists[name], numbers[name] = SEPARATOR.join(texts.texts), texts.codes.astype(np.int32) + 1
         else:
-            has_missing = any(isinstance(one, np.ma.MaskedArray) for one in several)
-            join = np.ma.concatenate if has_missing else np.concatenate
-            numbers[name] = join(list(map(as_numbers, several)))
+            joined = np.ma.concatenate(list(map(as_numbers, several)))  # type: ignore[no-untyped-call]
+            numbers[name] = joined if np.ma.getmaskarray(joined).any() else np.ma.getdata(joined)
     arrays, values = describe_arrays(numbers)
     picked = [
         f"string_split(${name}, chr({ord(SEPARATOR)}))[{name}]" if name in lists else value

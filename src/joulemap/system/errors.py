@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     DATABASE = 5
     """Database that is missing, locked, damaged, of another program, too new, too old or not writable."""
     CHECK_FAILED = 6
-    """Check that found changed rows, or rows that break conservation or referential rules."""
+    """Check that found changed rows, rows that break conservation or referential rules, or faults of a package."""
     MODEL = 7
     """Model that could not be built or traced."""
     SQL = 8
@@ -202,6 +202,12 @@ class UnscoredError(JoulemapError):
 
 class ConservationError(JoulemapError):
     """Parts that do not add up to their whole."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
+class UnsoundPackageError(JoulemapError):
+    """Package with hardware that does not pass its check."""
 
     exit_code = ExitCode.CHECK_FAILED
 

@@ -12,24 +12,19 @@ wing: it asks `find_parts` for the objects that wings registered at a port.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from joulemap.system.cache import cache_folder
+from joulemap.system.entry_point import list_entry_points
 
 BUILT_IN: Final = ("pipeline", "explore", "file", "fleet", "here", "hub", "llm", "place", "tab", "train", "verify")
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 
 GROUP: Final = "joulemap.wings"
 """Entry-point group for wings of other distributions."""
-
-KEPT: Final = "wings.txt"
-"""File in the cache folder with the entry points of the current search path."""
 
 
 Group = Literal["choose", "understand", "language_models", "machine", "design", "data", "other"]
@@ -130,59 +125,12 @@ def _list_built_in() -> Iterator[Wing]:
 
 
 def _list_installed() -> Iterator[Wing]:
-    for name, address in _list_entry_points():
+    for one in list_entry_points(GROUP):
         try:
-            yield load(address)()
+            yield load(one.address)()
         except Exception as error:
             import logging
 
-            logging.getLogger("joulemap").warning("the wing %s is left out: %s: %s", name, type(error).__name__, error)
-
-
-def _list_entry_points() -> list[tuple[str, str]]:
-    """Return (name, place) of entry points, cached in a file because reading all distributions doubles the start
-    time.
-    """
-    key = _find_key()
-    kept = cache_folder() / KEPT
-    try:
-        first, *lines = kept.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        first, lines = "", []
-    if first != key:
-        lines = _read_entry_points()
-        _keep(kept, [key, *lines])
-    pairs = (line.partition(" ") for line in lines)
-    return [(name, address) for name, _, address in pairs]
-
-
-def _find_key() -> str:
-    """Return the folders of the search path with their modification times, which change on an install.
-
-    The working folder is omitted: results are written there often, and packages are not installed there.
-    """
-    parts = []
-    for folder in (one for one in sys.path if one not in ("", os.getcwd())):
-        try:
-            parts.append(f"{folder}={Path(folder).stat().st_mtime_ns}")
-        except (OSError, ValueError):
-            parts.append(folder)
-    return os.pathsep.join(parts).replace("\n", " ").encode(errors="replace").decode()
-
-
-def _read_entry_points() -> list[str]:
-    from importlib.metadata import entry_points
-
-    return sorted({f"{one.name} {one.value}" for one in entry_points(group=GROUP) if " " not in one.value})
-
-
-def _keep(kept: Path, lines: list[str]) -> None:
-    import contextlib
-
-    from joulemap.system.draft import drafting
-
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with drafting(kept.parent) as draft:
-            (draft / kept.name).write_text("\n".join(lines), encoding="utf-8")
-            (draft / kept.name).replace(kept)
+            logging.getLogger("joulemap").warning(
+                "the wing %s is left out: %s: %s", one.name, type(error).__name__, error
+            )

@@ -6,11 +6,13 @@ hardware and calibrations take no part.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 
 from joulemap.bundle.chip import FILE, write_chips
+from joulemap.bundle.version import STAMP, check_stamp
 from joulemap.catalog.calibration import VARIABLE as OWN_CALIBRATIONS, locate, read_calibration
 from joulemap.catalog.digest import VARIABLE as OWN_HARDWARE
 from joulemap.catalog.error_scale import load_doubt
@@ -23,7 +25,7 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.anchor import find_anchors
 from joulemap.plan.model import find_outdated
 from joulemap.plan.run import Plan, plan_runs
-from joulemap.system.errors import ModelError
+from joulemap.system.errors import CatalogueError, ModelError
 
 MODEL = "resnet50"
 """Model of the plan; chips are the same for every model."""
@@ -52,7 +54,11 @@ def find_calibrations(plan: Plan) -> dict[str, CalibrationEntry]:
 
 
 def main() -> None:
-    """Write the bundle and print its size."""
+    """Write the bundle and print its size, unless there is one of this version."""
+    with contextlib.suppress(CatalogueError):
+        check_stamp(FILE)
+        STAMP.touch()
+        return
     if outdated := sorted(find_outdated()):
         raise ModelError(
             f"{len(outdated)} built-in models were traced by other rules, such as {outdated[0]}: `make zoo`"

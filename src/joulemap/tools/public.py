@@ -60,6 +60,7 @@ HIDDEN: Final = {
 """Names that public objects use, but that callers do not need, so that they are not public."""
 
 EXTEND: Final = {
+    "joulemap.answer.package_check": ("check_package",),
     "joulemap.answer.report.part": ("ReportPart",),
     "joulemap.ask.rule": ("Rules",),
     "joulemap.cli.command": ("command", "option"),

@@ -1,5 +1,7 @@
 """Render the queries of `queries` as plain SQL: `python -m joulemap.tools.query`, or `make rows`.
 
+`hatch_build.py` does so when the package is built, where only attrs is installed.
+
     queries/TOPIC/NAME.vN.sql ──► macros, metrics and calls of other queries filled in ──► generated/sql/TOPIC.sql
                               └─► header, with the columns of called queries ──► generated/sql/header.jsonl
 

@@ -14,6 +14,7 @@ from joulemap.answer.price import find_prices
 from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
+from joulemap.domain.constant import name_constant
 from joulemap.domain.metric import VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.domain.table import Table
@@ -73,8 +74,8 @@ class Varied:
 
 def describe_constant(one: Constant) -> dict[str, Any]:
     """Return column -> value for the columns that describe a constant."""
-    names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
-    return {"constant": one.name, **{name: getattr(one, name) for name in names}}
+    names = ("meaning", "kind", "value", "unit", "per", "basis", "source")
+    return {"constant": one.name, "word": name_constant(one), **{name: getattr(one, name) for name in names}}
 
 
 @number

@@ -22,6 +22,7 @@ from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
 from joulemap.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.template import Template
+from joulemap.store.connection import keeping_open
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
 from joulemap.system.name import is_module_name
@@ -196,6 +197,7 @@ def _collect(finding: ModelFinding) -> dict[str, Any]:
     }
 
 
+@keeping_open()
 def report(
     source: Source,
     models: str | Sequence[str],

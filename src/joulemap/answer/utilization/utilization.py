@@ -42,7 +42,7 @@ from joulemap.show.utilization import (
     list_notes,
     list_reasons,
 )
-from joulemap.store.connection import Connection
+from joulemap.store.connection import Connection, keeping_open
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -307,6 +307,7 @@ def _list_bounds(row: Utilization) -> list[tuple[str, float]]:
     return sorted((one for one in shares if one[1] and one[1] >= SHOWN_FRACTION), key=lambda one: -one[1])
 
 
+@keeping_open()
 def utilization(
     source: Source,
     model: str,

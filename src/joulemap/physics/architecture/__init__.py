@@ -1,15 +1,18 @@
 """Models of the architecture classes: each places kernels on hardware, times them and counts their actions.
 
 One module per class, named like the class in the catalogue, defines an `ARCHITECTURE`. A new class is one new module
-here, one data file in the catalogue and a line in `domain/architecture.py`; `docs/design.md` has an example.
+here, one data file in the catalogue and a line in `domain/architecture.py`; `docs/design.md` has an example. A package
+of another distribution may supply a class too (`system/package.py`).
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
@@ -17,7 +20,10 @@ from joulemap.physics.placement import Placed, Placement
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.workload import Work
-from joulemap.system.errors import UnknownNameError
+from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
+from joulemap.system.package import Package, find_class_package
+
+Returned = TypeVar("Returned")
 
 
 class Architecture(Protocol[Placed]):
@@ -40,11 +46,78 @@ class Architecture(Protocol[Placed]):
         """Return the count of each action per operator, excluding static energy."""
 
 
-@cache
 def find_architecture(name: str) -> Architecture[Placement]:
-    """Return the model of an architecture class. Raise UnknownNameError if no module implements the class."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    if name not in names:
-        raise UnknownNameError("architecture", name, names)
+    """Return the model of an architecture class. Raise UnknownNameError if no module implements the class, and
+    UnsupportedError if that of a package cannot be imported.
+    """
+    if name in _list_built_in():
+        return _import_built_in(name)
+    package = find_class_package(name)
+    if package is None:
+        raise UnknownNameError("architecture", name, _list_built_in())
+    return _import_supplied(package, name)
+
+
+@cache
+def _list_built_in() -> tuple[str, ...]:
+    return tuple(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@cache
+def _import_built_in(name: str) -> Architecture[Placement]:
     architecture: Architecture[Placement] = importlib.import_module(f"{__name__}.{name}").ARCHITECTURE
     return architecture
+
+
+@cache
+def _import_supplied(package: Package, name: str) -> Architecture[Placement]:
+    """Import the module of a class of a package from its file; importing its package would run other code too."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = package.folder / "architecture" / f"{name}.py"
+    try:
+        spec = spec_from_file_location(f"{package.folder.name}.architecture.{name}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # records look their module up by name
+        spec.loader.exec_module(module)
+        return SuppliedArchitecture(package.label, name, module.ARCHITECTURE)
+    except Exception as error:
+        raise _blame(package.label, name, error) from error
+
+
+class SuppliedArchitecture:
+    """Model of a class of a package; its errors are refusals of a chip, so that other chips are still evaluated."""
+
+    def __init__(self, label: str, name: str, own: Architecture[Any]) -> None:
+        self.label = label
+        self.name = name
+        self.own = own
+        self.unit_area: UnitArea = own.unit_area
+
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
+        """Return the values on which the formulas of the class branch."""
+        return self._call(self.own.decides, hardware, work, precision)
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return the kernels placed on the hardware."""
+        placed: Placement = self._call(self.own.place, kernels, hardware)
+        return placed
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the count of each action per operator."""
+        return self._call(self.own.count, kernels, placement, hardware)
+
+    def _call(self, function: Callable[..., Returned], *arguments: Any) -> Returned:
+        try:
+            return function(*arguments)
+        except JoulemapError:
+            raise
+        except Exception as error:
+            raise _blame(self.label, self.name, error) from error
+
+
+def _blame(label: str, name: str, error: Exception) -> UnsupportedError:
+    text = " ".join(str(error).split())
+    return UnsupportedError(f"the class {name} of the package {label} failed: {type(error).__name__}: {text}")

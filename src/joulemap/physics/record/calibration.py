@@ -22,8 +22,6 @@ PREFIX: Final = "served_time"
 phase.
 """
 
-MEANING: Final = "factor on the device time of an engine's passes of language models"
-
 
 def name_pace(engine: str, *, is_prompt: bool) -> str:
     """Return the name of the time factor of an engine's prefill or decode passes, such as

@@ -16,13 +16,12 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CUTS: Final = {
-    "first": "all up to the first operator that it does not run",
-    "stretch": "one stretch of operators without a gap",
-    "each": "every operator that it runs, between those that it does not",
-}
-"""Way to split a model with unsupported operators between chip and host -> description of the operators on the chip."""
+CUTS: Final = ("first", "stretch", "each")
+"""Ways to split a model with unsupported operators between chip and host.
 
+The chip runs all operators up to the first unsupported one, one stretch of operators without a gap, or every supported
+operator.
+"""
 
 UNLISTED_NAME: Final = "an unlisted compiler"
 """Name of the compiler of a chip without a known list of supported operators."""
@@ -39,12 +38,8 @@ EVERYTHING: Final = "*"
 ANY: Final = "any"
 """Name in an entry that limits the sizes of all operators; it does not make an operator supported."""
 
-SIZES: Final = {
-    "kernel": "longest side of a window",
-    "stride": "longest step of a window",
-    "rank": "dimensions of the output",
-}
-"""Size that an entry can limit -> its meaning."""
+SIZES: Final = ("kernel", "stride", "rank")
+"""Sizes that an entry can limit: longest side and longest step of a window, and dimensions of the output."""
 
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
@@ -62,7 +57,7 @@ class Limit:
 
     name: str
     """Limited operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), or `ANY`."""
-    size: str = attrs.field(validator=attrs.validators.in_(tuple(SIZES)))
+    size: str = attrs.field(validator=attrs.validators.in_(SIZES))
     ranges: tuple[tuple[int, int], ...]
     """Allowed ranges of the size, each as (lowest, highest)."""
 
@@ -154,7 +149,7 @@ class Compiler:
     """Operators that a chip's compiler supports, according to its documentation."""
 
     name: str = attrs.field(validator=attrs.validators.min_len(1))
-    cut: str = attrs.field(validator=attrs.validators.in_(tuple(CUTS)))
+    cut: str = attrs.field(validator=attrs.validators.in_(CUTS))
     operators: tuple[str, ...] = attrs.field(validator=_names)
     """Supported operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), `*` for
     all, `!NAME` for an exception, `-NAME` for one that makes the compiler refuse the whole model. Limits of sizes may

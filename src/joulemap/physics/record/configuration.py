@@ -60,12 +60,7 @@ def carried_precision(precision: str) -> str:
 
 
 LAUNCH: Final = "host_launch"
-"""Name of the coefficient for the host time of one call of an eager framework, in seconds. Its default was measured on
-`MEASURED_HOST`.
-"""
-
-MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
-"""Host on which the launch coefficient was measured."""
+"""Name of the coefficient for the host time of one call of an eager framework, in seconds."""
 
 BUSY_SHARE: Final = "busy_share"
 """Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws above
@@ -106,8 +101,6 @@ class Boundary:
     """Boundary of the energy of a run."""
 
     name: BoundaryName
-    label: str
-    """Name in lists of choices, with what it contains."""
     includes_board: bool
     """True if it contains everything under the power limit of the board, such as voltage regulators."""
     is_at_wall: bool
@@ -121,12 +114,10 @@ class Boundary:
 BOUNDARY: Final[Mapping[str, Boundary]] = {
     one.name: one
     for one in (
-        Boundary(name="chip", label="chip (with memory)",
-                 includes_board=False, is_at_wall=False, aliases=(), scopes=()),
-        Boundary(name="board", label="board (adds regulators)", includes_board=True, is_at_wall=False,
+        Boundary(name="chip", includes_board=False, is_at_wall=False, aliases=(), scopes=()),
+        Boundary(name="board", includes_board=True, is_at_wall=False,
                  aliases=(), scopes=("device", "package", "socket", "module", "card")),
-        Boundary(name="system", label="system (wall: adds host, fans and supply)", includes_board=True,
-                 is_at_wall=True, aliases=("wall",), scopes=("node",)),
+        Boundary(name="system", includes_board=True, is_at_wall=True, aliases=("wall",), scopes=("node",)),
     )
 }  # fmt: skip
 """Name -> energy boundary."""

@@ -33,63 +33,13 @@ STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 INPUTS: Final = frozenset(("chip_energy", LIMIT_SHARE, BUSY_SHARE, *KEPT))
 """Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
-QUANTITIES: Final[Mapping[str, str]] = {
-    "unit_count": "number of units",
-    "clock": "clock",
-    "clock_boost": "highest clock",
-    "clock_die": "highest clock of its die",
-    "memory_capacity": "memory size",
-    "memory_bandwidth": "memory bandwidth",
-    "tdp": "power limit",
-    "static_power": "static power",
-    "idle_power": "idle power",
-    "price_purchase": "purchase price",
-    "price_cloud": "rental price",
-    "host_share": "cost of the host",
-}
-"""Quantity -> plain name, for quantities that directly affect an answer. Process node is omitted because it only sets
-energies per action, which are constants themselves. Other clocks and data rates are shown but not used.
+QUANTITIES: Final = (
+    "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
+    "idle_power", "price_purchase", "price_cloud", "host_share",
+)  # fmt: skip
+"""Quantities that directly affect an answer. Process node is omitted because it only sets energies per action, which
+are constants themselves. Other clocks and data rates are shown but not used.
 """
-
-WORDS: Final[Mapping[str, str]] = {
-    **QUANTITIES,
-    "board.regulator_loss": "loss of the regulators",
-    "chassis.fans_and_regulators": "fans and regulators around the board",
-    "host.static_power": "power of the host",
-    "psu.conversion_loss": "loss of the power supply",
-    "board.unattributed_product_cycle": "unattributed energy per clock of a unit in GEMMs",
-    "board.unattributed_issue_cycle": "unattributed energy per clock of a unit in other work",
-    "board.unattributed_cycle": "unattributed energy per clock of a unit while kernels run",
-    "board.unattributed_memory_cycle": "unattributed energy per clock of the memory",
-    "coefficient.device_time_scale": "device time",
-    "coefficient.launch_time_scale": "launch time",
-    "coefficient.cap_share": "dynamic share of the power limit",
-    "coefficient.epilogue_passes": "passes after a GEMM",
-    "coefficient.lone_step_clocks": "step time of a lone block",
-    "coefficient.call_clocks": "clocks of a kernel launch",
-    "coefficient.host_launch": "host time per operator launch",
-    "coefficient.dram_efficiency": "attained memory bandwidth",
-    "use.electricity": "price of electricity",
-    "use.grid": "carbon intensity of the grid",
-    "use.host": "cost of the host",
-    "use.hours": "hours of use per year",
-    "use.lifetime": "lifetime",
-    "use.pue": "datacenter overhead (PUE)",
-    "use.utilization": "busy share of the hours",
-}
-"""Constant -> plain name, if the identifier does not give one."""
-
-SPELLED: Final[Mapping[str, str]] = {
-    short: short.upper()
-    for short in (
-        "alu", "axi", "cmem", "cuda", "dma", "dram", "dsp", "fifo", "fma", "gemm", "l1", "l2", "l3", "mac", "msmc",
-        "mla", "mxu", "noc", "pe", "pmu", "sdpa", "simd", "simt", "sram", "tlb", "vliw", "vmem", "vpu",
-    )
-} | {
-    "b": "byte", "op": "operation", "conv": "convolution", "triton": "Triton", "marlin": "Marlin", "cutlass": "CUTLASS",
-    "trtllm": "TensorRT-LLM", "flashinfer": "FlashInfer",
-}  # fmt: skip
-"""Name part -> spelling in plain text."""
 
 PREFIXES: Final = STATED[1:]
 """Kinds that may be omitted from the name of a constant if the rest is unambiguous: `array_rows` for
@@ -177,12 +127,6 @@ class Constant:
         return self.address.device
 
     @property
-    def word(self) -> str:
-        """Plain name; in a box, followed by the name of the device."""
-        word = name_number(self.address, self.per)
-        return f"{word} of {self.of}" if self.of else word
-
-    @property
     def is_linear(self) -> bool:
         """True if energy is proportional to the constant at a fixed clock: energies per action and static power."""
         return (self.kind == "price" and self.own not in PROPORTIONAL) or self.own == STATIC
@@ -247,34 +191,6 @@ def _price(action: EnergyAction) -> Constant:
         source=action.source,
         meaning=action.count_formula,
     )
-
-
-def name_number(address: Address, per: str = "") -> str:
-    """Return the plain name of a number, without its device. `per` is the unit of one count of an action.
-
-    Names outside `WORDS` are spelled from their parts: `dram.read` is the energy per byte of DRAM read.
-    """
-    name = address.own
-    if name in WORDS:
-        return WORDS[name]
-    match address.kind:
-        case "peak":
-            return f"peak at {address.name}"
-        case "memory":
-            return f"{'size' if address.field == 'capacity' else address.field} of {_spell(address.name)}"
-        case "link":
-            return f"{'energy per byte' if address.field == 'energy' else address.field} of {address.name}"
-        case "geometry" | "coefficient":
-            return _spell(address.name)
-    if name.startswith(UNATTRIBUTED):
-        return f"unattributed energy per {_spell(name.removeprefix(UNATTRIBUTED))}"
-    one, what = _spell(per.partition(".")[0]), _spell(name)
-    return f"energy per {what}" if not one or one in what else f"energy per {one} of {what}"
-
-
-def _spell(name: str) -> str:
-    """Spell the parts of a name as words."""
-    return " ".join(SPELLED.get(part, part) for part in name.replace(".", "_").lower().split("_"))
 
 
 def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:

@@ -354,6 +354,8 @@ class Hardware:
     """
     compiler: Compiler | None = None
     """Operators that the compiler supports; None if every operator runs on the chip."""
+    package: str = attrs.field(default="", repr=False)
+    """Package of another distribution that describes it, with version; empty for any other hardware."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
     """Host that computes the fallback operators, with a voltage that does not depend on its clock; None without one."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
@@ -621,7 +623,7 @@ class Hardware:
             projection=self.projection or name_estimates(self, self.peaks),
             unavailable=self.unavailable or name_guessed_price(self),
         )
-        return attrs.evolve(noted, digest=hashlib.sha256(repr(noted).encode()).hexdigest()[:16])
+        return attrs.evolve(noted, digest=hashlib.sha256(f"{noted!r}{self.package}".encode()).hexdigest()[:16])
 
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.

@@ -19,8 +19,6 @@ class Runtime:
     """Way in which software compiles and launches kernels."""
 
     name: RuntimeName
-    label: str
-    """Name in lists of choices, with the software that it usually means."""
     launches_each: bool
     """True if the host launches every kernel; otherwise it launches once per run."""
     is_captured: bool
@@ -39,12 +37,10 @@ class Runtime:
 RUNTIME: Final[Mapping[str, Runtime]] = {
     one.name: one
     for one in (
-        Runtime(name="eager", label="eager", launches_each=True, is_captured=False, merges=False, is_built=False),
-        Runtime(name="graph", label="graph", launches_each=False, is_captured=True, merges=False, is_built=False),
-        Runtime(name="fused", label="fused (torch.compile)",
-                launches_each=False, is_captured=False, merges=True, is_built=False),
-        Runtime(name="engine", label="engine (TensorRT)",
-                launches_each=False, is_captured=False, merges=True, is_built=True),
+        Runtime(name="eager", launches_each=True, is_captured=False, merges=False, is_built=False),
+        Runtime(name="graph", launches_each=False, is_captured=True, merges=False, is_built=False),
+        Runtime(name="fused", launches_each=False, is_captured=False, merges=True, is_built=False),
+        Runtime(name="engine", launches_each=False, is_captured=False, merges=True, is_built=True),
     )
 }  # fmt: skip
 """Name -> runtime."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
+from joulemap.catalog.chip import is_box_file
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.load import is_box_file
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
@@ -50,7 +50,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
     ref = HardwareRef.read(name)
     label, mode = ref.label, ref.mode
     if is_hardware_path(label):
-        from joulemap.catalog.load import load_hardware
+        from joulemap.catalog.chip import load_hardware
 
         path = Path(label).expanduser()
         if is_box_file(path):

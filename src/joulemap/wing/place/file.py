@@ -8,10 +8,10 @@ from pathlib import Path
 
 import attrs
 
+from joulemap.catalog.chip import is_box_file
 from joulemap.catalog.digest import box_files, catalogue_digest, own_files
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_link_default
-from joulemap.catalog.load import is_box_file
 from joulemap.catalog.parser import name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
 from joulemap.physics.record.quantity import Quantity

@@ -39,7 +39,7 @@ class BoxKind:
 
     def is_file(self, path: Path) -> bool:
         """Return True if a file describes a box."""
-        from joulemap.catalog.load import is_box_file
+        from joulemap.catalog.chip import is_box_file
 
         return is_box_file(path)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from joulemap.answer.computed import described
+from joulemap.domain.constant import name_constant
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC, list_constants
 from joulemap.physics.record.silicon import RETICLE
@@ -70,7 +71,7 @@ def show_objective_interval(value: float, unit: str, half_width: float | None) -
 def name_parameter(survey: Survey, name: str) -> str:
     """Return the plain name of a varied constant, such as `memory bandwidth`."""
     known = next(one.space.law.constants for one in survey.groups if name in one.space.law.constants)
-    return UNITS if name == "unit_count" else known[name].word
+    return UNITS if name == "unit_count" else name_constant(known[name])
 
 
 def describe_design(done: Survey, row: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from joulemap.domain.constant import name_constant
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import check_value
 from joulemap.physics.root import MOST_FACTOR, TOLERANCE
@@ -62,7 +63,7 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
             return {name: solution[name] for name in names}
     wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
     reached = [targets[0].show(value) for value in (min(made), max(made))] if made and len(targets) == 1 else []
-    words = [group.space.law.constants[name].word for name in names]
+    words = [name_constant(group.space.law.constants[name]) for name in names]
     return UNREACHED(names=words, factor=MOST_FACTOR, wanted=wanted, reached=" to ".join(reached))
 
 

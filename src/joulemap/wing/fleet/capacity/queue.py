@@ -202,7 +202,7 @@ class _Run:
         self.lines = np.arange(self.models)[:, None] * seeds + self.seed
         self.offset = self.lines * self.span
         self.gaps = 1.0 / rows.rates.T
-        self.ones = np.ones(total, np.int64)
+        self.ones = np.ones(total, np.intp)
         self.varies, self.factors = requests.varies, requests.factors
         self.waits = bool(rows.wait_s.any())
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
@@ -451,7 +451,8 @@ class Observed:
         start = int(np.flatnonzero(self.order == pool)[0]) * self.seeds
         rows = slice(start, start + self.seeds)
         steps = run.read(rows)
-        taken = np.where(steps.kind // run.width % run.models == model, steps.kind % run.width, 0).ravel()
+        kind, width = steps.kind, run.width
+        taken = np.where(kind // width % run.models == model, kind % width, 0).ravel().astype(np.intp)
         first = np.repeat(steps.spot.ravel() - np.cumsum(taken) + taken, taken)
         came = run.arrivals.take(first + np.arange(len(first))) * run.gaps[model, start]
         latencies: Array = np.repeat(run.find_answered(steps, rows).ravel(), taken) - came

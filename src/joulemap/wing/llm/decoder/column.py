@@ -147,7 +147,7 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
         return np.concatenate((one[:end], *([block] * more), one[end:]))
     grown = np.concatenate((two[:end], two[end + size :]))
     base = one + more * (grown - one)
-    repeats = np.arange(1, more + 1)[:, np.newaxis]
+    repeats = np.arange(1, more + 1, dtype=np.int64)[:, np.newaxis]
     repeated = base[start:end][np.newaxis, :] + repeats * (after - block)[np.newaxis, :]
     return np.concatenate((base[:end], repeated.ravel(), base[end:]))
 

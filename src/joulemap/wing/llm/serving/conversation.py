@@ -75,8 +75,8 @@ def form_conversations(load: Load, seed: int, filled_s: float) -> Load:
         heads = np.cumsum(gaps) / gaps.mean() / load.rate_per_s * load.turns
     elif wave:
         heads[:wave] = filled_s * np.arange(wave) / wave
-    conversations = np.repeat(np.arange(many), load.turns - begins)
-    turns = np.concatenate([np.arange(begin, load.turns) for begin in begins])
+    conversations = np.repeat(np.arange(many), (load.turns - begins).astype(np.intp))
+    turns = np.concatenate([np.arange(begin, load.turns, dtype=np.int64) for begin in begins])
     is_begun = (conversations < wave) & (np.diff(conversations, prepend=-1) > 0)
     prompts = (turns * (load.prompt_tokens + load.output_tokens) + load.prompt_tokens).tolist()
     outputs = [load.output_tokens] * len(prompts)

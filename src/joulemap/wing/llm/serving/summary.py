@@ -167,7 +167,7 @@ def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> 
     kept = spell["answers"] > 0
     seconds, longer, answers, others = (spell[name][kept] for name in ("seconds", "longer", "answers", "passes"))
     others = others - 1.0
-    parts = np.minimum(others, PARTS).astype(int)
+    parts = np.minimum(others, PARTS).astype(np.intp)
     size = others / np.maximum(parts, 1)
     before = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
     middle = 0.5 + (before + 0.5) * np.repeat(size, parts)

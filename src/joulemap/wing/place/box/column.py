@@ -227,9 +227,9 @@ def _close(
     weights = operators["latency_fs"].astype(np.float64)
     whole = np.zeros(len(weights), dtype=np.int64)
     if int(operators["latency_fs"].sum()) != latency_fs:
-        operators["latency_fs"] = share_exactly(np.array([latency_fs]), weights, whole)
+        operators["latency_fs"] = share_exactly(np.array([latency_fs], dtype=np.int64), weights, whole)
     interval_fs = min(interval_fs, latency_fs)
-    operators["interval_fs"] = share_exactly(np.array([interval_fs]), weights, whole)
+    operators["interval_fs"] = share_exactly(np.array([interval_fs], dtype=np.int64), weights, whole)
     index = np.searchsorted(subgraphs["subgraph_index"], operators["subgraph_index"])
     subgraphs["latency_fs"] = np.zeros(len(subgraphs["subgraph_index"]), dtype=np.int64)
     np.add.at(subgraphs["latency_fs"], index, operators["latency_fs"])

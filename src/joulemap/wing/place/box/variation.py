@@ -167,7 +167,8 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
         one = placed.run or placed.runs[number]
         part = one.parts.get(number) or next(iter(one.parts.values()))
         reference, kind = part.hardware.reference, problem.members[number].device.name
-        spent = np.bincount(part.ledger.action_index, part.ledger.energy_fj, len(reference)) * share / FJ_PER_J
+        action = part.ledger.action_index.astype(np.intp)
+        spent = np.bincount(action, part.ledger.energy_fj, len(reference)) * share / FJ_PER_J
         lossy = reference.position(LOSS_ACTION)
         lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
         for row, joules in zip(reference, spent.tolist(), strict=True):

@@ -1,0 +1,366 @@
+"""Check a package with hardware: its files, its sources, and what its chips are predicted to do."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import attrs
+
+from joulemap.answer.computed import described, make_table
+from joulemap.present.document import Document, Lines, Section
+from joulemap.present.template import Template
+from joulemap.system.errors import CatalogueError, JoulemapError, UnknownNameError, UnsupportedError
+from joulemap.system.name import fold_name
+from joulemap.system.package import GROUP, Package, list_packages, trying
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.supplied import Supplied
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import WorkloadColumns
+    from joulemap.plan.source import Source
+
+LINE: Final = Template("{state}: {check}: {text}")
+TITLE: Final = Template("{package} in {folder}")
+SOUND: Final = "All checks pass."
+UNSOUND: Final = Template("{count:n check} found a fault.")
+
+FILES, SOURCES, DIGEST, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
+    "files", "sources", "digests", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
+)  # fmt: skip
+
+CONTENT: Final = Template(
+    "{chips:list}[; {classes:n class|classes}][; {rows:n measurement}]: keys, units, plausible values and names"
+)
+NUMBERS: Final = Template("{count} numbers, each with unit, basis and source: {bases:list}")
+BASIS: Final = Template("{count} {basis}")
+UNREPLACED: Final = Template(
+    "{file}: {count:n number} of another chip or without a source; replace number, basis and source: {numbers:list}"
+)
+NUMBER: Final = Template("{table}.{key} (line {line})")
+STABLE: Final = "two readings of each file give the same digest"
+UNSTABLE: Final = Template("{file}: two readings give different digests")
+CLOSES: Final = Template("{count} runs of {models:list}: every energy is the sum of its parts")
+BROKEN: Final = Template("{hardware}: {rule} ({location}): expected {expected}, found {found}")
+REFUSED: Final = Template("{hardware}: no trial model runs: {reason}")
+WITHIN: Final = "no run exceeds the peak of its units or the bandwidth of its memory"
+BEYOND: Final = Template("{hardware}: {model} at {precision} reaches {share:%} of its {what}")
+NEVER: Final = Template(
+    "within the power limit, {growth:plain}x clock or bandwidth is never slower, and a larger batch never needs less "
+    "energy"
+)
+SLOWER: Final = Template("{hardware}: {model} at {precision} is slower with {growth:plain}x {what}")
+CHEAPER: Final = Template("{hardware}: {model} at {precision} needs less energy at batch {batch} than at batch {least}")
+SCORED: Final = Template("{scores} No coefficient was fitted to {held_out} of {count:n row} (held out).")
+UNSCORED: Final = "none, so nothing scores the predictions of these chips"
+UNPREDICTED: Final = Template("{reason}")
+DOCUMENTED: Final = Template("{page}")
+UNDOCUMENTED: Final = Template("{folder}/page.md is missing: say where the numbers come from")
+FIRST: Final = "the checks above found faults"
+
+GROWTH: Final = 1.25
+"""Factor by which clock and bandwidth are raised."""
+
+BATCHES: Final = (1, 2, 4, 8)
+"""Batch sizes whose energies are compared."""
+
+TOLERANCE: Final = 1e-9
+"""Relative difference between equal results."""
+
+MOST_SHARE: Final = 1.0 + 1e-6
+"""Share of a peak from which a run exceeds it; shares are sums of rounded times."""
+
+
+@frozen(kw_only=True)
+class PackageFinding:
+    """Result of one check, or one fault that it found."""
+
+    check: str = described(
+        "check: files, sources, digests, ledger, peaks, monotone, measurements or page; predictions, where no check of "
+        "them was run"
+    )
+    state: str = described("ok, wrong, or not run")
+    text: str = described("what was checked, or what is wrong and where")
+
+
+@frozen(kw_only=True)
+class PackageCheck:
+    """Results of checking a package."""
+
+    package: str
+    """Name and version."""
+    folder: str
+    findings: tuple[PackageFinding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True if no check found a fault."""
+        return all(one.state == "ok" for one in self.findings)
+
+    def describe_faults(self) -> str:
+        """Return a line for each fault."""
+        return "\n".join(LINE(one) for one in self.findings if one.state != "ok")
+
+    def document(self) -> Document:
+        """Return the document, with a line for each finding."""
+        faulty = {one.check for one in self.findings if one.state == "wrong"}
+        return Document(
+            title=TITLE(self),
+            answer=UNSOUND(count=len(faulty)) if faulty else SOUND,
+            sections=(Section("", Lines(tuple(map(LINE, self.findings)))),),
+            data=attrs.asdict(self),
+            table=make_table("extend check", PackageFinding, self.findings),
+        )
+
+
+def check_package(place: str | Path = ".") -> PackageCheck:
+    """Check the package in a folder, or the installed one of this name.
+
+    A folder need not be installed: its `pyproject.toml` says where its data is. Raises CatalogueError for a folder
+    without a package of hardware, UnknownNameError for an unknown name.
+    """
+    package = find_package(place)
+    with trying(package):
+        return PackageCheck(package=package.label, folder=str(package.folder), findings=tuple(_check(package)))
+
+
+def find_package(place: str | Path) -> Package:
+    """Return the package in a folder, or the installed one of this name.
+
+    Raises CatalogueError for a folder without a package of hardware, UnknownNameError for an unknown name.
+    """
+    folder = Path(place)
+    if folder.is_dir():
+        return _read_project(folder)
+    known = {fold_name(one.name): one for one in list_packages()}
+    found = known.get(fold_name(str(place)))
+    if found is None:
+        raise UnknownNameError("package or folder", str(place), [one.name for one in known.values()])
+    return found
+
+
+def _read_project(folder: Path) -> Package:
+    path = folder / "pyproject.toml"
+    try:
+        project: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        address = next(iter(project["entry-points"][GROUP].values()))
+        name, version = str(project["name"]), str(project.get("version", "0"))
+    except OSError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (KeyError, StopIteration, AttributeError) as error:
+        raise CatalogueError(
+            f'{path}: expected [project] with a name and [project.entry-points."{GROUP}"] NAME = "MODULE"'
+        ) from error
+    except ValueError as error:
+        raise CatalogueError(f"{path}: not valid TOML: {error}") from error
+    module = str(address).partition(":")[0].replace(".", "/")
+    inside = (folder / "src" / module, folder / module)
+    return Package(name=name, version=version, folder=next((one for one in inside if one.is_dir()), inside[0]))
+
+
+def _check(package: Package) -> Iterator[PackageFinding]:
+    """Yield the results of all checks; those that predict need valid files and sources."""
+    from joulemap.catalog.load import load_catalogue
+
+    supplied = next(one for one in load_catalogue().supplied if one.package == package)
+    if supplied.faults:
+        yield from (PackageFinding(check=FILES, state="wrong", text=one.text) for one in supplied.faults)
+    else:
+        classes, rows = len(supplied.architectures), len(supplied.measurements)
+        content = CONTENT(chips=[one.id for one in supplied.hardware], classes=classes or None, rows=rows or None)
+        yield PackageFinding(check=FILES, state="ok", text=content)
+    unreplaced = tuple(_check_sources(supplied))
+    if unreplaced or supplied.hardware:
+        yield from _report(SOURCES, unreplaced, lambda: _count_bases(supplied))
+    if supplied.faults or unreplaced:
+        yield PackageFinding(check=PREDICTIONS, state="not run", text=FIRST)
+    else:
+        yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
+        yield from _check_predictions(supplied)
+    page = package.page
+    text = DOCUMENTED(page=str(page)) if page else UNDOCUMENTED(folder=str(package.folder))
+    yield PackageFinding(check=PAGE, state="ok" if page else "wrong", text=text)
+
+
+def _report(check: str, faults: Iterable[str], describe: Callable[[], str]) -> Iterator[PackageFinding]:
+    """Yield a finding for each fault, or one with the text of `describe` if there is none."""
+    found = tuple(faults)
+    yield from (PackageFinding(check=check, state="wrong", text=text) for text in found)
+    if not found:
+        yield PackageFinding(check=check, state="ok", text=describe())
+
+
+def _check_sources(supplied: Supplied) -> Iterator[str]:
+    """Yield the hardware files with numbers that are still those of the chip from which a new package copied them."""
+    for path in supplied.package.list_hardware():
+        if numbers := list(_list_unreplaced(path.read_text(encoding="utf-8", errors="replace").splitlines())):
+            yield UNREPLACED(file=str(path), count=len(numbers), numbers=numbers)
+
+
+def _list_unreplaced(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the key and line of each number whose source is a placeholder of a new file."""
+    from joulemap.catalog.starter import COPIED, MINE
+
+    placeholders = [COPIED, *(["mine"] if f'mine = "{MINE}"' in lines else [])]
+    table = ""
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("["):
+            table = line.strip("[] ")
+        elif not line.startswith("#") and any(f'source = "{one}"' in line for one in placeholders):
+            yield NUMBER(table=table, key=line.partition("=")[0].strip(), line=number)
+
+
+def _count_bases(supplied: Supplied) -> str:
+    """Return how many numbers of the chips have which basis."""
+    bases = Counter(quantity.basis for one in supplied.hardware for _, quantity in one.quantities())
+    counts = [BASIS(count=count, basis=basis) for basis, count in bases.most_common()]
+    return NUMBERS(count=sum(bases.values()), bases=counts)
+
+
+def _check_digests(supplied: Supplied) -> Iterator[str]:
+    from joulemap.catalog.chip import load_hardware
+
+    digests = {one.id: one.digest for one in supplied.hardware}
+    for path in supplied.package.list_hardware():
+        again = attrs.evolve(load_hardware(path), package=supplied.package.label).with_own_digest()
+        if digests[again.id] != again.digest:
+            yield UNSTABLE(file=str(path))
+
+
+def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
+    """Yield the results of the checks that predict, in a temporary database."""
+    from joulemap.plan.source import Source
+
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        source = Source(path=Path(folder) / "check.duckdb")
+        yield from _check_runs(source, supplied)
+        slower = (fault for one in supplied.hardware for fault in _check_monotone(one))
+        yield from _report(MONOTONE, slower, lambda: NEVER(growth=GROWTH))
+        yield _score(source, supplied)
+
+
+def _check_runs(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
+    """Yield whether the ledgers of trial runs close, and whether a run exceeds a peak."""
+    from joulemap.answer.database import check
+    from joulemap.answer.hardware_file import choose_trial_models
+    from joulemap.answer.sanity import COPY, PRODUCT
+    from joulemap.domain.settings import Settings
+    from joulemap.generated.hardware import Probe
+    from joulemap.plan.reader import reading
+    from joulemap.plan.run import plan_runs
+    from joulemap.plan.stored_runs import opening_runs
+    from joulemap.store.query import fetch
+
+    run_ids: list[int] = []
+    models: dict[str, None] = {}
+    for one in supplied.hardware:
+        names = (*choose_trial_models(one), PRODUCT, COPY)
+        models |= dict.fromkeys(names)
+        for precision in one.peaks:
+            settings = Settings(hardware=(one.id,), precision=precision, is_named=False)  # type: ignore[arg-type]
+            with opening_runs(source, plan_runs(names, settings)) as runs:
+                run_ids += runs.ids
+    with reading(source) as connection:
+        probes = tuple(fetch(connection, Probe, run_ids=run_ids))
+    evaluated = {one.hardware for one in probes if one.average_power_w is not None}
+    reasons = {one.hardware: one.reason for one in probes if one.hardware not in evaluated}
+    broken = [REFUSED(hardware=name, reason=reason) for name, reason in reasons.items()]
+    audit = check(source).findings
+    broken += [BROKEN(one, hardware="database", location=one.location or "database") for one in audit]
+    closes = CLOSES(count=len(run_ids), models=list(models))
+    yield from _report(LEDGER, broken, lambda: closes)
+    shares = (
+        (one, share, what)
+        for one in probes
+        for share, what in (
+            (one.compute_utilization_fraction, "peak"),
+            (one.bandwidth_utilization_fraction, "memory bandwidth"),
+        )
+    )
+    beyond = (BEYOND(one, share=share, what=what) for one, share, what in shares if share and share > MOST_SHARE)
+    yield from _report(PEAKS, beyond, lambda: WITHIN)
+
+
+def _check_monotone(hardware: Hardware) -> Iterator[str]:
+    """Yield where a chip is slower with a higher clock or bandwidth, or needs less energy for a larger batch.
+
+    Runs that the power limit slows are not compared: a faster memory or clock leaves less power to the units.
+    """
+    from joulemap.answer.hardware_file import choose_trial_models, read_trial_workloads
+    from joulemap.domain.catalogue import DEFAULT_MODE
+    from joulemap.physics.change import change_hardware
+    from joulemap.physics.record.constant import Change, list_constants
+    from joulemap.plan.budget import bind_alone
+
+    models = choose_trial_models(hardware)
+    works = {batch: read_trial_workloads(models, batch) for batch in BATCHES}
+    plain = bind_alone(hardware, DEFAULT_MODE)
+    constants = list_constants(plain)
+    better = {
+        name: change_hardware(plain, [Change.of(constants[name], constants[name].value * GROWTH)])
+        for name in ("clock", "memory_bandwidth")
+    }
+    for precision in plain.peaks:
+        for model in models:
+            where = {"hardware": hardware.id, "model": model, "precision": precision}
+            base = _evaluate(works[1][model], plain, precision, 1)
+            for name, one in better.items():
+                other = _evaluate(works[1][model], one, precision, 1)
+                if base is None or other is None or min(base.clock_fraction, other.clock_fraction) < 1.0:
+                    continue
+                if other.latency_fs > base.latency_fs * (1.0 + TOLERANCE):
+                    yield SLOWER(**where, growth=GROWTH, what=name.replace("_", " "))
+            totals = {batch: _evaluate(works[batch][model], plain, precision, batch) for batch in BATCHES}
+            ran = [(batch, one.energy_fj) for batch, one in totals.items() if one]
+            for (least, before), (batch, after) in pairwise(ran):
+                if after < before * (1.0 - TOLERANCE):
+                    yield CHEAPER(**where, batch=batch, least=least)
+
+
+class _Totals(NamedTuple):
+    """Latency, energy and share of the full clock of a batch."""
+
+    latency_fs: float
+    energy_fj: float
+    clock_fraction: float
+    """Share of the full clock; below 1 if the power limit slows the chip."""
+
+
+def _evaluate(work: WorkloadColumns, hardware: Hardware, precision: str, batch: int) -> _Totals | None:
+    """Return the totals of a batch; None if the chip cannot run it."""
+    from joulemap.physics.pipeline import evaluate
+    from joulemap.physics.record.configuration import Configuration
+    from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
+
+    configuration = Configuration(hardware=hardware.id, precision=precision, batch=batch, runtime=DEPLOYED_RUNTIME)
+    try:
+        run = evaluate(work, hardware, configuration)
+    except UnsupportedError:
+        return None
+    return _Totals(
+        latency_fs=float(run.subgraphs.latency_fs.sum(dtype=float)),
+        energy_fj=float(run.ledger.energy_fj.sum(dtype=float)),
+        clock_fraction=run.clock_fraction,
+    )
+
+
+def _score(source: Source, supplied: Supplied) -> PackageFinding:
+    """Return the errors of the predictions of the measured runs."""
+    from joulemap.answer.validate import describe_scores, validate
+
+    if not supplied.measurements:
+        return PackageFinding(check=MEASURED, state="ok", text=UNSCORED)
+    measured = {row.hardware for row in supplied.measurements}
+    try:
+        rows = [row for name in sorted(measured) for row in validate(source, name, by="all")]
+    except JoulemapError as error:
+        return PackageFinding(check=MEASURED, state="wrong", text=UNPREDICTED(reason=str(error)))
+    held_out = sum(not row.seen for row in supplied.measurements)
+    text = SCORED(scores=describe_scores(rows), held_out=held_out, count=len(supplied.measurements))
+    return PackageFinding(check=MEASURED, state="ok" if rows else "wrong", text=text)

@@ -1,0 +1,130 @@
+"""Load the chips, classes and measurements of packages; an invalid file is left out, and described in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from joulemap.catalog.chip import list_architectures, load_class, load_hardware
+from joulemap.domain.architecture import find_class, find_whole_class
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.supplied import Fault, Supplied
+from joulemap.physics.architecture import find_architecture
+from joulemap.system.errors import CatalogueError, JoulemapError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.name import fold_name
+
+if TYPE_CHECKING:
+    from joulemap.catalog.family import Member
+    from joulemap.catalog.measurement import MeasuredRow
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.system.package import Package
+
+Loaded = TypeVar("Loaded")
+
+
+def load_package(package: Package, owners: Mapping[str, str]) -> Supplied:
+    """Load the chips, classes and measurements of a package.
+
+    `owners` maps the names that are taken, as `fold_name` writes them, to their owners. A chip that has one is left
+    out.
+    """
+    faults: list[Fault] = []
+    if not package.folder.is_dir():
+        faults.append(Fault(file=package.folder, text=f"{package.folder}: its entry point names no package of Python"))
+    elif not package.list_hardware():
+        folder = package.folder / "hardware"
+        faults.append(Fault(file=folder, text=f"{folder}: there is no hardware file (.toml)"))
+    classes = [one for path in package.list_classes() for one in _try(path, faults, partial(_check_class, path))]
+    taken = dict(owners)
+    chips = [
+        one for path in package.list_hardware() for one in _try(path, faults, partial(_load_chip, path, package, taken))
+    ]
+    entries = {one.id: HardwareEntry.of(one) for one in chips}
+    # rows about a chip that is left out fail too, which says nothing new
+    found = [] if faults else faults
+    rows = [
+        row
+        for path in package.list_measurements()
+        for some in _try(path, found, partial(_read_measurements, path, entries))
+        for row in some
+    ]
+    return Supplied(
+        package=package,
+        hardware=tuple(chips),
+        architectures=tuple(classes),
+        measurements=tuple(rows),
+        faults=tuple(faults),
+    )
+
+
+def _try(path: Path, faults: list[Fault], load: Callable[[], Loaded]) -> tuple[Loaded, ...]:
+    """Return what `load` returns; nothing if it raises, and then a fault is added."""
+    try:
+        return (load(),)
+    except JoulemapError as error:
+        text = str(error)
+        faults.append(Fault(file=path, text=text if path.name in text else f"{path}: {text}"))
+        return ()
+
+
+def _check_class(path: Path) -> str:
+    """Return the name of a class; JoulemapError if it is taken, or if its data or module cannot be used."""
+    from joulemap.catalog.event import resolve_events, resolve_roles
+
+    name = path.stem
+    if name in list_architectures() or find_class(name) or find_whole_class(name):
+        raise CatalogueError(f"{path}: the class {name!r} is built in; choose another name")
+    shared = load_class(name, str(path))
+    if shared.architecture != name:
+        raise CatalogueError(f"{path}: architecture: {shared.architecture!r}, expected the file's name {name!r}")
+    for resolve in (resolve_events, resolve_roles):
+        tuple(resolve(shared))
+    find_architecture(name)
+    return name
+
+
+def _load_chip(path: Path, package: Package, owners: dict[str, str]) -> Hardware:
+    """Return the chip of a file, marked as the package's, and add its names to those that are taken."""
+    hardware = load_hardware(path)
+    find_architecture(hardware.architecture)
+    for name in (hardware.id, *hardware.aliases):
+        if find_class(name) or find_whole_class(name):
+            raise CatalogueError(f"{path}: the name {name!r} is that of a class of hardware; choose another")
+        owner = owners.get(fold_name(name))
+        if owner is not None:
+            raise CatalogueError(f"{path}: the name {name!r} is already that of {owner}; choose another")
+    owners |= {fold_name(name): f"{hardware.id} of {package.label}" for name in (hardware.id, *hardware.aliases)}
+    return attrs.evolve(hardware, package=package.label).with_own_digest()
+
+
+def _read_measurements(path: Path, entries: Mapping[str, HardwareEntry]) -> tuple[MeasuredRow, ...]:
+    """Return the rows of a file of measurements; CatalogueError for a row about other hardware than `entries`."""
+    from joulemap.catalog.measurement import MAX_FILE_BYTES, read_measurements
+    from joulemap.catalog.sheet import load_models
+
+    try:
+        if len(read_text(path, MAX_FILE_BYTES).strip().splitlines()) == 1:  # a new package has only the header
+            return ()
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+    rows = read_measurements(path, lambda _names: entries, load_models())
+    foreign = sorted({row.hardware for row in rows if HardwareRef.read(row.hardware).label not in entries})
+    if foreign:
+        raise CatalogueError(f"{path}: hardware: {', '.join(foreign)} is not described by this package")
+    return rows
+
+
+def list_owners(hardware: Iterable[Hardware]) -> Iterator[tuple[str, str]]:
+    """Yield (folded name, owner) of the hardware of the catalogue and of the members of families."""
+    from joulemap.catalog.family import list_members
+
+    named: tuple[Hardware | Member, ...] = (*hardware, *list_members().values())
+    for one in named:
+        for name in (one.id, *one.aliases):
+            yield fold_name(name), f"{one.id} in the catalogue"

@@ -1,0 +1,41 @@
+"""Labels of the closed sets of `physics`, and other texts for people about its numbers.
+
+They stand outside that folder, because no result depends on them: an edit here outdates no stored run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.configuration import BoundaryName
+    from joulemap.physics.record.runtime import RuntimeName
+
+RUNTIME_LABEL: Final[Mapping[RuntimeName, str]] = {
+    "eager": "eager",
+    "graph": "graph",
+    "fused": "fused (torch.compile)",
+    "engine": "engine (TensorRT)",
+}
+"""Runtime -> name in lists of choices, with the software that it usually means."""
+
+BOUNDARY_LABEL: Final[Mapping[BoundaryName, str]] = {
+    "chip": "chip (with memory)",
+    "board": "board (adds regulators)",
+    "system": "system (wall: adds host, fans and supply)",
+}
+"""Energy boundary -> name in lists of choices, with what it contains."""
+
+CUT_MEANING: Final[Mapping[str, str]] = {
+    "first": "all up to the first operator that it does not run",
+    "stretch": "one stretch of operators without a gap",
+    "each": "every operator that it runs, between those that it does not",
+}
+"""Way to split a model between chip and host, one of `CUTS` -> description of the operators on the chip."""
+
+PACE_MEANING: Final = "factor on the device time of an engine's passes of language models"
+"""Meaning of a coefficient whose name begins with `served_time`."""
+
+MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
+"""Host on which the default of the coefficient `host_launch` was measured."""

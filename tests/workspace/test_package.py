@@ -1,0 +1,273 @@
+"""Packages of other distributions with chips: written, checked, installed, broken and removed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_wing import ask
+
+import joulemap
+from joulemap.answer.package_check import PackageCheck, check_package
+from joulemap.answer.package_file import write_package
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.package import list_owners, load_package
+from joulemap.domain.supplied import Supplied
+from joulemap.physics.architecture import find_architecture
+from joulemap.physics.record.hardware import Hardware
+from joulemap.plan.version import UNKNOWN, formula_version
+from joulemap.system.entry_point import list_entry_points
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.package import Package, list_packages, trying
+from packages import MEASURED, find_file, install, write_filled
+
+PACKAGE = Path(joulemap.__file__).parent
+NAME = "joulemap-acme-x1"
+
+
+def find_states(checked: PackageCheck) -> dict[str, str]:
+    """Return check -> state of its last finding."""
+    return {one.check: one.state for one in checked.findings}
+
+
+def find_texts(checked: PackageCheck, check: str) -> str:
+    return " ".join(one.text for one in checked.findings if one.check == check)
+
+
+def package_of(place: Path, version: str = "0.1.0") -> Package:
+    return Package(name=NAME, version=version, folder=find_file(place).parents[1])
+
+
+def load(package: Package) -> Supplied:
+    """Load a package beside the built-in catalogue."""
+    return load_package(package, dict(list_owners(load_catalogue().hardware.values())))
+
+
+def add_class(place: Path, code: str = "") -> None:
+    """Give a package the class `photonic`, a copy of `cgra`, and a chip of it; `code` replaces its module."""
+    module = place / "src" / "joulemap_acme_x1"
+    (module / "architecture").mkdir()
+    code = code or (PACKAGE / "physics" / "architecture" / "cgra.py").read_text(encoding="utf-8")
+    (module / "architecture" / "photonic.py").write_text(code, encoding="utf-8")
+    data = PACKAGE / "catalog" / "data"
+    shared = (data / "architecture" / "cgra.toml").read_text(encoding="utf-8").replace('"cgra"', '"photonic"', 1)
+    (module / "architecture" / "photonic.toml").write_text(shared, encoding="utf-8")
+    lines = (data / "hardware" / "plasticine.toml").read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("aliases"))
+    text = text.replace('id = "plasticine"', 'id = "laser"').replace('"cgra"', '"photonic"')
+    (module / "hardware" / "laser.toml").write_text(text, encoding="utf-8")
+
+
+def test_a_new_package_fails_its_check_until_its_numbers_have_sources(tmp_path: Path) -> None:
+    place, files = write_package("acme_x1", tmp_path / "new", like="l4")
+    assert all(file.is_file() for file in files)
+    checked = check_package(place)
+    states = find_states(checked)
+    assert (states["files"], states["sources"], states["predictions"]) == ("ok", "wrong", "not run")
+    assert "quantities.clock (line 30)" in find_texts(checked, "sources")
+    assert not checked.is_sound
+
+
+def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    measured = place / "src" / "joulemap_acme_x1" / "measurement" / "acme_x1.csv"
+    measured.write_text(measured.read_text(encoding="utf-8") + MEASURED, encoding="utf-8")
+    checked = check_package(place)
+    assert checked.is_sound, checked.describe_faults()
+    assert "1 of 1 row (held out)" in find_texts(checked, "measurements")
+    assert list_packages() == ()
+
+
+def test_a_new_package_overwrites_nothing_and_takes_no_known_name(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    for name, folder, like, words in (
+        ("acme_x1", "full", "l4", "new or an empty folder"),
+        ("l4", "new", "t4", "already that of l4"),
+        ("rtx_3070", "new", "t4", "already that of rtx_3070"),
+        ("gpu", "new", "t4", "a class of hardware"),
+        ("Acme X1", "new", "t4", "lower case letters"),
+        ("acme_x1", "new", "", "--architecture"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            write_package(name, tmp_path / folder, like=like)
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+def test_what_is_no_package_is_refused_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match=r"pyproject\.toml: cannot be read"):
+        check_package(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "other"\n')
+    with pytest.raises(CatalogueError, match=r"joulemap\.hardware"):
+        check_package(tmp_path)
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        check_package("nowhere")
+
+
+def test_digests_cover_every_number_and_the_version_of_a_package(tmp_path: Path) -> None:
+    place, alone = write_filled(tmp_path / "new"), catalogue_digest()
+    found = [alone]
+    chips: list[Hardware] = []
+    file = find_file(place)
+    for version in ("0.1.0", "0.2.0"):
+        with trying(package_of(place, version)):
+            found.append(catalogue_digest())
+        chips += load(package_of(place, version)).hardware
+    file.write_text(file.read_text(encoding="utf-8").replace("value = 2.04,", "value = 2.03,"), encoding="utf-8")
+    with trying(package_of(place)):
+        found.append(catalogue_digest())
+    chips += load(package_of(place)).hardware
+    assert len(set(found)) == 4
+    assert len({one.digest for one in chips}) == 3
+    assert [one.package for one in chips] == [f"{NAME} 0.1.0", f"{NAME} 0.2.0", f"{NAME} 0.1.0"]
+    assert catalogue_digest() == alone
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('id = "acme_x1"', 'id = "l4"', "'l4' is already that of l4"),
+        ('id = "acme_x1"', 'id = "acme_x1"\naliases = ["RTX 3070"]', "already that of rtx_3070"),
+        ('id = "acme_x1"', 'id = "npu"', "a class of hardware"),
+        ('unit = "GHz"', 'unit = "GB"', "clock"),
+        ('architecture = "gpu"', 'architecture = "cgpu"', "cgpu"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_left_out_and_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    place = write_filled(tmp_path / "new")
+    file = find_file(place)
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    supplied = load(package_of(place))
+    line = supplied.describe_faults()
+    assert all(text in line for text in (words, str(file), "joulemap extend check"))
+    assert "\n" not in line
+    assert supplied.hardware == ()
+
+
+def test_measurements_of_other_chips_are_refused(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    measured = place / "src" / "joulemap_acme_x1" / "measurement" / "acme_x1.csv"
+    measured.write_text(measured.read_text(encoding="utf-8") + MEASURED.replace("acme_x1", "l4"), encoding="utf-8")
+    supplied = load(package_of(place))
+    assert supplied.measurements == ()
+    assert "unknown hardware 'l4'" in supplied.describe_faults()
+
+
+def test_a_class_of_a_package_has_a_version_that_covers_its_code(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    add_class(place)
+    usual = {name: formula_version(name) for name in ("gpu", "cgra")}
+    assert formula_version("photonic") == UNKNOWN
+    module = find_file(place).parents[1]
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(package_of(place)):
+        supplied = load_package(package_of(place), owners)
+        assert (supplied.architectures, supplied.describe_faults()) == (("photonic",), "")
+        first = formula_version("photonic")
+        (module / "__init__.py").write_text("VALUE = 1\n", encoding="utf-8")
+        assert len({UNKNOWN, first, formula_version("photonic")}) == 3
+        assert {name: formula_version(name) for name in usual} == usual
+    with pytest.raises(UnknownNameError):
+        find_architecture("photonic")
+
+
+def test_an_error_of_a_class_refuses_its_chips_alone(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    add_class(place, "raise RuntimeError('no\\nlight')\n")
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(package_of(place)):
+        supplied = load_package(package_of(place), owners)
+        assert [one.id for one in supplied.hardware] == ["acme_x1"]
+        assert "RuntimeError: no light" in supplied.describe_faults()
+        with pytest.raises(UnsupportedError, match="photonic"):
+            find_architecture("photonic")
+
+
+@pytest.mark.slow
+def test_a_class_of_a_package_answers_like_the_class_that_it_copies(tmp_path: Path) -> None:
+    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    add_class(place)
+    install(place, site)
+    words = ("compare", "mobilenet_v2", "laser", "plasticine", "--precision", "int8", "--all")
+    answered = ask(*words, path=site, cwd=tmp_path)
+    assert answered.returncode == ExitCode.OK, answered.stderr
+    statement = "SELECT energy_j, latency_s FROM runs ORDER BY hardware"
+    printed = ask("sql", statement, "--format", "csv", path=site, cwd=tmp_path).stdout
+    _, laser, plasticine = printed.split()
+    assert laser == plasticine
+    shutil.rmtree(site)
+    site.mkdir()
+    checked = ask("db", "check", path=site, cwd=tmp_path)
+    assert checked.returncode == ExitCode.OK, checked.stdout
+
+
+def test_an_installed_package_answers_and_leaves_its_runs_readable(tmp_path: Path) -> None:
+    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    install(place, site)
+    answered = ask("compare", "mobilenet_v2", "acme_x1", "l4", "--notes", path=site, cwd=tmp_path)
+    assert answered.returncode == ExitCode.OK, answered.stderr
+    assert f"the installed package {NAME} 0.1.0 describes acme_x1" in " ".join(answered.stdout.split())
+    assert answered.stderr == ""
+    statement = "SELECT hardware, package FROM hardware WHERE package <> ''"
+    assert "acme_x1,joulemap-acme-x1 0.1.0" in ask("sql", statement, "--format", "csv", path=site, cwd=tmp_path).stdout
+    listed = ask("hardware", "list", "--architecture", "gpu", "--format", "csv", path=site, cwd=tmp_path).stdout
+    assert f"{NAME} 0.1.0" in listed
+    shown = ask("hardware", "show", "acme_x1", "--notes", path=site, cwd=tmp_path).stdout
+    assert f"described by the installed package {NAME} 0.1.0" in " ".join(shown.split())
+
+    shutil.rmtree(site)
+    site.mkdir()
+    runs = ask("sql", "SELECT hardware FROM runs ORDER BY ALL", "--format", "csv", path=site, cwd=tmp_path)
+    assert runs.stdout.split() == ["hardware", "acme_x1", "l4"]
+    assert ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path).returncode == ExitCode.OK
+    gone = ask("compare", "mobilenet_v2", "acme_x1", "l4", path=site, cwd=tmp_path)
+    assert gone.returncode == ExitCode.UNKNOWN_NAME
+    assert ask("db", "check", path=site, cwd=tmp_path).returncode == ExitCode.OK
+
+
+def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_path: Path) -> None:
+    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    install(place, site)
+    (site / "joulemap_acme_x1" / "__init__.py").write_text("raise RuntimeError('never imported')\n")
+    (site / "joulemap_acme_x1" / "hardware" / "acme_x1.toml").write_text("id = 1\n")
+    for _ in range(2):
+        answered = ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path)
+        assert answered.returncode == ExitCode.OK
+        (line,) = answered.stderr.splitlines()
+        assert line.startswith(f"the package {NAME} 0.1.0: left out: ")
+    failed = ask("extend", "check", NAME, path=site, cwd=tmp_path)
+    assert failed.returncode == ExitCode.CHECK_FAILED
+    assert "wrong: files" in failed.stdout
+
+
+def test_entry_points_are_read_once_and_again_after_an_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(site))
+    calls: list[str] = []
+
+    def read() -> list[str]:
+        calls.append("read")
+        return ["joulemap.hardware\tacme\tacme_chips\tacme-chips\t1.0"]
+
+    monkeypatch.setattr("joulemap.system.entry_point._read_entry_points", read)
+    for _ in range(2):
+        (one,) = list_entry_points("joulemap.hardware")
+        assert (one.address, one.distribution, one.version) == ("acme_chips", "acme-chips", "1.0")
+        assert list_entry_points("joulemap.wings") == ()
+    assert calls == ["read"]
+    (site / "another").mkdir()
+    list_entry_points("joulemap.hardware")
+    assert calls == ["read", "read"]
+
+
+@pytest.mark.slow
+def test_the_test_of_a_new_package_runs(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", str(place)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
