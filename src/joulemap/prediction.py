@@ -263,9 +263,7 @@ def find_constant(hardware: Hardware, name: str, values: Iterable[float]) -> Con
     return constant
 
 
-def form_prediction(
-    points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[int, ...]
-) -> Prediction:
+def form_prediction(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[int, ...]) -> Prediction:
     """Return a prediction from totals and half-widths, one row per configuration."""
     nothing: Floats = np.where(points.refusal == "", 1.0, np.nan)
     latency, energy = nothing * points.latency_s, nothing * _to_joules(points.energy_fj)

@@ -6,7 +6,6 @@ Source: Microsoft, Win32 API reference, fileapi.h, LockFileEx.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -38,9 +37,10 @@ def _load() -> tuple[Any, Any]:
 
     Raise OSError in a browser, whose Python has no locks at all, so that what can do without them goes on.
     """
-    if sys.platform == "emscripten":
+    load = getattr(ctypes, "WinDLL", None)
+    if load is None:
         raise OSError("a browser has no locks of files")
-    kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
+    kernel = load("kernel32", use_last_error=True)
     word, handle, overlapped = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
     kernel.LockFileEx.argtypes = [handle, word, word, word, word, overlapped]
     kernel.UnlockFileEx.argtypes = [handle, word, word, word, overlapped]

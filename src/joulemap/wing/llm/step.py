@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -60,6 +60,13 @@ MEMORY: Final = "memory"
 
 KNOTS: Final = 64
 """Contexts at which a table knows the KV cache of a sequence; it is linear between them for most models."""
+
+
+KEPT: Final = 16
+"""Maximum models whose workloads are kept, so that the next chip or setting does not describe them again."""
+
+FEW: Final = 4
+"""Passes up to which their workloads with all layers are kept; each takes about a megabyte."""
 
 
 @define(kw_only=True, eq=False)
@@ -247,13 +254,24 @@ class StepPredictor:
         return self._chips[under.word]
 
 
-def _describe_whole(decoder: Decoder, asked: Sequence[Asked]) -> list[WorkloadColumns]:
+def _describe_whole(decoder: Decoder, asked: Sequence[Asked]) -> tuple[WorkloadColumns, ...]:
     """Return workloads of passes with all layers, because bounds of a folded pass count its layers once."""
+    describe = _describe_few if len(asked) <= FEW else _describe_few.__wrapped__
+    return describe(decoder, tuple(asked))
+
+
+@lru_cache(maxsize=KEPT)
+def _describe_few(decoder: Decoder, asked: tuple[Asked, ...]) -> tuple[WorkloadColumns, ...]:
     if decoder.is_traced:
-        works = PassWorkloads(decoder).describe(asked).works
-        return list(works)
+        return tuple(PassWorkloads(decoder).describe(asked).works)
     columns = pass_columns(decoder, asked)
-    return [columns[one] for one in asked]
+    return tuple(columns[one] for one in asked)
+
+
+@lru_cache(maxsize=KEPT)
+def _find_workloads(decoder: Decoder) -> PassWorkloads:
+    """Return the workloads of a model's passes, which are the same for all chips and settings."""
+    return PassWorkloads(decoder)
 
 
 def _find_work(asked: Asked) -> str:
@@ -315,7 +333,7 @@ def predict_step(
     _check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
     return StepPredictor(
         deployment=Deployment(
-            workloads=PassWorkloads(decoder),
+            workloads=_find_workloads(decoder),
             hardware=chip,
             stack=stack,
             precision=precision,

@@ -47,6 +47,17 @@ class Absent:
         raise ModuleNotFoundError(f"a browser has no {top}", name=top)
 
 
+def list_chip_states() -> list[dict[str, str]]:
+    """Return states that ask about one chip of each vendor and class, because some of them have data of their own."""
+    from joulemap.bundle.chip import load_chips
+    from joulemap.wing.tab.state import MODELS
+
+    chips = load_chips()
+    firsts = {(one.vendor, one.architecture): one.id for one in map(chips.find, sorted(chips.ids, reverse=True))}
+    served = [{"view": "gpu", "chip": name, "models": MODELS[0]} for name in firsts.values()]
+    return [{"view": "compare", "chips": ",".join(firsts.values())}, *served]
+
+
 def record() -> dict[str, Any]:
     """Return paths of modules and of data, and prepared answers as pairs of a state and its answer."""
     from joulemap.bundle.version import bundle_version
@@ -67,6 +78,8 @@ def record() -> dict[str, Any]:
     states += [{**states[0], "model": name} for name in PREPARED[1:]]
     answers = [(state, json.loads(ask.answer(json.dumps(state)))) for state in states]
     for state in ASKED:
+        ask.answer(json.dumps(state))
+    for state in list_chip_states():
         ask.answer(json.dumps(state))
     ask.match_renderer("Apple M1 Pro")
     ask.check_file("model.onnx")

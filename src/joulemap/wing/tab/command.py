@@ -36,4 +36,6 @@ def page(
 
     files = write_site(folder, pyodide, force=force)
     size = sum(one.stat().st_size for one in files)
-    emit_line(f"wrote {len(files)} files of {size / 1e6:.1f} MB to {folder}: python -m http.server --directory {folder}")
+    emit_line(
+        f"wrote {len(files)} files of {size / 1e6:.1f} MB to {folder}: python -m http.server --directory {folder}"
+    )

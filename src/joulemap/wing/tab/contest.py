@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Subject, Term
+from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.bundle.chip import load_chips
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
@@ -205,7 +205,9 @@ def hold_contest(request: ModelRequest, chips: Sequence[str], precision: str, ru
 
 
 def find_facts(contest: Contest) -> Facts:
-    """Return the facts of a comparison: choices by energy and latency, causes, and the values of each chip."""
+    """Return the facts of a comparison: choices by energy and latency, causes, values of each chip, caveats, and
+    refused chips.
+    """
     among, every = contest.among, tuple(contest.runs)
     choices: list[Choice] = []
     if len(every) > 1:
@@ -221,7 +223,12 @@ def find_facts(contest: Contest) -> Facts:
     ]
     causes = list(_explain(contest, order_rows(contest, among)))
     caveats = list(_find_caveats(contest, choices))
-    return Facts(asked=tuple(POWERS), runs=contest.runs, facts=(*choices, *causes, *entries, *caveats))
+    refusals = [
+        Refusal(runs=(row,), reason=str(reason), hardware=(contest.chips[row],))
+        for row, reason in enumerate(contest.found.refusal)
+        if reason
+    ]
+    return Facts(asked=tuple(POWERS), runs=contest.runs, facts=(*choices, *causes, *entries, *caveats, *refusals))
 
 
 def _find_caveats(contest: Contest, choices: Sequence[Choice]) -> Iterator[Caveat]:

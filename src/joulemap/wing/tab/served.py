@@ -26,11 +26,8 @@ from joulemap.wing.tab.state import Answer, State, read_whole
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on a user's machine."""
 
-MODELS: Final = (
-    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "llama-3.1-8b", "qwen3-8b", "qwen3-14b", "gpt-oss-20b", "gemma-3-27b",
-    "qwen3-30b-a3b", "llama-3.1-70b",
-)  # fmt: skip
-"""Language models that people run at home, by size."""
+MOST_MODELS: Final = 30
+"""Maximum models of one answer; a browser takes a tenth of a second for each."""
 
 WEIGHTS: Final = ("q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "q8_0", "bf16")
 """Weight formats that the form offers; a link may have others."""
@@ -73,7 +70,7 @@ def serve(state: State) -> Answer:
         for field, name in SLIDERS.items()
         if (percent := read_whole(state, field, LEAST_PERCENT, MOST_PERCENT)) != 100
     }
-    models = (state["file"],) if state["file"] else MODELS
+    models = (state["file"],) if state["file"] else [one.strip() for one in state["models"].split(",")][:MOST_MODELS]
     rows = [_serve_one(model, chip.id, state["weights"], prompt, factors) for model in models]
     running = [(one, one.rate, one.energy) for one in rows if one.rate is not None and one.energy is not None]
     names = [_shorten(one.model) for one, _, _ in running]
@@ -91,7 +88,7 @@ def serve(state: State) -> Answer:
         "command": best.command,
         "line": _describe(chip.id, best, rows),
         "why": [],
-        "trust": RANGES,
+        "trust": RANGES if running else "",
         "left_out": [show.REFUSED(model=_shorten(one.model), reason=one.refusal) for one in rows if one.refusal],
         "links": [],
         "blocks": [
@@ -118,7 +115,7 @@ def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
         "model": _shorten(best.model),
         "count": sum(one.rate is not None for one in rows),
         "total": len(rows),
-        "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, "")),
+        "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, best.rate.unit)),
         "joules": show_quantity(best.energy.value, best.energy.unit),
     }
     if len(rows) == 1:
@@ -136,9 +133,7 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
         options += [] if is_file else ["--precision", precision, "--weight-precision", weights]
         options += [part for name, factor in factors.items() for part in ("--set", f"{name}={factor}")]
         changes = {name: read_value(factor, find_constant(record, name, ())) for name, factor in factors.items()}
-        steps = predict_step(
-            model, chip, engine=ENGINE, precision=precision, weight_precision=weights, changes=changes
-        )
+        steps = predict_step(model, chip, engine=ENGINE, precision=precision, weight_precision=weights, changes=changes)
         found = steps.price(Passes.of([1.0, 1.0], tokens=[float(prompt), 1.0], context=[0.0, float(prompt)]))
         refusal = next((str(one) for one in found.refusal if one), "")
     except JoulemapError as error:
@@ -151,7 +146,7 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
     return Served(
         model=model,
         command=command,
-        rate=Quantity(1.0 / seconds, "1/s", _find_width(float(found.latency_high_s[1]), seconds)),
+        rate=Quantity(1.0 / seconds, "", _find_width(float(found.latency_high_s[1]), seconds)),
         energy=Quantity(joules, "J", _find_width(float(found.energy_high_j[1]), joules)),
         first_s=float(found.latency_s[0]),
     )

@@ -46,6 +46,6 @@ UNMATCHED: Final = Template("This browser draws with {printed}, which is not in 
 HIDDEN: Final = "This browser does not say which GPU it has. Choose a chip."
 
 OTHER_FILE: Final = Template(
-    "{file} is read by {package}, which a browser lacks. With it installed, run `joulemap compare {file}`."
+    "{file} needs packages that a browser lacks: install {package} and run `joulemap compare {file}`."
 )
 UNKNOWN_FILE: Final = Template("{file} is not a GGUF file. Drop a file whose name ends with .gguf.")

@@ -1,9 +1,9 @@
 """Write the page: a folder of static files that any web server can serve.
 
-    index.html page.css page.js worker.js     the page, with answers to draw before Python is there
-    choices.json                              names that its form offers
-    joulemap.zip                              the modules of this package that the page imports, and attrs
-    pyodide/                                  Python for browsers, unless the page takes it from its CDN
+index.html page.css page.js worker.js     the page, with answers to draw before Python is there
+choices.json                              names that its form offers
+joulemap.zip                              the modules of this package that the page imports, and attrs
+pyodide/                                  Python for browsers, unless the page takes it from its CDN
 """
 
 from __future__ import annotations

@@ -12,6 +12,12 @@ Answer = dict[str, Any]
 
 State = Mapping[str, str]
 
+MODELS: Final = (
+    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "llama-3.1-8b", "qwen3-8b", "qwen3-14b", "gpt-oss-20b", "gemma-3-27b",
+    "qwen3-30b-a3b", "llama-3.1-70b",
+)  # fmt: skip
+"""Language models that people run at home, by size."""
+
 DEFAULTS: Final[Mapping[str, State]] = {
     "compare": {
         "model": "resnet50",
@@ -21,7 +27,15 @@ DEFAULTS: Final[Mapping[str, State]] = {
         "runtime": "engine",
     },
     "why": {"model": "resnet50", "chips": "h100_sxm5,l4", "precision": "int8", "batch": "1", "runtime": "engine"},
-    "gpu": {"chip": "rtx_4090", "weights": "q4_k_m", "prompt": "512", "power": "100", "bandwidth": "100", "file": ""},
+    "gpu": {
+        "chip": "rtx_4090",
+        "models": ",".join(MODELS),
+        "weights": "q4_k_m",
+        "prompt": "512",
+        "power": "100",
+        "bandwidth": "100",
+        "file": "",
+    },
 }
 """View -> its fields, with the values that a link may leave out."""
 

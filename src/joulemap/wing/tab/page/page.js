@@ -3,7 +3,7 @@
 const start = performance.now();
 const find = (id) => document.getElementById(id);
 const form = find("form"), fields = form.elements;
-const FIELDS = { compare: ["model", "chips", "precision", "batch", "runtime"], why: ["model", "chips", "precision", "batch", "runtime"], gpu: ["chip", "weights", "prompt", "power", "bandwidth", "file"] };
+const FIELDS = { compare: ["model", "chips", "precision", "batch", "runtime"], why: ["model", "chips", "precision", "batch", "runtime"], gpu: ["chip", "models", "weights", "prompt", "power", "bandwidth", "file"] };
 const known = JSON.parse(find("static").textContent), defaults = known.defaults;
 const times = (window.times = {});
 let state, worker, isReady = false, detected = null, asked = 0;
@@ -52,7 +52,7 @@ function fill() {
   for (const one of document.querySelectorAll("nav button"))
     if (one.dataset.view === state.view) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
-  for (const name of ["model", "chip", "precision", "batch", "runtime", "weights", "prompt", "power", "bandwidth"]) {
+  for (const name of ["model", "chip", "precision", "batch", "runtime", "models", "weights", "prompt", "power", "bandwidth"]) {
     if (state[name] === undefined) continue;
     const field = fields[name];
     if (field.tagName === "SELECT" && ![...field.options].some((one) => one.value === state[name])) field.append(new Option(state[name]));
@@ -211,7 +211,8 @@ function paint(found) {
 const pick = (one) => Object.fromEntries([["view", one.view], ...FIELDS[one.view].map((name) => [name, one[name]])]);
 
 const axis = (ticks) => make("div", { class: "axis", "aria-hidden": "true" }, make("span", { class: "name" }), make("span", { class: "track" }, ...ticks.map((one) => make("span", { style: { left: percent(one.at) } }, one.text))), make("span", { class: "number" }));
-const bar = (name, drawn, value, under) => make("div", { class: "bar" }, make("span", { class: "name" }, name), drawn, make("span", { class: "number" }, value, ...(under ? [" ", make("small", {}, under)] : [])));
+const breakable = (name) => name.split("_").flatMap((part, index) => (index ? ["_", make("wbr"), part] : [part]));
+const bar = (name, drawn, value, under) => make("div", { class: "bar" }, make("span", { class: "name" }, ...breakable(name)), drawn, make("span", { class: "number" }, value, ...(under ? [" ", make("small", {}, under)] : [])));
 const DRAWN = {
   intervals: ({ ticks, rows }) => [
     axis(ticks),
