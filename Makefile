@@ -176,8 +176,9 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
-	$(BIN)/python -m joulemap.tools.site build/site
+docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
+	$(BIN)/python -m joulemap.tools.site build/site $(if $(PYODIDE),--embed try)
+	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write

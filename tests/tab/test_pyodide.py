@@ -42,13 +42,10 @@ FIRST_LOAD_BYTES = 10_100_000
 
 CELLS = """
 import json
-import numpy as np
-import joulemap
+from joulemap.prediction import predict
 cells = json.load(open("/here/cells.json"))
 models, chips, precisions, batches, runtimes = zip(*cells)
-found = joulemap.predict(
-    list(models), list(chips), precision=list(precisions), batch=list(batches), runtime=list(runtimes)
-)
+found = predict(list(models), list(chips), precision=list(precisions), batch=list(batches), runtime=list(runtimes))
 names = ("latency_s", "energy_j", "latency_low_s", "latency_high_s", "energy_low_j", "energy_high_j", "memory_bytes")
 json.dump({name: getattr(found, name).tolist() for name in names} | {"refusal": found.refusal.tolist()},
           open("/here/found.json", "w"))
@@ -169,7 +166,7 @@ def opening(browser: Browser, address: str, link: str = "", **given: Any) -> Ite
     page, noise = context.new_page(), list[str]()
     page.on("console", lambda message: noise.append(message.text))
     page.on("pageerror", lambda error: noise.append(str(error)))
-    page.on("request", lambda request: address in request.url or noise.append(request.url))
+    page.on("request", lambda request: noise.extend([request.url] if address not in request.url else []))
     try:
         page.goto(f"{address}{link}")
         page.wait_for_function("() => times.answer", timeout=120_000)
@@ -184,7 +181,7 @@ def settle(page: Page, act: str) -> str:
     page.evaluate("() => { times.last = undefined; }")
     page.evaluate(act)
     page.wait_for_function("() => times.last && !document.querySelector('#answer[aria-busy]')", timeout=60_000)
-    return page.inner_text("#answer > p")
+    return str(page.inner_text("#answer > p"))
 
 
 def test_the_page_paints_first_and_answers_soon(browser: Browser, address: str) -> None:

@@ -7,4 +7,8 @@ from joulemap.system.wing import Command, Wing
 
 def register() -> Wing:
     """Return the command that this wing adds to the core."""
-    return Wing(name="tab", commands={"page": Command("joulemap.wing.tab.command")}, uses=("llm",))
+    return Wing(
+        name="tab",
+        commands={"page": Command("joulemap.wing.tab.command", group="understand", is_advanced=True)},
+        uses=("llm",),
+    )

@@ -70,7 +70,7 @@ def record() -> dict[str, Any]:
             read.add(str(given[0]))
 
     sys.addaudithook(note)
-    from joulemap.wing.llm.file import gguf, model
+    from joulemap.wing.llm.file.gguf import load_tables
     from joulemap.wing.tab import ask
     from joulemap.wing.tab.state import DEFAULTS
 
@@ -83,13 +83,12 @@ def record() -> dict[str, Any]:
         ask.answer(json.dumps(state))
     ask.match_renderer("Apple M1 Pro")
     ask.check_file("model.onnx")
-    gguf.load_tables()
-    assert model.read_model_file
+    load_tables()  # of names in a file of weights, which no state here has
     choices = json.loads(ask.list_choices())
     modules = {
         Path(one.__file__).relative_to(PACKAGE).as_posix()
         for name, one in sys.modules.items()
-        if name.partition(".")[0] == "joulemap" and getattr(one, "__file__", None)
+        if name.partition(".")[0] == "joulemap" and one.__file__
     }
     data = {
         path.relative_to(PACKAGE).as_posix()
@@ -106,5 +105,5 @@ def record() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Absent())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Absent())
     print(json.dumps(record()))
