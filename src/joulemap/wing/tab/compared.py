@@ -47,6 +47,7 @@ def compare(state: State) -> Answer:
         "line": describe_answer(facts),
         "why": list_reasons(facts),
         "trust": describe_trust(facts),
+        "links_text": show.WHY,
         "links": [
             {"view": "why", "chips": f"{contest.chips[row]},{contest.chips[by_energy[0]]}", "text": names[row]}
             for row in by_energy[1:]

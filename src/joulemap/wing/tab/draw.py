@@ -18,7 +18,7 @@ Block = dict[str, Any]
 """Picture as JSON; `kind` says how it is drawn."""
 
 
-def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]], remarks: Sequence[str] = ()) -> Block:
+def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]]) -> Block:
     """Return values with their intervals on one logarithmic axis."""
     ends = [_find_ends(value) for _, value in rows]
     axis = Axis.over((one for pair in ends for one in pair), rows[0][1].unit)
@@ -33,9 +33,8 @@ def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]], remarks: 
                 "value": show_quantity(value.value, value.unit),
                 "range": show_ends(value.value, value.unit, value.half_width),
                 "numbers": [low, value.value, high],
-                "remark": remark,
             }
-            for (name, value), (low, high), remark in zip(rows, ends, remarks or [""] * len(rows), strict=True)
+            for (name, value), (low, high) in zip(rows, ends, strict=True)
         ],
     }
 
@@ -80,7 +79,7 @@ def draw_front(rows: Sequence[tuple[str, float, float, float]]) -> Block:
                 ),
             }
         )
-    return {"kind": "front", "heading": show.FRONT, "x": x.ticks, "y": y.ticks, "points": points}
+    return {"kind": "front", "heading": show.FRONT, "x": x.ticks, "y": y.ticks, "points": points, "legend": show.LEGEND}
 
 
 def draw_waterfall(names: Sequence[str], ends_fj: Sequence[int], terms: Sequence[Term]) -> Block:

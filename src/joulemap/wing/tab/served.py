@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.fact import Quantity
@@ -56,7 +56,8 @@ class Served:
     rate: Quantity | None = None
     """Output tokens per second; None if the chip does not run the model."""
     energy: Quantity | None = None
-    first_s: float = 0.0
+    """Energy of one output token."""
+    first: Quantity | None = None
     """Time to the first token."""
     refusal: str = ""
 
@@ -72,9 +73,7 @@ def serve(state: State) -> Answer:
     }
     models = (state["file"],) if state["file"] else [one.strip() for one in state["models"].split(",")][:MOST_MODELS]
     rows = [_serve_one(model, chip.id, state["weights"], prompt, factors) for model in models]
-    running = [(one, one.rate, one.energy) for one in rows if one.rate is not None and one.energy is not None]
-    names = [_shorten(one.model) for one, _, _ in running]
-    remarks = [show.FIRST(seconds=one.first_s) for one, _, _ in running]
+    running = [one for one in rows if one.rate is not None]
     best = _choose(rows)
     changes = [f"{name}={factor}" for name, factor in factors.items()]
     return {
@@ -91,13 +90,25 @@ def serve(state: State) -> Answer:
         "trust": RANGES if running else "",
         "left_out": [show.REFUSED(model=_shorten(one.model), reason=one.refusal) for one in rows if one.refusal],
         "links": [],
-        "blocks": [
-            draw_intervals(show.RATE, list(zip(names, (rate for _, rate, _ in running), strict=True)), remarks),
-            draw_intervals(show.TOKEN, list(zip(names, (energy for _, _, energy in running), strict=True))),
-        ]
+        "blocks": [draw_intervals(heading, list(_list_values(running, find))) for heading, find in DRAWN.items()]
         if running
         else [],
     }
+
+
+def _list_values(rows: Sequence[Served], find: Callable[[Served], Quantity | None]) -> Iterator[tuple[str, Quantity]]:
+    """Yield the name of each model with its value."""
+    for one in rows:
+        if (value := find(one)) is not None:
+            yield _shorten(one.model), value
+
+
+DRAWN: Final[Mapping[str, Callable[[Served], Quantity | None]]] = {
+    show.RATE: lambda one: one.rate,
+    show.TOKEN: lambda one: one.energy,
+    show.FIRST: lambda one: one.first,
+}
+"""Heading of a picture -> value that it draws for each model."""
 
 
 def _choose(rows: Sequence[Served]) -> Served:
@@ -142,13 +153,13 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
     command = shlex.join(["joulemap", "llm", name, chip, *options])
     if found is None or refusal:
         return Served(model=model, command=command, refusal=refusal)
-    seconds, joules = float(found.latency_s[1]), float(found.energy_j[1])
+    first, seconds, joules = float(found.latency_s[0]), float(found.latency_s[1]), float(found.energy_j[1])
     return Served(
         model=model,
         command=command,
         rate=Quantity(1.0 / seconds, "", _find_width(float(found.latency_high_s[1]), seconds)),
         energy=Quantity(joules, "J", _find_width(float(found.energy_high_j[1]), joules)),
-        first_s=float(found.latency_s[0]),
+        first=Quantity(first, "s", _find_width(float(found.latency_high_s[0]), first)),
     )
 
 

@@ -19,6 +19,11 @@ PARTS: Final = "Parts of the energy"
 FRONT: Final = "Energy against latency"
 WATERFALL: Final = "From the energy of A to the energy of B"
 ON_FRONT: Final = Template("{name}: {latency}, {energy}[; on the Pareto front with {chance} confidence]")
+LEGEND: Final = (
+    "Filled: on the Pareto front with at least 80 % confidence. Ring: on it as predicted. Grey: another chip is better in "
+    "both."
+)
+WHY: Final = "Why does the winner need less energy than"
 SUM: Final = Template("the parts add up to the difference of {second} and {first} exactly: {parts:#} fJ")
 
 SERVED: Final = Template(
@@ -27,7 +32,7 @@ SERVED: Final = Template(
 )
 RATE: Final = "Output tokens per second"
 TOKEN: Final = "Energy per output token"
-FIRST: Final = Template("first token after {seconds:s}")
+FIRST: Final = "Time to first token"
 PER_SECOND: Final = Template("{rate} tokens/s")
 RUNS: Final = Template(
     "{label} runs {count} of {total} models. The largest at reading speed, {model}, has {rate} at {joules} per token."

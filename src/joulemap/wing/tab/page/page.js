@@ -1,4 +1,4 @@
-// Draws answers of joulemap.wing.tab.ask; every number and sentence comes from there.
+// Draws answers of joulemap.wing.tab.ask: every number and every sentence about it comes from there.
 "use strict";
 const start = performance.now();
 const find = (id) => document.getElementById(id);
@@ -201,11 +201,11 @@ function paint(found) {
     ...found.left_out.map((one) => make("p", { class: "soft left-out" }, `Left out: ${one}`)),
     ...found.blocks.map((one) => make("section", {}, make("h2", {}, one.heading), ...DRAWN[one.kind](one))),
     ...(found.links && found.links.length
-      ? [make("p", { class: "links" }, "Why does the winner need less energy than ", ...found.links.map((one) => make("a", { href: writeLink(pick({ ...state, view: one.view, chips: one.chips })) }, one.text)))]
+      ? [make("p", { class: "links" }, found.links_text, " ", ...found.links.map((one) => make("a", { href: writeLink(pick({ ...state, view: one.view, chips: one.chips })) }, one.text)))]
       : []),
     make("h2", {}, "The same on the command line"),
     make("pre", { id: "command" }, found.command),
-    make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard.writeText(found.command) }, "Copy"),
+    ...(navigator.clipboard ? [make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard.writeText(found.command) }, "Copy")] : []),
   );
 }
 const pick = (one) => Object.fromEntries([["view", one.view], ...FIELDS[one.view].map((name) => [name, one[name]])]);
@@ -216,8 +216,8 @@ const bar = (name, drawn, value, under) => make("div", { class: "bar" }, make("s
 const DRAWN = {
   intervals: ({ ticks, rows }) => [
     axis(ticks),
-    ...rows.map(({ name, places: [low, at, high], value, range, remark }) =>
-      bar(name, make("span", { class: "track", "aria-hidden": "true" }, ...ticks.map((one) => make("i", { class: "tick", style: { left: percent(one.at) } })), make("i", { class: "band", style: { left: percent(low), width: percent(high - low) } }), make("i", { class: "dot", style: { left: percent(at) } })), value, [range && `(${range})`, remark].filter(Boolean).join("; ")),
+    ...rows.map(({ name, places: [low, at, high], value, range }) =>
+      bar(name, make("span", { class: "track", "aria-hidden": "true" }, ...ticks.map((one) => make("i", { class: "tick", style: { left: percent(one.at) } })), make("i", { class: "band", style: { left: percent(low), width: percent(high - low) } }), make("i", { class: "dot", style: { left: percent(at) } })), value, range && `(${range})`),
     ),
   ],
   parts: ({ names, rows }) => [
@@ -226,7 +226,7 @@ const DRAWN = {
       bar(name, make("span", { class: "stack", role: "img", "aria-label": names.map((one, index) => `${one} ${texts[index]}`).join(", ") }, ...shares.map((share, index) => make("i", { title: `${names[index]}: ${texts[index]}`, style: { width: percent(share), background: `var(--c${index % 10})` } }))), value),
     ),
   ],
-  front: ({ x, y, points }) => {
+  front: ({ x, y, points, legend }) => {
     const W = innerWidth < 640 ? 360 : 720, H = 330, at = (one) => 50 + (W - 70) * one, up = (one) => H - 40 - (H - 60) * one;
     const front = points.filter((one) => one.is_front).map((one) => `${at(one.x)},${up(one.y)}`);
     const label = (one) => {
@@ -241,7 +241,7 @@ const DRAWN = {
         draw("polyline", { class: "line", points: front.join(" ") }),
         ...points.map((one) => draw("circle", { class: one.is_likely ? "front likely" : one.is_front ? "front" : "point", cx: at(one.x), cy: up(one.y), r: 5 }, draw("title", {}, one.text))),
         ...points.map(label))),
-      make("p", { class: "soft" }, "Filled: on the Pareto front with at least 80 % confidence. Ring: on it as predicted. Grey: another chip is better in both."),
+      make("p", { class: "soft" }, legend),
     ];
   },
   waterfall: ({ ends, steps }) => {
