@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from joulemap.system.wing import find_parts, list_wings, load
@@ -137,9 +138,10 @@ class ModelNames:
         return ()
 
 
-def list_names() -> list[ModelNames]:
+@cache
+def list_names() -> tuple[ModelNames, ...]:
     """Return the `ModelNames` of each wing."""
-    return list(find_parts(PORT))
+    return tuple(find_parts(PORT))
 
 
 def modify_target(model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:

@@ -5,6 +5,7 @@ version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -36,6 +37,8 @@ PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "
 
 ACTION_FIELDS: Final = ("category", "common_category", "component", "action", "part", "per")
 """Fields that, together with the architecture, identify an action."""
+
+_read_identity: Final = attrgetter(*ACTION_FIELDS)
 
 PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "source", "count_formula")
 
@@ -151,9 +154,7 @@ def _compiled(hardware: Hardware) -> Iterator[tuple[object, dict[str, Any]]]:
 
 def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:
     """Return the identity (architecture, *`ACTION_FIELDS`) of each row of a hardware's reference table."""
-    return [
-        (hardware.architecture, *(getattr(action, name) for name in ACTION_FIELDS)) for action in hardware.reference
-    ]
+    return [(hardware.architecture, *_read_identity(action)) for action in hardware.reference]
 
 
 def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
@@ -245,9 +246,11 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 
 
 def _evident(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a number, with the evidence that its counts form."""
-    evidence = read_evidence(row)
-    return {**{name: value for name, value in row.items() if name not in COUNTS}, "evidence": evidence}
+    """Return the fields of a number in a row, whose counts become its evidence."""
+    counts = {name: count for name in COUNTS if (count := row.pop(name, None)) is not None}
+    if counts:
+        row["evidence"] = read_evidence(counts)
+    return row
 
 
 def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:

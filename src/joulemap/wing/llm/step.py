@@ -44,6 +44,7 @@ from joulemap.wing.llm.error_scale import (
     join_served_energy,
     load_served_doubt,
 )
+from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
@@ -277,7 +278,7 @@ def _find_workloads(decoder: Decoder) -> PassWorkloads:
 def _find_work(asked: Asked) -> str:
     """Return the kind of work of a pass (`Workload.work`): most attention of a decode step is of few tokens."""
     step, _ = asked
-    return MODEL if step.tokens > VERIFIED else "decode"
+    return MODEL if step.tokens > VERIFIED else ANSWER.name
 
 
 def predict_step(

@@ -20,8 +20,8 @@ FRONT: Final = "Energy against latency"
 WATERFALL: Final = "From the energy of A to the energy of B"
 ON_FRONT: Final = Template("{name}: {latency}, {energy}[; on the Pareto front with {chance} confidence]")
 LEGEND: Final = (
-    "Filled: on the Pareto front with at least 80 % confidence. Ring: on it as predicted. Grey: another chip is better in "
-    "both."
+    "Filled: on the Pareto front with at least 80 % confidence. Ring: on it as predicted. Grey: another chip is better "
+    "in both."
 )
 WHY: Final = "Why does the winner need less energy than"
 SUM: Final = Template("the parts add up to the difference of {second} and {first} exactly: {parts:#} fJ")
