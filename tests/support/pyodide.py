@@ -9,8 +9,6 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from joulemap.wing.tab.site import NEEDED, NUMPY
-
 VARIABLE: Final = "JOULEMAP_PYODIDE"
 
 PROGRAM: Final = Path(__file__).parents[1] / "tab" / "python.mjs"
@@ -24,6 +22,8 @@ def find_pyodide() -> Path | None:
 
 def why_no_pyodide() -> str:
     """Return the reason why Pyodide cannot run here; empty if it can."""
+    from joulemap.wing.tab.site import NUMPY
+
     folder = find_pyodide()
     if folder is None:
         return f"{VARIABLE} names no folder of Pyodide"
@@ -44,7 +44,9 @@ def run_in_pyodide(site: Path, program: Path) -> str:
 
 def pretend(folder: Path) -> Path:
     """Return a folder with files of the names of Pyodide, which no browser could run."""
-    folder.mkdir()
+    from joulemap.wing.tab.site import NEEDED
+
+    folder.mkdir(exist_ok=True)
     for name in NEEDED:
         (folder / name).write_text(name)
     with zipfile.ZipFile(folder / "numpy-2.0.2-cp312-none-any.whl", "w") as wheel:
