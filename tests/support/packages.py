@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from joulemap.answer.package_file import write_package
+from joulemap.catalog.new_package import write_package
 
 MEASURED: Final = "acme_x1,resnet50,fp16,1,engine,0.0012,,,,,a bench,driver 1\n"
 """Measured run of `acme_x1`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,9 @@ from test_wing import ask
 
 import joulemap
 from joulemap.answer.package_check import PackageCheck, check_package
-from joulemap.answer.package_file import write_package
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.new_package import write_package
 from joulemap.catalog.package import list_owners, load_package
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
@@ -239,9 +240,11 @@ def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_pat
         assert answered.returncode == ExitCode.OK
         (line,) = answered.stderr.splitlines()
         assert line.startswith(f"the package {NAME} 0.1.0: left out: ")
-    failed = ask("extend", "check", NAME, path=site, cwd=tmp_path)
+    failed = ask("extend", "check", NAME, "--format", "json", path=site, cwd=tmp_path)
     assert failed.returncode == ExitCode.CHECK_FAILED
-    assert "wrong: files" in failed.stdout
+    checked = json.loads(failed.stdout)
+    assert checked["package"] == f"{NAME} 0.1.0"
+    assert [one["state"] for one in checked["findings"] if one["check"] == "files"] == ["wrong"]
 
 
 def test_entry_points_are_read_once_and_again_after_an_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

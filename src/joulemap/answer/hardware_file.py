@@ -124,6 +124,16 @@ def template_text(like: str, architecture: str) -> str:
     return copy_text(like) if like else minimal_text(architecture)
 
 
+def start_package(chip: str, folder: Path | None, *, like: str, architecture: str) -> tuple[Path, tuple[Path, ...]]:
+    """Write a package with a chip that starts as a copy of known hardware (`like`) or of the default of a class.
+
+    Returns the folder and the files; raises like `write_package`.
+    """
+    from joulemap.catalog.new_package import write_package
+
+    return write_package(chip, folder, like=like, architecture=architecture)
+
+
 def check_files(paths: Sequence[Path]) -> FileChecks:
     """Check hardware files; return their content, class defaults for missing numbers, and trial runs of a few models.
 

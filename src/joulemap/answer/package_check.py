@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
 from joulemap.answer.computed import described, make_table
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
-from joulemap.system.errors import CatalogueError, JoulemapError, UnknownNameError, UnsupportedError
+from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
-from joulemap.system.package import GROUP, Package, list_packages, trying
+from joulemap.system.package import Package, list_packages, trying
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ BASIS: Final = Template("{count} {basis}")
 UNREPLACED: Final = Template(
     "{file}: {count:n number} of another chip or without a source; replace number, basis and source: {numbers:list}"
 )
-NUMBER: Final = Template("{table}.{key} (line {line})")
+NUMBER: Final = Template("{key} (line {line})")
 STABLE: Final = "two readings of each file give the same digest"
 UNSTABLE: Final = Template("{file}: two readings give different digests")
 CLOSES: Final = Template("{count} runs of {models:list}: every energy is the sum of its parts")
@@ -137,31 +136,14 @@ def find_package(place: str | Path) -> Package:
     """
     folder = Path(place)
     if folder.is_dir():
-        return _read_project(folder)
+        from joulemap.catalog.package import read_project
+
+        return read_project(folder)
     known = {fold_name(one.name): one for one in list_packages()}
     found = known.get(fold_name(str(place)))
     if found is None:
         raise UnknownNameError("package or folder", str(place), [one.name for one in known.values()])
     return found
-
-
-def _read_project(folder: Path) -> Package:
-    path = folder / "pyproject.toml"
-    try:
-        project: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        address = next(iter(project["entry-points"][GROUP].values()))
-        name, version = str(project["name"]), str(project.get("version", "0"))
-    except OSError as error:
-        raise CatalogueError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (KeyError, StopIteration, AttributeError) as error:
-        raise CatalogueError(
-            f'{path}: expected [project] with a name and [project.entry-points."{GROUP}"] NAME = "MODULE"'
-        ) from error
-    except ValueError as error:
-        raise CatalogueError(f"{path}: not valid TOML: {error}") from error
-    module = str(address).partition(":")[0].replace(".", "/")
-    inside = (folder / "src" / module, folder / module)
-    return Package(name=name, version=version, folder=next((one for one in inside if one.is_dir()), inside[0]))
 
 
 def _check(package: Package) -> Iterator[PackageFinding]:
@@ -198,22 +180,12 @@ def _report(check: str, faults: Iterable[str], describe: Callable[[], str]) -> I
 
 def _check_sources(supplied: Supplied) -> Iterator[str]:
     """Yield the hardware files with numbers that are still those of the chip from which a new package copied them."""
+    from joulemap.catalog.starter import list_unreplaced
+
     for path in supplied.package.list_hardware():
-        if numbers := list(_list_unreplaced(path.read_text(encoding="utf-8", errors="replace").splitlines())):
+        found = list_unreplaced(path.read_text(encoding="utf-8", errors="replace"))
+        if numbers := [NUMBER(key=key, line=line) for key, line in found]:
             yield UNREPLACED(file=str(path), count=len(numbers), numbers=numbers)
-
-
-def _list_unreplaced(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the key and line of each number whose source is a placeholder of a new file."""
-    from joulemap.catalog.starter import COPIED, MINE
-
-    placeholders = [COPIED, *(["mine"] if f'mine = "{MINE}"' in lines else [])]
-    table = ""
-    for number, line in enumerate(lines, start=1):
-        if line.startswith("["):
-            table = line.strip("[] ")
-        elif not line.startswith("#") and any(f'source = "{one}"' in line for one in placeholders):
-            yield NUMBER(table=table, key=line.partition("=")[0].strip(), line=number)
 
 
 def _count_bases(supplied: Supplied) -> str:

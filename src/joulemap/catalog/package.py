@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -18,12 +19,12 @@ from joulemap.physics.architecture import find_architecture
 from joulemap.system.errors import CatalogueError, JoulemapError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.name import fold_name
+from joulemap.system.package import GROUP, Package
 
 if TYPE_CHECKING:
     from joulemap.catalog.family import Member
     from joulemap.catalog.measurement import MeasuredRow
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.system.package import Package
 
 Loaded = TypeVar("Loaded")
 
@@ -128,3 +129,26 @@ def list_owners(hardware: Iterable[Hardware]) -> Iterator[tuple[str, str]]:
     for one in named:
         for name in (one.id, *one.aliases):
             yield fold_name(name), f"{one.id} in the catalogue"
+
+
+def read_project(folder: Path) -> Package:
+    """Return the package in a folder, which need not be installed, by its `pyproject.toml`.
+
+    Raises CatalogueError for a folder without a package of hardware.
+    """
+    path = folder / "pyproject.toml"
+    try:
+        project: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        address = next(iter(project["entry-points"][GROUP].values()))
+        name, version = str(project["name"]), str(project.get("version", "0"))
+    except OSError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (KeyError, StopIteration, AttributeError) as error:
+        raise CatalogueError(
+            f'{path}: expected [project] with a name and [project.entry-points."{GROUP}"] NAME = "MODULE"'
+        ) from error
+    except ValueError as error:
+        raise CatalogueError(f"{path}: not valid TOML: {error}") from error
+    module = str(address).partition(":")[0].replace(".", "/")
+    inside = (folder / "src" / module, folder / module)
+    return Package(name=name, version=version, folder=next((one for one in inside if one.is_dir()), inside[0]))

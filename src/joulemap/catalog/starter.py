@@ -230,6 +230,18 @@ def packaged_text(chip_id: str, architecture: str, like: str) -> str:
     return "".join((PACKAGED, HEAD.format(), *lines[:2], numbers))
 
 
+def list_unreplaced(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the key and line of each number of a hardware file whose source is still a placeholder of a new file."""
+    lines = text.splitlines()
+    placeholders = [COPIED, *(["mine"] if f'mine = "{MINE}"' in lines else [])]
+    table = ""
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("["):
+            table = line.strip("[] ")
+        elif not line.startswith("#") and any(f'source = "{one}"' in line for one in placeholders):
+            yield f"{table}.{line.partition('=')[0].strip()}", number
+
+
 def minimal_text(architecture: str) -> str:
     """Return a minimal file of a class with the numbers of a built-in chip; CatalogueError for an unknown class.
 

@@ -36,9 +36,9 @@ def new_chip(
     joulemap extend new-chip my_gpu --like l4
     joulemap extend new-chip my_npu my_package/ --architecture npu
     """
-    from joulemap.answer.package_file import write_package
+    from joulemap.answer.hardware_file import start_package
 
-    place, files = write_package(name, folder or "", architecture=architecture, like=like)
+    place, files = start_package(name, folder, like=like, architecture=architecture)
     for file in files:
         emit_line(str(file))
     emit_line(f"Next: {place}/README.md, then `joulemap extend check {place}`")

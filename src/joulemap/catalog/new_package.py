@@ -71,7 +71,7 @@ def test_the_package_passes_its_check() -> None:
 
 
 def write_package(
-    chip: str, folder: str | Path = "", *, architecture: str = "", like: str = ""
+    chip: str, folder: Path | None = None, *, architecture: str = "", like: str = ""
 ) -> tuple[Path, tuple[Path, ...]]:
     """Write a package with a chip to a new or empty folder; return the folder and its files.
 
@@ -90,7 +90,7 @@ def write_package(
     if bool(architecture) == bool(like):
         raise UsageError("name one of --like HARDWARE and --architecture CLASS")
     distribution = f"joulemap-{chip.replace('_', '-')}"
-    place = Path(folder or distribution)
+    place = folder or Path(distribution)
     if os.path.lexists(place) and (not place.is_dir() or any(place.iterdir())):
         raise UsageError(f"{place} exists: name a new or an empty folder")
     words = {"chip": chip, "distribution": distribution, "module": f"joulemap_{chip}"}
