@@ -9,7 +9,7 @@ BUNDLE := src/joulemap/catalog/data/bundle/version.json
 LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
-WINGS := embed explore file fleet here hub llm pipeline place train verify
+WINGS := embed explore file fleet here hub llm pipeline place tab train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
@@ -176,8 +176,9 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
-	$(BIN)/python -m joulemap.tools.site build/site
+docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
+	$(BIN)/python -m joulemap.tools.site build/site $(if $(PYODIDE),--embed try)
+	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write

@@ -114,6 +114,8 @@ def test_a_table_is_near_exact_steps() -> None:
         ("llama-3.1-8b", "l4", {"devices": 0}, UsageError, "devices is 0"),
         ("llama-3.1-8b", "l4", {"devices": 3}, UsageError, "cannot be divided by 3 devices"),
         ("llama-3.1-8b", "l4", {"weight_precision": "q9"}, JoulemapError, "q9"),
+        ("llama-3.1-8b", "l4", {"changes": {"tdq": 60.0}}, UnknownNameError, "unknown constant 'tdq'"),
+        ("llama-3.1-8b", "l4", {"changes": {"tdp": -1.0}}, UsageError, "tdp: "),
     ],
 )
 def test_bad_input_is_one_clear_line(
@@ -123,6 +125,14 @@ def test_bad_input_is_one_clear_line(
         predict_step(model, chip, **given)
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_slower_memory_lengthens_a_step() -> None:
+    """A decode step reads all weights: at half the bandwidth it takes almost twice as long."""
+    passes = Passes.of(1, context=100.0)
+    whole = predict_step("llama-3.1-8b", "l4").price(passes)
+    half = predict_step("llama-3.1-8b", "l4", changes={"memory_bandwidth": 150e9}).price(passes)
+    assert 1.8 < half.latency_s / whole.latency_s < 2.0
 
 
 def test_steps_need_no_engine_of_a_database() -> None:
