@@ -26,6 +26,7 @@ def register() -> Wing:
             "joulemap.wing.embed.cost:predict_cost",
             "joulemap.wing.embed.objective:make_objective",
             "joulemap.wing.embed.plugin:joules",
+            "joulemap.wing.embed.serving_profile:write_serving_profile",
             "joulemap.wing.embed.sglang:SglangPredictor",
             "joulemap.wing.embed.token_cost:TokenCost",
             "joulemap.wing.embed.token_cost:predict_token_costs",
