@@ -9,44 +9,18 @@ from __future__ import annotations
 
 import csv
 import itertools
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap import __version__
-from joulemap.system.errors import UnsupportedError
+from joulemap.wing.embed.layer_time import list_sizes, sum_layers
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.step import StepPredictor
 
-LAYER: Final[Mapping[str, str]] = {
-    r"(input|post_attention)_layernorm": "layernorm",
-    r"self_attn\.[qkv]_proj": "qkv_proj",
-    r"self_attn\.[qk]_norm": "qk_norm",
-    r"self_attn\.rotary": "rotary_emb",
-    r"self_attn\.(append|attention)_?.*": "attention",
-    r"self_attn\.o_proj": "o_proj",
-    r"mlp\.(up|gate)_proj": "gate_up_proj",
-    r"mlp\.down_proj": "down_proj",
-}
-"""Subgraph of a layer -> layer of the tables. An activation is part of the GEMM before it."""
-
-OTHERS: Final[Mapping[str, str]] = {
-    "embed_tokens": "embedding",
-    "norm": "final_layernorm",
-    "lm_head": "lm_head",
-    "lm_head.last": "lm_head",
-    "engine.logit": "sampler",
-}
-"""Subgraph outside of layers -> layer of the tables."""
-
 PER_SEQUENCE: Final = ("lm_head", "sampler")
-
-NORMS: Final = 2
-"""Times that the simulator applies `layernorm` in a layer."""
 
 
 def write_serving_profile(
@@ -66,25 +40,25 @@ def write_serving_profile(
     tokens and sequences per pass and tokens per context. Raises UnsupportedError for a model on several devices or with
     layers that the tables do not have, such as experts.
     """
-    sizes, counts = _double(1, tokens), _double(1, sequences)
+    sizes, counts = list_sizes(1, tokens), list_sizes(1, sequences)
     dense = [
         (layer, size, time)
         for size, one in zip(sizes, steps.split(Passes.of(0, chunk=sizes)), strict=True)
-        for layer, time in {**_sum_layers(one), "act_fn": 0.0}.items()
+        for layer, time in {**sum_layers(one), "act_fn": 0.0}.items()
         if layer not in (*PER_SEQUENCE, "attention")
     ]
     per_sequence = [
-        (layer, size, _sum_layers(one)[layer])
+        (layer, size, sum_layers(one)[layer])
         for size, one in zip(counts, steps.split(Passes.of(counts)), strict=True)
         for layer in PER_SEQUENCE
     ]
-    contexts = _double(16, context_tokens, 8)
-    prefill = [*itertools.product(_double(16, tokens, 8), (0, *contexts)), (0, 0)]
-    decode = [*itertools.product(_double(1, sequences, 4), contexts), (0, 0)]
+    contexts = list_sizes(16, context_tokens, 8)
+    prefill = [*itertools.product(list_sizes(16, tokens, 8), (0, *contexts)), (0, 0)]
+    decode = [*itertools.product(list_sizes(1, sequences, 4), contexts), (0, 0)]
     shapes = [(*one, *other) for one in prefill for other in decode if one[0] or other[0]]
     columns = [list(column) for column in zip(*shapes, strict=True)]
     passes = Passes.of(columns[2], context=columns[3], chunk=columns[0], chunk_context=columns[1])
-    attention = [_sum_layers(one)["attention"] for one in steps.split(passes)]
+    attention = [sum_layers(one)["attention"] for one in steps.split(passes)]
     target = Path(folder) / hardware / model / variant
     (target / "tp1").mkdir(parents=True, exist_ok=True)
     _write(target / "tp1" / "dense.csv", ("layer", "tokens"), sorted(dense))
@@ -104,33 +78,6 @@ def write_serving_profile(
     text = "".join(f"{name}: {value}\n" for name, value in meta.items())
     (target / "meta.yaml").write_text(text, encoding="utf-8")
     return target
-
-
-def _double(first: int, last: int, ratio: int = 2) -> list[int]:
-    """Return numbers below `last` from `first` on, each `ratio` times the one before, and `last`."""
-    numbers, number = [], first
-    while number < last:
-        numbers.append(number)
-        number *= ratio
-    return [*numbers, last]
-
-
-def _sum_layers(parts: Mapping[str, float]) -> Mapping[str, float]:
-    """Return layer of the tables -> microseconds in the second layer of the model, whose parts all later ones have."""
-    times: defaultdict[str, float] = defaultdict(float)
-    for name, seconds in parts.items():
-        inside = re.fullmatch(r"layers\.(\d+)\.(.*)", name)
-        if inside and inside[1] != "1":
-            continue
-        layer = OTHERS.get(name)
-        if inside:
-            layer = next((one for pattern, one in LAYER.items() if re.fullmatch(pattern, inside[2])), None)
-        elif name.startswith("engine.") and layer is None:
-            continue  # time of the engine's host, which the simulator does not model
-        if layer is None:
-            raise UnsupportedError(f"the tables of LLMServingSim have no layer for {name}", code="parts")
-        times[layer] += 1e6 * seconds / (NORMS if layer == "layernorm" else 1)
-    return times
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> None:
