@@ -150,3 +150,8 @@ def test_a_table_prices_prompts_below_its_first_knot() -> None:
     sizes = np.array([1.0, 4.0, 15.0, 16.0])
     exact = predictor.price(Passes.of(0.0, chunk=sizes)).latency_s
     np.testing.assert_allclose(predictor.table().step(0.0, 0.0, sizes)[0], exact, rtol=0.01)
+
+
+def test_steps_of_pipeline_stages_have_no_parts() -> None:
+    with pytest.raises(UnsupportedError, match="is divided into pipeline stages, so that its steps have no parts"):
+        predict_step("llama-3.1-8b", "h100_sxm5", pipeline_devices=2).split(Passes.of(1))

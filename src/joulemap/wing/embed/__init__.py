@@ -24,8 +24,10 @@ def register() -> Wing:
         public=(
             "joulemap.wing.embed.cost:InferenceCost",
             "joulemap.wing.embed.cost:predict_cost",
+            "joulemap.wing.embed.kernel_profile:write_kernel_profile",
             "joulemap.wing.embed.objective:make_objective",
             "joulemap.wing.embed.plugin:joules",
+            "joulemap.wing.embed.serving_profile:write_serving_profile",
             "joulemap.wing.embed.sglang:SglangPredictor",
             "joulemap.wing.embed.token_cost:TokenCost",
             "joulemap.wing.embed.token_cost:predict_token_costs",

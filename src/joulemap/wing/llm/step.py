@@ -26,15 +26,18 @@ from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.total import stack_totals
-from joulemap.physics.workload import Floats
+from joulemap.physics.workload import Floats, columns_of
 from joulemap.prediction import find_chip, find_constant
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
+from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import (
@@ -132,6 +135,17 @@ class StepPredictor:
         return PointErrors(known.doubt, known.held_out)
 
     @cached_property
+    def _configuration(self) -> Configuration:
+        """Configuration of a pass on one device."""
+        one = self._deployment
+        return Configuration(
+            hardware=one.hardware.id,
+            precision=one.precision,
+            runtime=one.stack.runtime,
+            weight_precision=one.weight_precision or one.precision,
+        )
+
+    @cached_property
     def _room(self) -> Room:
         """Memory budget of one device."""
         return Room(deployment=self._deployment)
@@ -156,6 +170,27 @@ class StepPredictor:
             energy_high_j=form(cost.joules * np.exp(tall)),
             refusal=refusal.reshape(shape),
         )
+
+    def split(self, passes: Passes) -> tuple[dict[str, float], ...]:
+        """Return subgraph -> seconds of each pass in order, such as `layers.0.mlp.down_proj`; they sum to its time.
+
+        `engine.` begins the names of the engine's own time. Raises UnsupportedError for a model that is traced or
+        divided into pipeline stages, whose subgraphs are not those of one pass.
+        """
+        one = self._deployment
+        if one.stages > 1 or one.decoder.is_traced:
+            reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
+            raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
+        configuration = self._configuration
+        parts = []
+        for asked in one.ask(passes.flatten()):
+            workload = describe_step(one.decoder, *asked, NO_KEY)
+            evaluator = Evaluator(columns_of(workload))
+            runs = [evaluator.evaluate(chip, configuration) for chip in self._list_chips(asked)]
+            fastest = min(runs, key=lambda run: run.latency_fs)
+            names = [group.name for group in workload.subgraphs]
+            parts.append(dict(zip(names, (fastest.subgraphs.latency_fs / FS_PER_S).tolist(), strict=True)))
+        return tuple(parts)
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
@@ -219,13 +254,7 @@ class StepPredictor:
         """Return what uncertain numbers of the chip add to the latency and energy of passes on one device, and what
         thinly measured numbers of the engine add to both.
         """
-        one = self._deployment
-        configuration = Configuration(
-            hardware=one.hardware.id,
-            precision=one.precision,
-            runtime=one.stack.runtime,
-            weight_precision=one.weight_precision or one.precision,
-        )
+        one, configuration = self._deployment, self._configuration
         evaluators = [Evaluator(work) for work in _describe_whole(one.decoder, asked)]
         ways = [self._list_chips(each) for each in asked]
         rows = [(place, chip) for place, chips in enumerate(ways) for chip in chips]
