@@ -44,7 +44,7 @@ def test_received(model):
 """,
     )
     result.assert_outcomes(passed=2)
-    assert "Warning" not in result.stdout.str()  # of a test that returns something
+    assert "PytestReturnNotNoneWarning" not in result.stdout.str()  # of a test that returns something
 
 
 def test_the_fault_of_a_costly_model_is_one_line_with_the_command_that_explains_it(pytester: pytest.Pytester) -> None:

@@ -15,7 +15,7 @@ from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
 from joulemap.wing.llm import Passes, Serving, predict_step
-from joulemap.wing.tab import ask
+from joulemap.wing.tab import reply as ask
 from joulemap.wing.tab.renderer import spell_names
 from joulemap.wing.tab.state import DEFAULTS
 from joulemap.workspace import Workspace

@@ -17,7 +17,7 @@ from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap.bundle.version import PACKED, STAMP
 from joulemap.system.errors import CatalogueError, UsageError
-from joulemap.wing.tab import ask, browser
+from joulemap.wing.tab import browser, reply as ask
 from joulemap.wing.tab.site import CDN, NEEDED, write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import pretend
@@ -105,7 +105,7 @@ sys.path.insert(1, sys.argv[3])
 import browser
 sys.path.pop(1)
 sys.meta_path.insert(0, browser.Absent())
-from joulemap.wing.tab import ask
+from joulemap.wing.tab import reply as ask
 import joulemap
 assert Path(joulemap.__file__).is_relative_to(sys.argv[1]), joulemap.__file__
 states = json.loads(sys.argv[2])

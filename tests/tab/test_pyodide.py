@@ -19,7 +19,7 @@ from browser import DESKTOP, PHONE, running_browser, why_not
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
 from joulemap.present.cell import show_quantity
-from joulemap.wing.tab import ask
+from joulemap.wing.tab import reply as ask
 from joulemap.wing.tab.site import write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import find_pyodide, run_in_pyodide, why_no_pyodide
@@ -54,7 +54,7 @@ json.dump({name: getattr(found, name).tolist() for name in names} | {"refusal": 
 
 ANSWERS = """
 import json
-from joulemap.wing.tab import ask
+from joulemap.wing.tab import reply as ask
 states = json.load(open("/here/states.json"))
 json.dump([json.loads(ask.answer(json.dumps(state))) for state in states], open("/here/answers.json", "w"))
 "done"

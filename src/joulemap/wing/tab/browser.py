@@ -71,7 +71,7 @@ def record() -> dict[str, Any]:
 
     sys.addaudithook(note)
     from joulemap.wing.llm.file.gguf import load_tables
-    from joulemap.wing.tab import ask
+    from joulemap.wing.tab import reply as ask
     from joulemap.wing.tab.state import DEFAULTS
 
     states = [{"view": view, **usual} for view, usual in DEFAULTS.items()]

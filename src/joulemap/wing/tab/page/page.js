@@ -1,4 +1,4 @@
-// Draws answers of joulemap.wing.tab.ask: every number and every sentence about it comes from there.
+// Draws answers of joulemap.wing.tab.reply: every number and every sentence about it comes from there.
 "use strict";
 const start = performance.now();
 const find = (id) => document.getElementById(id);

@@ -15,7 +15,7 @@ async function begin({ base, pyodide, numpy }) {
   tell("numpy");
   python.unpackArchive(await code, "zip", { extractDir: "/joulemap" });
   python.runPython("import sys; sys.path.insert(0, '/joulemap')");
-  ask = python.pyimport("joulemap.wing.tab.ask");
+  ask = python.pyimport("joulemap.wing.tab.reply");
   tell("joulemap");
 }
 function mount(files) {
