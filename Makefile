@@ -132,9 +132,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## print every benchmark's ratios
+bench: $(STAMP) $(BUNDLE)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/operator_rate.py
 	$(BIN)/python benchmarks/tracing.py --all
 	$(BIN)/python benchmarks/sweep.py

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,9 @@ LINEAR = "(torch.nn.Linear(1000, 1000), torch.zeros(4, 1000))"
 
 
 def run(pytester: pytest.Pytester, code: str, *options: str) -> pytest.RunResult:
-    """Run a file of tests with the plugin, which an installation of a version that has it loads by itself."""
-    is_installed = any(one.value == PLUGIN for one in entry_points(group="pytest11"))
+    """Run a file of tests with the plugin."""
     pytester.makepyfile("import pytest\nfrom joulemap.wing.embed import joules\n" + code)
-    return pytester.runpytest_inprocess("--strict-markers", *(() if is_installed else ("-p", PLUGIN)), *options)
+    return pytester.runpytest_inprocess("--strict-markers", "-p", PLUGIN, *options)
 
 
 def test_a_model_within_its_limits_passes(pytester: pytest.Pytester) -> None:

@@ -17,7 +17,7 @@ from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap.bundle.version import PACKED, STAMP
 from joulemap.system.errors import CatalogueError, UsageError
-from joulemap.wing.tab import browser, reply as ask
+from joulemap.wing.tab import browser, reply
 from joulemap.wing.tab.site import CDN, NEEDED, write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import pretend
@@ -86,7 +86,7 @@ def test_static_answers_are_those_of_python(page: str) -> None:
     assert [state["view"] for state, _ in static["answers"][: len(DEFAULTS)]] == list(DEFAULTS)
     for state, answer in static["answers"]:
         assert "error" not in answer
-        assert answer == json.loads(ask.answer(json.dumps(state)))
+        assert answer == json.loads(reply.answer(json.dumps(state)))
 
 
 def test_fields_of_the_page_are_those_of_python(site: Path, page: str) -> None:
@@ -105,12 +105,12 @@ sys.path.insert(1, sys.argv[3])
 import browser
 sys.path.pop(1)
 sys.meta_path.insert(0, browser.Absent())
-from joulemap.wing.tab import reply as ask
+from joulemap.wing.tab import reply
 import joulemap
 assert Path(joulemap.__file__).is_relative_to(sys.argv[1]), joulemap.__file__
 states = json.loads(sys.argv[2])
-answers = [json.loads(ask.answer(json.dumps(state))) for state in states]
-found = ask.match_renderer("Apple M1 Pro"), ask.check_file("a.onnx"), json.loads(ask.list_choices())
+answers = [json.loads(reply.answer(json.dumps(state))) for state in states]
+found = reply.match_renderer("Apple M1 Pro"), reply.check_file("a.onnx"), json.loads(reply.list_choices())
 print(json.dumps([answers, *found]))
 """
 
@@ -145,10 +145,12 @@ def test_the_archive_answers_alone(site: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     answers, renderer, file, choices = json.loads(done.stdout)
     for state, answer in zip(states, answers, strict=True):
-        assert answer == json.loads(ask.answer(json.dumps(state))), state
-    assert renderer == ask.match_renderer("Apple M1 Pro")
-    assert file == ask.check_file("a.onnx")
-    assert choices == json.loads(ask.list_choices()) == json.loads((site / "choices.json").read_text(encoding="utf-8"))
+        assert answer == json.loads(reply.answer(json.dumps(state))), state
+    assert renderer == reply.match_renderer("Apple M1 Pro")
+    assert file == reply.check_file("a.onnx")
+    assert (
+        choices == json.loads(reply.list_choices()) == json.loads((site / "choices.json").read_text(encoding="utf-8"))
+    )
 
 
 def test_the_archive_is_small_and_the_same_each_time(site: Path, tmp_path: Path) -> None:

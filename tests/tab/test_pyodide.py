@@ -19,7 +19,7 @@ from browser import DESKTOP, PHONE, running_browser, why_not
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
 from joulemap.present.cell import show_quantity
-from joulemap.wing.tab import reply as ask
+from joulemap.wing.tab import reply
 from joulemap.wing.tab.site import write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import find_pyodide, run_in_pyodide, why_no_pyodide
@@ -54,9 +54,9 @@ json.dump({name: getattr(found, name).tolist() for name in names} | {"refusal": 
 
 ANSWERS = """
 import json
-from joulemap.wing.tab import reply as ask
+from joulemap.wing.tab import reply
 states = json.load(open("/here/states.json"))
-json.dump([json.loads(ask.answer(json.dumps(state))) for state in states], open("/here/answers.json", "w"))
+json.dump([json.loads(reply.answer(json.dumps(state))) for state in states], open("/here/answers.json", "w"))
 "done"
 """
 
@@ -121,7 +121,7 @@ def test_answers_are_the_same_to_the_letter(site: Path, tmp_path: Path) -> None:
     answers = json.loads((tmp_path / "answers.json").read_text())
     states[-1]["file"] = str(tmp_path / "own.gguf")
     for state, answer in zip(states, answers, strict=True):
-        assert _round(answer) == _round(json.loads(ask.answer(json.dumps(state)))), state
+        assert _round(answer) == _round(json.loads(reply.answer(json.dumps(state)))), state
 
 
 def _round(value: Any) -> Any:
@@ -191,7 +191,7 @@ def test_the_page_paints_first_and_answers_soon(browser: Browser, address: str) 
         print({name: round(value) for name, value in times.items()}, round(painted))
         assert max(painted, times["paint"]) <= 1000.0
         assert times["answer"] <= 10_000.0
-        line = json.loads(ask.answer("{}"))["line"]
+        line = json.loads(reply.answer("{}"))["line"]
         assert page.inner_text(".decision") == line
         settle(page, "() => go({ batch: '16' })")
         assert page.evaluate("() => times.last") <= 1000.0
@@ -204,7 +204,7 @@ def test_every_view_fits_the_screen(
 ) -> None:
     link = f"#view={view}" + "&chip=rtx_4090" * (view == "gpu")
     with opening(browser, address, link, size=size, color_scheme=scheme) as (page, _):
-        assert page.inner_text(".decision") == json.loads(ask.answer(json.dumps({"view": view})))["line"]
+        assert page.inner_text(".decision") == json.loads(reply.answer(json.dumps({"view": view})))["line"]
         assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
         dark = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         assert (dark == "rgb(255, 255, 255)") == (scheme == "light")
@@ -221,7 +221,7 @@ def test_every_state_is_a_link(browser: Browser, address: str) -> None:
         "runtime": "fused",
     }
     with opening(browser, address, link) as (page, _):
-        told = json.loads(ask.answer(json.dumps(state)))
+        told = json.loads(reply.answer(json.dumps(state)))
         assert page.inner_text(".decision") == told["line"]
         assert page.inner_text("#command") == told["command"]
         assert page.locator(".left-out").count() == 1
@@ -253,7 +253,7 @@ def test_a_dropped_file_is_read_here_alone(browser: Browser, address: str, tmp_p
         assert page.inner_text(".decision") == before
         page.set_input_files("input[name=own]", own)
         page.wait_for_function("() => document.querySelector('.decision').textContent.includes('own.gguf')")
-        told = json.loads(ask.answer(json.dumps({"view": "gpu", "chip": "l4", "file": str(own)})))
+        told = json.loads(reply.answer(json.dumps({"view": "gpu", "chip": "l4", "file": str(own)})))
         assert page.inner_text(".decision") == told["line"]
         assert page.inner_text("#command") == told["command"]
         page.set_input_files("input[name=own]", tmp_path / "bad.gguf")
@@ -270,7 +270,7 @@ def test_a_browser_without_webgl_is_one_line(browser: Browser, address: str) -> 
     page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
     page.goto(f"{address}#view=gpu")
     page.wait_for_function("() => times.answer", timeout=120_000)
-    assert page.inner_text("#gpu-line") == json.loads(ask.match_renderer(""))["line"]
+    assert page.inner_text("#gpu-line") == json.loads(reply.match_renderer(""))["line"]
     assert page.inner_text(".decision").startswith("rtx_4090 runs")
     context.close()
 
@@ -292,5 +292,5 @@ def test_without_python_the_static_answer_stays(browser: Browser, address: str) 
     page.route("**/pyodide/*", lambda route: route.abort())
     page.goto(address)
     page.wait_for_function("() => document.getElementById('state').textContent.startsWith('Python did not load')")
-    assert page.inner_text(".decision") == json.loads(ask.answer("{}"))["line"]
+    assert page.inner_text(".decision") == json.loads(reply.answer("{}"))["line"]
     context.close()

@@ -71,20 +71,20 @@ def record() -> dict[str, Any]:
 
     sys.addaudithook(note)
     from joulemap.wing.llm.file.gguf import load_tables
-    from joulemap.wing.tab import reply as ask
+    from joulemap.wing.tab import reply
     from joulemap.wing.tab.state import DEFAULTS
 
     states = [{"view": view, **usual} for view, usual in DEFAULTS.items()]
     states += [{**states[0], "model": name} for name in PREPARED[1:]]
-    answers = [(state, json.loads(ask.answer(json.dumps(state)))) for state in states]
+    answers = [(state, json.loads(reply.answer(json.dumps(state)))) for state in states]
     for state in ASKED:
-        ask.answer(json.dumps(state))
+        reply.answer(json.dumps(state))
     for state in list_chip_states():
-        ask.answer(json.dumps(state))
-    ask.match_renderer("Apple M1 Pro")
-    ask.check_file("model.onnx")
+        reply.answer(json.dumps(state))
+    reply.match_renderer("Apple M1 Pro")
+    reply.check_file("model.onnx")
     load_tables()  # of names in a file of weights, which no state here has
-    choices = json.loads(ask.list_choices())
+    choices = json.loads(reply.list_choices())
     modules = {
         Path(one.__file__).relative_to(PACKAGE).as_posix()
         for name, one in sys.modules.items()

@@ -16,6 +16,7 @@ from joulemap.system.errors import JoulemapError, UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import choose_precision
 from joulemap.wing.llm.decoder.pass_name import GGUF, find_decoder, list_decoders
+from joulemap.wing.llm.phase import READING_RATE
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.llm.step import predict_step
@@ -42,9 +43,6 @@ LEAST_PERCENT: Final = 10
 MOST_PERCENT: Final = 1000
 
 MOST_TOKENS: Final = 10_000_000
-
-READING_RATE: Final = 5.0
-"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,6 @@
 // Python in a thread of its own. It gets {id, call, args} and sends {id, text}; the page sends {base, pyodide, numpy} first.
 "use strict";
-let ask, python, mounted = false;
+let reply, python, mounted = false;
 const lastLine = (error) => String(error.message || error).trim().split("\n").pop(); // of a traceback
 const tell = (stage) => postMessage({ stage });
 async function begin({ base, pyodide, numpy }) {
@@ -15,7 +15,7 @@ async function begin({ base, pyodide, numpy }) {
   tell("numpy");
   python.unpackArchive(await code, "zip", { extractDir: "/joulemap" });
   python.runPython("import sys; sys.path.insert(0, '/joulemap')");
-  ask = python.pyimport("joulemap.wing.tab.reply");
+  reply = python.pyimport("joulemap.wing.tab.reply");
   tell("joulemap");
 }
 function mount(files) {
@@ -34,7 +34,7 @@ onmessage = async ({ data }) => {
   }
   try {
     await ready;
-    postMessage({ id: data.id, text: data.call === "mount" ? mount(data.args[0]) : ask[data.call](...data.args) });
+    postMessage({ id: data.id, text: data.call === "mount" ? mount(data.args[0]) : reply[data.call](...data.args) });
   } catch (error) {
     postMessage({ id: data.id, text: JSON.stringify({ error: lastLine(error) }) });
   }

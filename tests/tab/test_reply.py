@@ -15,7 +15,7 @@ from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
 from joulemap.wing.llm import Passes, Serving, predict_step
-from joulemap.wing.tab import reply as ask
+from joulemap.wing.tab import reply
 from joulemap.wing.tab.renderer import spell_names
 from joulemap.wing.tab.state import DEFAULTS
 from joulemap.workspace import Workspace
@@ -24,7 +24,7 @@ CHIPS = "h100_sxm5,l4,rtx_4090,hailo_8,xeon_8490h"
 
 
 def find(**state: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(ask.answer(json.dumps(state)))
+    answer: dict[str, Any] = json.loads(reply.answer(json.dumps(state)))
     return answer
 
 
@@ -226,7 +226,7 @@ def test_lines_fit_the_words_of_an_answer() -> None:
     ],
 )
 def test_a_gpu_is_known_by_the_name_that_webgl_tells(renderer: str, chip: str) -> None:
-    found = json.loads(ask.match_renderer(renderer))
+    found = json.loads(reply.match_renderer(renderer))
     assert found["chip"] == chip
     assert "\n" not in found["line"]
     if chip:
@@ -239,5 +239,5 @@ def test_a_gpu_is_known_by_the_name_that_webgl_tells(renderer: str, chip: str) -
     [("a.onnx", "install joulemap[onnx]"), ("a.tflite", "`joulemap compare a.tflite`"), ("a", "is not a GGUF file")],
 )
 def test_other_files_are_one_line(name: str, text: str) -> None:
-    assert text in json.loads(ask.check_file(name))["line"]
-    assert json.loads(ask.check_file("Model-00001-of-00002.GGUF")) == {"line": ""}
+    assert text in json.loads(reply.check_file(name))["line"]
+    assert json.loads(reply.check_file("Model-00001-of-00002.GGUF")) == {"line": ""}
