@@ -9,12 +9,12 @@ BUNDLE := src/joulemap/catalog/data/bundle/version.json
 LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
-WINGS := explore file fleet here hub llm pipeline place record train verify
+WINGS := embed explore file fleet here hub llm pipeline place record tab train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign night mutation ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign night record mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -132,9 +132,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## print every benchmark's ratios
+bench: $(STAMP) $(BUNDLE)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/operator_rate.py
 	$(BIN)/python benchmarks/tracing.py --all
 	$(BIN)/python benchmarks/sweep.py
@@ -176,14 +177,19 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
-	$(BIN)/python -m joulemap.tools.site build/site
+docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
+	$(BIN)/python -m joulemap.tools.site build/site $(if $(PYODIDE),--embed try)
+	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
 
 examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a process of its own (half an hour)
 	$(BIN)/python benchmarks/examples.py --docs
+
+record: $(STAMP) $(BUNDLE)  ## write today's record of predictions if formulas changed, and score it against the measurements that ship (five minutes)
+	$(BIN)/joulemap record make
+	$(BIN)/joulemap record score --shipped || test $$? = 12
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write

@@ -45,6 +45,8 @@ class Step:
     command: tuple[str, ...]
     minutes: float
     """Time limit."""
+    folder: str = ""
+    """Folder below the root in which it runs."""
     tells: str = ""
     """Pattern of the lines that the page shows; the last lines if empty."""
 
@@ -53,7 +55,7 @@ STEPS: Final = (
     Step(name="slow", command=("make", "tests-slow"), minutes=75, tells=r"passed|failed|^(FAILED|ERROR) |processor"),
     Step(name="newest", command=("make", "test-newest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
     Step(name="oldest", command=("make", "test-oldest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
-    Step(name="campaign", command=(PYTHON, "-m", "campaign", "--minutes", "30"), minutes=40),
+    Step(name="campaign", command=(PYTHON, "-m", "campaign", "--minutes", "30"), minutes=40, folder="tests"),
     Step(name="examples", command=(PYTHON, "benchmarks/examples.py", "--docs", "--together"), minutes=35),
     Step(name="growth", command=(PYTHON, "benchmarks/growth.py", "--brief"), minutes=20),
     Step(name="accuracy", command=(PYTHON, "benchmarks/accuracy.py", "--print"), minutes=15, tells=r"^\|.*\d"),
@@ -101,10 +103,9 @@ class Night:
 def run(step: Step, log: Path, limit_s: float) -> Outcome:
     """Run a step with its output in a log; all of its processes end at the limit."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    folder = ROOT / "tests" if step.name == "campaign" else ROOT
     with log.open("wb") as file:
         process = subprocess.Popen(
-            step.command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            step.command, cwd=ROOT / step.folder, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
         try:

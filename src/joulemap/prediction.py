@@ -25,7 +25,7 @@ from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
 from joulemap.physics.reason import refuse_precision
 from joulemap.physics.record.configuration import Configuration, name_precision
-from joulemap.physics.record.constant import check_value, list_constants, match_names
+from joulemap.physics.record.constant import Constant, check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.record.runtime import RUNTIME_NAMES
@@ -154,7 +154,7 @@ def predict(
     rows: list[Row] = list(zip(*(one.ravel().tolist() for one in arrays), strict=True))
     if not rows:
         return _predict_none(arrays[0].shape)
-    cells = _Cells(rows)
+    cells = Cells(rows)
     if changes is None:
         return _predict_cells(cells, arrays[0].shape)
     if len(rows) != 1:
@@ -162,7 +162,7 @@ def predict(
     return _predict_grid(cells, changes)
 
 
-class _Cells:
+class Cells:
     """Configurations of a call: distinct cases and workloads, and the index of both for every row."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -206,8 +206,14 @@ def _predict_none(shape: tuple[int, ...]) -> Prediction:
     return Prediction(**columns)
 
 
-def _predict_cells(cells: _Cells, shape: tuple[int, ...]) -> Prediction:
+def _predict_cells(cells: Cells, shape: tuple[int, ...]) -> Prediction:
     """Return the predictions of configurations."""
+    points, widths, codes = evaluate_cells(cells)
+    return form_prediction(points, widths, codes, shape)
+
+
+def evaluate_cells(cells: Cells) -> tuple[PointColumns, HalfWidths, Texts]:
+    """Return the totals of configurations, the half-widths of their intervals, and codes of refusals, a row each."""
     results = evaluate_together([one.evaluator for one in cells.subjects], cells.asked)
     for (_, chip, _), result in zip(cells.asked, results, strict=True):
         if isinstance(result, KeyError):  # neither the hardware's file nor its class gives the number
@@ -219,27 +225,19 @@ def _predict_cells(cells: _Cells, shape: tuple[int, ...]) -> Prediction:
             codes[number] = result.reason.code
     rows = np.array(cells.case_of, dtype=np.int64)
     widths = load_chips().errors.find_half_widths(points, cells.cases, rows)
-    return _form(points, widths, codes.astype(np.str_), shape)
+    return points, widths, codes.astype(np.str_)
 
 
-def _predict_grid(cells: _Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
+def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     """Return the predictions of one configuration with other numbers of its chip."""
     ((place, hardware, configuration),), (case,) = cells.asked, cells.cases
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
-    known = list_constants(hardware)
     values = {}
     for name, given in changes.items():
-        matches = match_names(name, known)
-        if len(matches) != 1:
-            raise UnknownNameError("constant", name, known, near=matches)
-        constant, array = known[matches[0]], np.asarray(given, dtype=np.float64)
-        try:
-            for value in (array.min(), array.max()) if array.size else ():
-                check_value(constant, float(value))
-        except ValueError as error:
-            raise UsageError(f"{name}: {error}") from error
-        values[constant.address] = array
+        array = np.asarray(given, dtype=np.float64)
+        limits = (float(array.min()), float(array.max())) if array.size else ()
+        values[find_constant(hardware, name, limits).address] = array
     try:
         shape = np.broadcast_shapes(*(one.shape for one in values.values()))
     except ValueError as error:
@@ -248,10 +246,28 @@ def _predict_grid(cells: _Cells, changes: Mapping[str, ArrayLike]) -> Prediction
     points = evaluate_points(cells.subjects[place].evaluator, hardware, configuration, varied)
     changed = attrs.evolve(case, hardware=attrs.evolve(hardware, loads=()), varied=frozenset(values))
     widths = load_chips().errors.find_half_widths(points, [changed], np.zeros(len(points), dtype=np.int64))
-    return _form(points, widths, np.where(points.refusal == "", "", OTHER), shape)
+    return form_prediction(points, widths, np.where(points.refusal == "", "", OTHER), shape)
 
 
-def _form(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[int, ...]) -> Prediction:
+def find_constant(hardware: Hardware, name: str, values: Iterable[float]) -> Constant:
+    """Return the constant of a chip that `--set` takes under a name, for these values.
+
+    Raises UnknownNameError for an unknown or ambiguous name, UsageError for a value that is out of range.
+    """
+    known = list_constants(hardware)
+    matches = match_names(name, known)
+    if len(matches) != 1:
+        raise UnknownNameError("constant", name, known, near=matches)
+    constant = known[matches[0]]
+    try:
+        for value in values:
+            check_value(constant, value)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
+    return constant
+
+
+def form_prediction(points: PointColumns, widths: HalfWidths, codes: Texts, shape: tuple[int, ...]) -> Prediction:
     """Return a prediction from totals and half-widths, one row per configuration."""
     nothing: Floats = np.where(points.refusal == "", 1.0, np.nan)
     latency, energy = nothing * points.latency_s, nothing * _to_joules(points.energy_fj)

@@ -108,6 +108,7 @@ def test_the_sample_has_sixty_models() -> None:
     assert (len(set(TIMM)), len(set(TRANSFORMERS))) == (30, 30)
 
 
+@pytest.mark.wings
 def test_a_factory_of_the_list_of_others_is_checked_against_torch() -> None:
     others = breadth()["list_others"]()
     assert len(others) == 31
@@ -118,6 +119,7 @@ def test_a_factory_of_the_list_of_others_is_checked_against_torch() -> None:
     assert (result.name, result.mac_count, result.torch_mac_count, result.error) == ("deep_q", macs, macs, "")
 
 
+@pytest.mark.wings
 def test_failures_are_told_by_cause() -> None:
     result = breadth()["Result"]
     results = [

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from joulemap.bundle.pack import MAGIC, Column, Pack, as_numbers, as_texts, code_texts, join_texts, write_pack
+from joulemap.bundle.pack import (
+    MAGIC,
+    Column,
+    Pack,
+    as_numbers,
+    as_texts,
+    code_texts,
+    join_texts,
+    pack_for_browser,
+    write_pack,
+)
 from joulemap.system.errors import CatalogueError
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -90,3 +100,17 @@ def test_a_damaged_section_is_refused_and_others_are_read(tmp_path: Path) -> Non
     assert len(Pack(path).read("one")["x"]) == 100
     with pytest.raises(CatalogueError, match=r"^some.pack is damaged"):
         Pack(path).read("two")
+
+
+def test_a_browser_gets_some_sections_without_xz(tmp_path: Path) -> None:
+    """Kept sections hold the same bytes, and one that is damaged is refused as in any packed file."""
+    path, own = tmp_path / "whole.pack", tmp_path / "own.pack"
+    write_pack(path, {"0 numbers": {"x": np.arange(100)}, "0 names": {"y": code_texts(["a"])}, "index": {}})
+    own.write_bytes(pack_for_browser(path, lambda name: name != "0 names"))
+    assert b"xz" not in own.read_bytes().lower()[:200]
+    assert Pack(own).names == ("0 numbers", "index")
+    for name in Pack(own).names:
+        assert Pack(own).expand(name) == Pack(path).expand(name)
+    own.write_bytes(own.read_bytes()[:-3])
+    with pytest.raises(CatalogueError, match=r"^own.pack is damaged"):
+        Pack(own).read("index")

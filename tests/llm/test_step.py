@@ -114,6 +114,8 @@ def test_a_table_is_near_exact_steps() -> None:
         ("llama-3.1-8b", "l4", {"devices": 0}, UsageError, "devices is 0"),
         ("llama-3.1-8b", "l4", {"devices": 3}, UsageError, "cannot be divided by 3 devices"),
         ("llama-3.1-8b", "l4", {"weight_precision": "q9"}, JoulemapError, "q9"),
+        ("llama-3.1-8b", "l4", {"changes": {"tdq": 60.0}}, UnknownNameError, "unknown constant 'tdq'"),
+        ("llama-3.1-8b", "l4", {"changes": {"tdp": -1.0}}, UsageError, "tdp: "),
     ],
 )
 def test_bad_input_is_one_clear_line(
@@ -125,6 +127,14 @@ def test_bad_input_is_one_clear_line(
     assert "\n" not in str(raised.value)
 
 
+def test_a_slower_memory_lengthens_a_step() -> None:
+    """A decode step reads all weights: at half the bandwidth it takes almost twice as long."""
+    passes = Passes.of(1, context=100.0)
+    whole = predict_step("llama-3.1-8b", "l4").price(passes)
+    half = predict_step("llama-3.1-8b", "l4", changes={"memory_bandwidth": 150e9}).price(passes)
+    assert 1.8 < half.latency_s / whole.latency_s < 2.0
+
+
 def test_steps_need_no_engine_of_a_database() -> None:
     code = (
         "import sys\nfrom joulemap.wing.llm import Passes, predict_step\n"
@@ -133,3 +143,15 @@ def test_steps_need_no_engine_of_a_database() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_table_prices_prompts_below_its_first_knot() -> None:
+    predictor = predict_step("qwen3-8b", "h100_sxm5", engine="sglang")
+    sizes = np.array([1.0, 4.0, 15.0, 16.0])
+    exact = predictor.price(Passes.of(0.0, chunk=sizes)).latency_s
+    np.testing.assert_allclose(predictor.table().step(0.0, 0.0, sizes)[0], exact, rtol=0.01)
+
+
+def test_steps_of_pipeline_stages_have_no_parts() -> None:
+    with pytest.raises(UnsupportedError, match="is divided into pipeline stages, so that its steps have no parts"):
+        predict_step("llama-3.1-8b", "h100_sxm5", pipeline_devices=2).split(Passes.of(1))

@@ -248,8 +248,8 @@ TITLED: Final = {
 """Command whose title names the precision -> what it is asked about a GPU."""
 
 UNTITLED: Final = {
-    "calibrate", "completion", "db", "export", "hardware", "here", "lake", "mcp", "measure", "measurements", "model",
-    "place", "plot", "query", "report", "sql", "validate", "verify",
+    "calibrate", "completion", "db", "export", "extend", "hardware", "here", "lake", "mcp", "measure", "measurements",
+    "model", "page", "place", "plot", "query", "report", "sql", "validate", "verify",
 }  # fmt: skip
 """Commands without a title of their own (a report has those of its answers), or that name no precision in it."""
 

@@ -41,6 +41,7 @@ def test_no_formula_of_a_run_reads_an_interval() -> None:
             assert not any(one.startswith("joulemap.physics.interval") for one in names), name
 
 
+@pytest.mark.wings
 def test_formulas_and_error_scales_change_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "joulemap"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "zoo", "profile"))

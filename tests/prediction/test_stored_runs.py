@@ -11,15 +11,7 @@ import pytest
 from joulemap.bundle.chip import load_chips
 from joulemap.prediction import predict
 from joulemap.workspace import Workspace
-
-CHIPS = (
-    "a100_sxm4_80gb", "alveo_v70_dpu_c20b14", "apple_m4_max", "apple_m4_neural_engine", "b200_sxm", "coral_edge_tpu",
-    "dpu_b4096_kv260", "epyc_9654", "gaudi3", "gb10", "gh200", "grace", "h100_pcie", "h100_sxm5", "h200_sxm", "hailo_8",
-    "inferentia2", "jetson_orin_nx_dla", "kpu_t256", "kpu_t64", "l4", "mi300x", "nrf52840", "p4", "plasticine",
-    "qrb5165_hexagon698", "raspberry_pi_5", "rk3588_npu", "rtx_4090", "rtx_5090", "snapdragon_8_elite_npu", "t4",
-    "tda4vm_c7x_mma", "tpu_v4", "tpu_v7", "v100_sxm2", "xeon_8490h", "ryzen_ai_max_395", "a10g",
-)  # fmt: skip
-"""Chips of every class, with and without a calibration, a fallback host, TF32 and measured loads; one of a family."""
+from stored_case import BATCHES, CHIPS, MODELS, PRECISIONS, RUNTIMES
 
 SQL = """
 SELECT r.model, r.hardware, r.precision, r.batch, r.runtime, r.latency_s, r.energy_j, u.latency_half_width,
@@ -67,9 +59,8 @@ def test_predictions_are_stored_runs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_over_a_thousand_predictions_are_stored_runs(tmp_path: Path) -> None:
-    models = ["resnet50", "vit_b_16", "efficientnet_b0"]
     assert set(CHIPS) <= load_chips().ids
-    count = compare(tmp_path, models, CHIPS, ["fp32", "bf16", "int8"], [1, 7], ["eager", "fused", "engine", "graph"])
+    count = compare(tmp_path, MODELS, CHIPS, PRECISIONS, BATCHES, RUNTIMES)
     assert count >= 1300
 
 

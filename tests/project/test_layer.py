@@ -17,7 +17,7 @@ import pytest
 
 import joulemap
 from joulemap.question import Question
-from joulemap.system.wing import BUILT_IN, list_wings
+from joulemap.system.wing import BUILT_IN, list_apart, list_wings
 from joulemap.workspace import Workspace
 from layers import BELOW, loaded_after
 
@@ -52,7 +52,8 @@ OWNERS: dict[str, set[str]] = {
     "rich": {"present"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "optuna": {"wing.explore"},
+    "optuna": {"wing.embed", "wing.explore"},
+    "pytest": {"wing.embed"},
     "numpy": {"bundle", "calibrate", "physics", "prediction", "store", *(f"wing.{name}" for name in BUILT_IN)},
 }
 """library -> rooms that may import it."""
@@ -82,7 +83,7 @@ def allowed(room: str) -> set[str]:
     """Rooms that a room may import besides itself."""
     if not room.startswith("wing."):
         return BELOW[room] | EVERYWHERE
-    (wing,) = (one for one in list_wings() if room == f"wing.{one.name}")
+    (wing,) = (one for one in (*list_wings(), *list_apart()) if room == f"wing.{one.name}")
     return PUBLIC | EVERYWHERE | {f"wing.{name}" for name in wing.uses}
 
 

@@ -13,6 +13,7 @@ from command import run_here
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands, list_start
 from joulemap.system.record import frozen
+from pyodide import pretend
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -100,6 +101,7 @@ def prepare(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    pretend(folder / "pyodide")
 
 
 def prepare_program(folder: Path) -> None:

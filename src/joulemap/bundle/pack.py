@@ -4,14 +4,15 @@
 
 A section is one stream of xz: a description of its columns, then their texts, then their numbers. A column of integers
 has the narrowest type that holds all its values. Codes of texts are written byte by byte in planes, because their high
-bytes are mostly 0; other numbers repeat as wholes. Both habits save about a tenth.
+bytes are mostly 0; other numbers repeat as wholes. Both habits save about a tenth. A section may also be a stream of
+zlib, for Python in a browser, which has no xz.
 """
 
 from __future__ import annotations
 
 import json
-import lzma
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +28,11 @@ MAGIC: Final = b"joulemap pack 1\n"
 SEPARATOR: Final = "\x1f"
 """Character between the texts of a column, which no text contains."""
 
-FILTERS: Final = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 0},)
-"""Compression of a section. Its bytes have no alignment in common, so that positions tell nothing."""
+XZ: Final = b"\xfd7zXZ\x00"
+"""First bytes of a stream of xz."""
+
+CONTEXT: Final = {"lc": 0, "lp": 0, "pb": 0}
+"""Compression of a section by xz. Its bytes have no alignment in common, so that positions tell nothing."""
 
 NARROW: Final = ("i1", "<i2", "<i4", "<i8")
 
@@ -99,10 +103,20 @@ def join_texts(columns: Sequence[Texts]) -> Texts:
 
 def write_pack(path: Path, sections: Mapping[str, Section]) -> None:
     """Write sections to a file."""
-    packed = {name: _pack(section) for name, section in sections.items()}
+    path.write_bytes(_join({name: _compress(_pack(section)) for name, section in sections.items()}))
+
+
+def pack_for_browser(path: Path, keeps: Callable[[str], bool]) -> bytes:
+    """Return the content of a file with the sections that `keeps` names, as streams of zlib; raises like `Pack`."""
+    pack = Pack(path)
+    return _join({name: zlib.compress(pack.expand(name), 9) for name in pack.names if keeps(name)})
+
+
+def _join(packed: Mapping[str, bytes]) -> bytes:
+    """Return the content of a file with compressed sections."""
     lengths = [(name, len(content)) for name, content in packed.items()]
     index = json.dumps(lengths, separators=(",", ":")).encode()
-    path.write_bytes(MAGIC + len(index).to_bytes(4, "little") + index + b"".join(packed.values()))
+    return MAGIC + len(index).to_bytes(4, "little") + index + b"".join(packed.values())
 
 
 class Pack:
@@ -133,13 +147,46 @@ class Pack:
 
     def read(self, name: str) -> dict[str, Column]:
         """Return the columns of a section; KeyError for an unknown name, CatalogueError if it is damaged."""
+        raw = self.expand(name)
+        try:
+            return _unpack(raw)
+        except ValueError as error:
+            raise self._refuse(error) from error
+
+    def expand(self, name: str) -> bytes:
+        """Return the bytes of a section; raises like `read`."""
         start, size = self._places[name]
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
-                return _unpack(lzma.decompress(file.read(size)))
-        except (OSError, ValueError, lzma.LZMAError) as error:
-            raise CatalogueError(f"{self.path.name} is damaged ({error}): install joulemap again") from error
+                return _expand(file.read(size))
+        except (OSError, ValueError) as error:
+            raise self._refuse(error) from error
+
+    def _refuse(self, error: Exception) -> CatalogueError:
+        return CatalogueError(f"{self.path.name} is damaged ({error}): install joulemap again")
+
+
+def _compress(raw: bytes) -> bytes:
+    import lzma
+
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, **CONTEXT}]
+    return lzma.compress(raw, check=lzma.CHECK_CRC32, filters=filters)
+
+
+def _expand(stream: bytes) -> bytes:
+    """Return the bytes of a stream of xz or zlib; ValueError if it is damaged."""
+    if stream.startswith(XZ):
+        import lzma
+
+        try:
+            return lzma.decompress(stream)
+        except lzma.LZMAError as error:
+            raise ValueError(str(error)) from error
+    try:
+        return zlib.decompress(stream)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
 
 
 def _pack(section: Section) -> bytes:
@@ -161,8 +208,7 @@ def _pack(section: Section) -> bytes:
         if isinstance(column, np.ma.MaskedArray):
             numbers.append(np.packbits(np.ma.getmaskarray(column)).tobytes())
     described = json.dumps(head, separators=(",", ":")).encode()
-    raw = b"".join((len(described).to_bytes(4, "little"), described, *texts, *numbers))
-    return lzma.compress(raw, check=lzma.CHECK_CRC32, filters=FILTERS)
+    return b"".join((len(described).to_bytes(4, "little"), described, *texts, *numbers))
 
 
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:

@@ -22,6 +22,11 @@ FOLDER: Final = DATA / "bundle"
 
 STAMP: Final = FOLDER / "version.json"
 
+PACKED: Final = FOLDER / "packed_version.txt"
+"""Version of a copy of this package that lacks the code and data from which it follows, such as that of a page; absent
+from an installation.
+"""
+
 CODE: Final = (
     "physics", "system/units.py", "bundle", "catalog", "trace", "plan/anchor.py", "plan/budget.py",
     "plan/calibration.py", "plan/target.py",
@@ -38,7 +43,7 @@ WINGS: Final = ("wing/*/error_scale.py", "wing/*/data/error_scale.csv")
 @cache
 def bundle_version() -> str:
     """Return the version that packed chips of this code and data have, as sixteen hexadecimal digits."""
-    return remember("bundle", compute_version)
+    return PACKED.read_text(encoding="utf-8") if PACKED.is_file() else remember("bundle", compute_version)
 
 
 def compute_version() -> str:
@@ -52,14 +57,19 @@ def compute_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def digest_file(path: Path) -> str:
-    """Return a digest of a file."""
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+def digest_content(content: bytes) -> str:
+    """Return a digest of the content of a file."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def form_stamp(content: bytes) -> str:
+    """Return the note that packed chips with this content are of the current version."""
+    return json.dumps({"version": bundle_version(), "file": digest_content(content)}) + "\n"
 
 
 def write_stamp(path: Path) -> None:
     """Note that a file of packed chips is of the current version."""
-    STAMP.write_text(json.dumps({"version": bundle_version(), "file": digest_file(path)}) + "\n", encoding="utf-8")
+    STAMP.write_text(form_stamp(path.read_bytes()), encoding="utf-8")
 
 
 def check_stamp(path: Path) -> None:
@@ -67,7 +77,7 @@ def check_stamp(path: Path) -> None:
     try:
         noted = json.loads(STAMP.read_text(encoding="utf-8"))
         found, file = noted["version"], noted["file"]
-        own = digest_file(path)
+        own = digest_content(path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CatalogueError(
             f"the bundle of chips cannot be read ({error}): `make bundle`, or install again"

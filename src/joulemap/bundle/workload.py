@@ -93,6 +93,10 @@ READ: Final = {
 MADE: Final = (("workload_tensor", "is_matrix"),)
 """(table, column) that the database lacks: whether a shape has several sizes, so that predictions need no shape."""
 
+NUMBERS: Final = "numbers"
+NAMES: Final = "names"
+"""Sections of a block: what predictions read, and the rest."""
+
 BLOCK_ROWS: Final = 60_000
 """Accesses of a block. A larger block makes a smaller file: half as many rows take 5 % more, and decode in 4 ms, not 8.
 """
@@ -106,6 +110,11 @@ class Place:
 
     block: int
     rows: Mapping[str, slice]
+
+
+def is_predicted(section: str) -> bool:
+    """Return True for a section of the file that predictions read, so that not only a database does."""
+    return section.rpartition(" ")[2] != NAMES
 
 
 class Zoo:
@@ -160,7 +169,7 @@ class Zoo:
         names = [self.find_stored(model, batch) for model, batch in wanted]
         found: dict[int, Tables] = {}
         for number in sorted(range(len(wanted)), key=lambda one: self.places[names[one]].block):
-            found[number] = self._restore(names[number], wanted[number][1], ("numbers", "names"))
+            found[number] = self._restore(names[number], wanted[number][1], (NUMBERS, NAMES))
             for table, column in MADE:
                 del found[number][table][column]
         return [found[number] for number in range(len(wanted))]
@@ -178,7 +187,7 @@ class Zoo:
 
     def form_columns(self, model: str, batch: int) -> WorkloadColumns:
         """Return a model's workload at a batch as formulas read it."""
-        tables = self._restore(self.find_stored(model, batch), batch, ("numbers",))
+        tables = self._restore(self.find_stored(model, batch), batch, (NUMBERS,))
         operators, tensors, accesses, buffers, subgraphs = (tables[table] for table in READ)
         tensor = _integers(accesses["tensor_index"])
         owner = _integers(operators["subgraph_index"])
@@ -358,7 +367,7 @@ def write_zoo(folder: Path, models: Section, tables: Mapping[str, Section]) -> N
     starts = dict.fromkeys(tables, 0)
     for number in range(block + 1):
         mine = [index for index, one in enumerate(blocks) if one == number]
-        parts: dict[str, dict[str, Column]] = {"numbers": {}, "names": {}}
+        parts: dict[str, dict[str, Column]] = {NUMBERS: {}, NAMES: {}}
         for table, columns in tables.items():
             end = starts[table] + sum(counts[table][index] for index in mine)
             for name, column in columns.items():
@@ -381,7 +390,7 @@ def _count_rows(column: Texts, names: Sequence[str | None]) -> list[int]:
 
 def _find_part(table: str, column: str) -> str:
     read = column.removesuffix("_excess").removesuffix("_growth") in READ.get(table, ())
-    return "numbers" if read else "names"
+    return NUMBERS if read else NAMES
 
 
 def _cut(column: Column, rows: slice) -> Column:

@@ -31,7 +31,8 @@ def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
     """Return all stored prediction errors."""
     rows = connection.execute(f"SELECT {', '.join(SCALE_COLUMNS)} FROM internal.error_scale").fetchall()
     held_out: dict[tuple[str, str, str], dict[str, HeldOut]] = {}
-    for calibration, hardware, runtime, precision, *errors in connection.execute(
+    for calibration, hardware, runtime, precision, *errors in execute(
+        connection,
         "SELECT e.calibration_digest, c.hardware, e.runtime, e.precision, "
         "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'latency'), "
         "max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy') "

@@ -33,8 +33,14 @@ class Overlapped(ctypes.Structure):
 
 @cache
 def _load() -> tuple[Any, Any]:
-    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor."""
-    kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009 - absent elsewhere
+    """Return the library of the Windows kernel, and the function that returns the handle of a descriptor.
+
+    Raise OSError in a browser, whose Python has no locks at all, so that what can do without them goes on.
+    """
+    load = getattr(ctypes, "WinDLL", None)
+    if load is None:
+        raise OSError("a browser has no locks of files")
+    kernel = load("kernel32", use_last_error=True)
     word, handle, overlapped = ctypes.c_uint32, ctypes.c_void_p, ctypes.POINTER(Overlapped)
     kernel.LockFileEx.argtypes = [handle, word, word, word, word, overlapped]
     kernel.UnlockFileEx.argtypes = [handle, word, word, word, overlapped]

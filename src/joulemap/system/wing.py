@@ -20,8 +20,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 from joulemap.system.entry_point import list_entry_points
 
-BUILT_IN: Final = ("pipeline", "explore", "file", "fleet", "here", "hub", "llm", "place", "record", "train", "verify")
+BUILT_IN: Final = (
+    "pipeline", "embed", "explore", "file", "fleet", "here", "hub", "llm", "place", "record", "tab", "train", "verify",
+)  # fmt: skip
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
+
+APART: Final = ("embed",)
+"""Built-in wings that add nothing to the core, so that commands do not import them."""
 
 GROUP: Final = "joulemap.wings"
 """Entry-point group for wings of other distributions."""
@@ -87,12 +92,20 @@ class Wing(NamedTuple):
 
 @cache
 def list_wings() -> tuple[Wing, ...]:
-    """Return all installed wings whose requirements are met: built-in ones first, then by name."""
-    wings = {wing.name: wing for wing in (*_list_built_in(), *_list_installed())}
+    """Return all installed wings that add to the core and whose requirements are met: built-in ones first, then by
+    name.
+    """
+    wings = {wing.name: wing for wing in (*_list_built_in(is_apart=False), *_list_installed())}
     while missing := [name for name, wing in wings.items() if not wings.keys() >= {*wing.uses}]:
         for name in missing:
             del wings[name]
     return tuple(wings.values())
+
+
+def list_apart() -> tuple[Wing, ...]:
+    """Return the built-in wings that add nothing to the core and whose requirements are met."""
+    known = {wing.name for wing in list_wings()}
+    return tuple(wing for wing in _list_built_in(is_apart=True) if known.issuperset(wing.uses))
 
 
 def find_parts(port: str) -> Iterator[Any]:
@@ -114,8 +127,10 @@ def load(address: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _list_built_in() -> Iterator[Wing]:
+def _list_built_in(*, is_apart: bool) -> Iterator[Wing]:
     for name in BUILT_IN:
+        if (name in APART) != is_apart:
+            continue
         module = f"joulemap.wing.{name}"
         try:
             yield import_module(module).register()

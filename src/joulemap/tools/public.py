@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system import errors
-from joulemap.system.wing import BUILT_IN, list_wings
+from joulemap.system.wing import BUILT_IN, list_apart, list_wings
 from joulemap.tools import GENERATED
 from joulemap.tools.stub import (
     CLASS,
@@ -163,7 +163,8 @@ def find_public() -> dict[str, str]:
 
 def _list_exports() -> dict[str, str]:
     """Return object that a built-in wing exports by name -> the wing."""
-    return {module: wing.name for wing in list_wings() if wing.name in BUILT_IN for module in wing.public}
+    wings = (*list_apart(), *(wing for wing in list_wings() if wing.name in BUILT_IN))
+    return {module: wing.name for wing in wings for module in wing.public}
 
 
 def place_names() -> dict[str, dict[str, str]]:

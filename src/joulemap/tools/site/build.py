@@ -29,11 +29,19 @@ PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
 """Pattern of the space before a percent sign in a table, where a line must not break."""
 
 
-def build_site(folder: Path, *, has_figures: bool = True) -> int:
+FRAME: Final = """```{{raw}} html
+<iframe src="{folder}/index.html" title="joulemap in this browser" loading="lazy"
+  style="width: 100%; height: 60rem; border: 1px solid #8886; border-radius: 0.5rem"></iframe>
+```
+"""
+"""Frame of the page that predicts in a browser, on the page about it."""
+
+
+def build_site(folder: Path, *, has_figures: bool = True, embedded: str = "") -> int:
     """Rebuild the site in `folder` and return the exit code; a warning fails the build.
 
-    The source pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder with
-    other content.
+    `embedded` is the folder within the site to which `joulemap page` is written afterwards; empty for none. The source
+    pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder with other content.
     """
     try:
         from sphinx.cmd.build import build_main
@@ -45,16 +53,18 @@ def build_site(folder: Path, *, has_figures: bool = True) -> int:
             raise UsageError(f"{made} exists and is not a site: name another folder, or remove it")
         shutil.rmtree(made, ignore_errors=True)
     (source / TREES).mkdir(parents=True)
-    lay_out(source, has_figures=has_figures)
+    lay_out(source, has_figures=has_figures, embedded=embedded)
     strict = ("-q", "-W", "--keep-going")
     return int(build_main([*strict, "-c", str(SITE), "-d", str(source / TREES), str(source), str(folder)]))
 
 
-def lay_out(source: Path, *, has_figures: bool) -> None:
-    """Write every page of the site to `source`, with the figures of the pages."""
+def lay_out(source: Path, *, has_figures: bool, embedded: str = "") -> None:
+    """Write every page of the site to `source`, with the figures of the pages and a frame for the embedded page."""
     for path in sorted(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")):
         shutil.copy(path, source)
     pages = {**read_pages(), **write_commands(), **write_library()}
+    if embedded:
+        pages["page.md"] = pages["page.md"].replace("\n## ", f"\n{FRAME.format(folder=embedded)}\n## ", 1)
     if has_figures:
         pages = place_figures(pages, list_figures(SITE), source)
     for name, text in pages.items():

@@ -28,7 +28,6 @@ from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
 from joulemap.wing.here.serve import (
-    READING_RATE,
     SHOWN,
     SMALL,
     SPLIT_LABEL,
@@ -38,6 +37,7 @@ from joulemap.wing.here.serve import (
     serve_popular,
 )
 from joulemap.wing.here.show import METAL, RESERVE, SHARED, TARIFF, WORKS, describe_answer, describe_refused
+from joulemap.wing.llm.phase import READING_RATE
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

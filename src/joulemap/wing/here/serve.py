@@ -19,6 +19,7 @@ from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.record import ServedHere
+from joulemap.wing.llm.phase import READING_RATE
 from joulemap.wing.llm.setting import Serving
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ POPULAR: Final = (
 
 SHOWN: Final = 8
 """Default number of rows in the table."""
-
-READING_RATE: Final = 5.0
-"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 ENOUGH: Final = 0.5
 """Share of the highest decode speed above which more precise weights are preferred to faster weights."""

@@ -50,6 +50,9 @@ PROMPT, ANSWER = (next(one for one in PHASES if one.reads_prompt is is_prompt) f
 MIXED: Final = "mixed"
 """Phase of a pass with a chunk of a prompt beside tokens of answers."""
 
+READING_RATE: Final = 5.0
+"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
+
 
 def find_phase(tokens: float) -> Phase:
     """Return the phase of a pass that takes this number of new tokens per sequence."""

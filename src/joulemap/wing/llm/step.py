@@ -10,8 +10,8 @@ chip and thinly measured numbers of the engine add to a pass on one device.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -19,20 +19,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from joulemap.bundle.chip import load_chips
+from joulemap.physics.change import change_hardware
 from joulemap.physics.interval.error_scale import MODEL
 from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.total import stack_totals
-from joulemap.physics.workload import Floats
-from joulemap.prediction import find_chip
+from joulemap.physics.workload import Floats, columns_of
+from joulemap.prediction import find_chip, find_constant
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
+from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import (
@@ -59,6 +64,13 @@ MEMORY: Final = "memory"
 
 KNOTS: Final = 64
 """Contexts at which a table knows the KV cache of a sequence; it is linear between them for most models."""
+
+
+KEPT: Final = 16
+"""Maximum models whose workloads are kept, so that the next chip or setting does not describe them again."""
+
+FEW: Final = 4
+"""Passes up to which their workloads with all layers are kept; each takes about a megabyte."""
 
 
 @define(kw_only=True, eq=False)
@@ -123,6 +135,17 @@ class StepPredictor:
         return PointErrors(known.doubt, known.held_out)
 
     @cached_property
+    def _configuration(self) -> Configuration:
+        """Configuration of a pass on one device."""
+        one = self._deployment
+        return Configuration(
+            hardware=one.hardware.id,
+            precision=one.precision,
+            runtime=one.stack.runtime,
+            weight_precision=one.weight_precision or one.precision,
+        )
+
+    @cached_property
     def _room(self) -> Room:
         """Memory budget of one device."""
         return Room(deployment=self._deployment)
@@ -147,6 +170,27 @@ class StepPredictor:
             energy_high_j=form(cost.joules * np.exp(tall)),
             refusal=refusal.reshape(shape),
         )
+
+    def split(self, passes: Passes) -> tuple[dict[str, float], ...]:
+        """Return subgraph -> seconds of each pass in order, such as `layers.0.mlp.down_proj`; they sum to its time.
+
+        `engine.` begins the names of the engine's own time. Raises UnsupportedError for a model that is traced or
+        divided into pipeline stages, whose subgraphs are not those of one pass.
+        """
+        one = self._deployment
+        if one.stages > 1 or one.decoder.is_traced:
+            reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
+            raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
+        configuration = self._configuration
+        parts = []
+        for asked in one.ask(passes.flatten()):
+            workload = describe_step(one.decoder, *asked, NO_KEY)
+            evaluator = Evaluator(columns_of(workload))
+            runs = [evaluator.evaluate(chip, configuration) for chip in self._list_chips(asked)]
+            fastest = min(runs, key=lambda run: run.latency_fs)
+            names = [group.name for group in workload.subgraphs]
+            parts.append(dict(zip(names, (fastest.subgraphs.latency_fs / FS_PER_S).tolist(), strict=True)))
+        return tuple(parts)
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
@@ -210,13 +254,7 @@ class StepPredictor:
         """Return what uncertain numbers of the chip add to the latency and energy of passes on one device, and what
         thinly measured numbers of the engine add to both.
         """
-        one = self._deployment
-        configuration = Configuration(
-            hardware=one.hardware.id,
-            precision=one.precision,
-            runtime=one.stack.runtime,
-            weight_precision=one.weight_precision or one.precision,
-        )
+        one, configuration = self._deployment, self._configuration
         evaluators = [Evaluator(work) for work in _describe_whole(one.decoder, asked)]
         ways = [self._list_chips(each) for each in asked]
         rows = [(place, chip) for place, chips in enumerate(ways) for chip in chips]
@@ -246,13 +284,24 @@ class StepPredictor:
         return self._chips[under.word]
 
 
-def _describe_whole(decoder: Decoder, asked: Sequence[Asked]) -> list[WorkloadColumns]:
+def _describe_whole(decoder: Decoder, asked: Sequence[Asked]) -> tuple[WorkloadColumns, ...]:
     """Return workloads of passes with all layers, because bounds of a folded pass count its layers once."""
+    describe = _describe_few if len(asked) <= FEW else _describe_few.__wrapped__
+    return describe(decoder, tuple(asked))
+
+
+@lru_cache(maxsize=KEPT)
+def _describe_few(decoder: Decoder, asked: tuple[Asked, ...]) -> tuple[WorkloadColumns, ...]:
     if decoder.is_traced:
-        works = PassWorkloads(decoder).describe(asked).works
-        return list(works)
+        return tuple(PassWorkloads(decoder).describe(asked).works)
     columns = pass_columns(decoder, asked)
-    return [columns[one] for one in asked]
+    return tuple(columns[one] for one in asked)
+
+
+@lru_cache(maxsize=KEPT)
+def _find_workloads(decoder: Decoder) -> PassWorkloads:
+    """Return the workloads of a model's passes, which are the same for all chips and settings."""
+    return PassWorkloads(decoder)
 
 
 def _find_work(asked: Asked) -> str:
@@ -274,12 +323,14 @@ def predict_step(
     data_devices: int = 1,
     pipeline_devices: int = 1,
     compiled_tokens: float = 0.0,
+    changes: Mapping[str, float] | None = None,
 ) -> StepPredictor:
     """Return the steps of a language model under an engine on equal devices of one server.
 
     A model is a built-in language model by name, or a checkpoint's configuration or weights by path; hardware as in
     `joulemap.predict`. Precisions, weights and KV cache are those of the checkpoint unless given. `compiled_tokens` is
-    the length that the passes of an engine with static shapes were compiled for.
+    the length that the passes of an engine with static shapes were compiled for. `changes` maps names of numbers of the
+    chip, as `--set` takes them, to values in their SI units.
 
     Raises UnknownNameError for an unknown name, UsageError for a model that cannot be divided in this way, and
     UnsupportedError for a chip that the engine does not run on or that lacks the precision.
@@ -288,6 +339,8 @@ def predict_step(
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders(), "see `joulemap model list`")
     chip, calibration = find_chip(hardware)
+    if changes:
+        chip = _change(chip, changes)
     stack = find_engine(engine)
     if (vendors := list_vendors(stack.name)) and chip.vendor not in vendors:
         raise UnsupportedError(f"{chip.id}: {stack.label} runs only on chips of {', '.join(vendors)}", code="engine")
@@ -310,7 +363,7 @@ def predict_step(
     _check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
     return StepPredictor(
         deployment=Deployment(
-            workloads=PassWorkloads(decoder),
+            workloads=_find_workloads(decoder),
             hardware=chip,
             stack=stack,
             precision=precision,
@@ -325,6 +378,15 @@ def predict_step(
         ),
         calibration=calibration,
     )
+
+
+def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
+    """Return a chip with other numbers; UsageError if they contradict each other."""
+    made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in changes.items()]
+    try:
+        return change_hardware(chip, made)
+    except ValueError as error:
+        raise UsageError(f"{chip.id}: {error}") from error
 
 
 def _check_links(chip: Hardware, joined: int, world: int) -> None:

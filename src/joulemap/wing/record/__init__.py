@@ -9,6 +9,9 @@ def register() -> Wing:
     """Return the commands that this wing adds to the core."""
     return Wing(
         name="record",
-        commands={"record": Command("joulemap.wing.record.command", "data", is_advanced=True)},
+        commands={
+            "record": Command("joulemap.wing.record.command", "data", is_advanced=True),
+            "share": Command("joulemap.wing.record.share_command", "machine", is_advanced=True),
+        },
         uses=("llm", "train", "verify"),
     )

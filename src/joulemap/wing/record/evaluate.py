@@ -39,8 +39,11 @@ from joulemap.wing.record.point import (
 )
 from joulemap.wing.record.row import BATCH, DIGITS, LOCAL, Predicted, find_factor
 
-TOGETHER: Final = 20
-"""Whole models of a task: more are hardly faster, and their arrays take more memory."""
+TOGETHER: Final = 6
+"""Whole models of a task: more are hardly faster, and the arrays of 20 large ones take 3 GB."""
+
+LIFE: Final = 24
+"""Tasks after which a process ends, because chips under engines stay in its caches: 30 MB per language model."""
 
 Asked = tuple[ServingRow, Hardware]
 
@@ -83,9 +86,14 @@ def _run(tasks: Sequence[Task], jobs: int) -> Iterator[list[Predicted]]:
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(run_task, tasks)
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=LIFE) as pool:
+            yield from pool.map(run_task, tasks)
+    except BrokenProcessPool as error:
+        raise JoulemapError("a process was killed, probably for lack of memory: use --jobs 1") from error
 
 
 def predict_wholes(models: Sequence[str]) -> Iterator[Predicted]:

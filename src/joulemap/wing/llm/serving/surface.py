@@ -151,14 +151,15 @@ class Table:
         """Return seconds and joules of passes with decoding sequences and the prompt tokens of all prompts.
 
         `context_tokens` is the mean context of the decoding sequences. `prompt_context` is the cached context at which
-        one prompt attends as much as all prompts together; it is below 0 for several short prompts.
+        one prompt attends as much as all prompts together; it is below 0 for several short prompts. Fewer prompt
+        tokens than the first knot cost as much as it does, because such a pass reads the same weights.
         """
         count, context, prompt, behind = np.broadcast_arrays(
             *(np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context))
         )
         has_prompt = (prompt > 0.0)[..., None]
         total = np.where((count > 0.0)[..., None], self.decode.read(count, context), 0.0)
-        total = total + np.where(has_prompt, self.prompt.read(count, prompt), 0.0)
+        total = total + np.where(has_prompt, self.prompt.read(count, np.maximum(prompt, self.prompt.second[0])), 0.0)
         total = total + np.where(has_prompt, self.attention.read(prompt, behind), 0.0)
         return total[..., 0], total[..., 1]
 

@@ -51,19 +51,23 @@ def drop_impossible(source: Source, readings: Sequence[Reading]) -> list[Reading
 
 
 def _drop(source: Source, one: Reading) -> Reading:
-    entry = known_hardware([one.row.hardware]).get(HardwareRef.read(one.row.hardware).label)
-    if entry is None:
-        return one
-    hardware = read_known([entry.digest])[entry.digest]
-    reasons = dict(_find_power(one.row, max((*entry.caps_w, *entry.limits_w))))
-    if isinstance(one.row, ServingRow):
-        reasons |= dict(_find_served(one.row, hardware))
-    else:
-        reasons |= dict(_find_single(source, one.row, hardware))
+    reasons = find_impossible(source, one.row)
     if not reasons:
         return one
     row = attrs.evolve(one.row, **dict.fromkeys(reasons))  # type: ignore[arg-type]
     return attrs.evolve(one, row=row, unscored={**one.unscored, **reasons})
+
+
+def find_impossible(source: Source, row: Measurement | ServingRow) -> dict[str, Reason]:
+    """Return quantity -> reason for each number of a row that its hardware cannot reach; none for unknown hardware."""
+    entry = known_hardware([row.hardware]).get(HardwareRef.read(row.hardware).label)
+    if entry is None:
+        return {}
+    hardware = read_known([entry.digest])[entry.digest]
+    reasons = dict(_find_power(row, max((*entry.caps_w, *entry.limits_w))))
+    if isinstance(row, ServingRow):
+        return reasons | dict(_find_served(row, hardware))
+    return reasons | dict(_find_single(source, row, hardware))
 
 
 def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, Reason]]:

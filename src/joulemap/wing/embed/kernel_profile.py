@@ -1,0 +1,72 @@
+"""Profile of kernels for BLIS, the simulator of inference-sim/inference-sim: `--latency-model kernel-lookup`.
+
+Format of its branch `training` at 0ba6f035 (sim/latency/kernel_profile.go): microseconds of a layer by tokens (`gemm`),
+by prompts and their length (`context_attention`) and by sequences and their context (`generation_attention`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from joulemap import __version__
+from joulemap.wing.embed.layer_time import list_sizes, sum_layers
+from joulemap.wing.llm.serving.surface import Passes
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.step import StepPredictor
+
+GEMMS: Final = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
+
+
+def write_kernel_profile(
+    steps: StepPredictor,
+    path: str | Path,
+    *,
+    gpu: str,
+    model: str,
+    tokens: int = 4096,
+    sequences: int = 256,
+    context_tokens: int = 4096,
+) -> None:
+    """Write a kernel profile up to so many tokens and sequences per pass and tokens per context.
+
+    The names are those of the simulator. Raises UnsupportedError as `write_serving_profile` does.
+    """
+    sizes, counts, prompts = list_sizes(1, tokens), list_sizes(1, sequences, 4), list_sizes(1, 16, 4)
+    lengths, contexts = list_sizes(64, tokens // 4, 4), list_sizes(64, context_tokens, 4)
+    passes = steps.split(Passes.of(0, chunk=sizes))
+    layers = [sum_layers(one) for one in passes]
+    length, prompt = np.meshgrid(lengths, prompts, indexing="ij")
+    context, count = np.meshgrid(contexts, counts, indexing="ij")
+    prefill = [sum_layers(one) for one in steps.split(Passes.of(prompt, tokens=length))]
+    decode = [sum_layers(one) for one in steps.split(Passes.of(count, context=context))]
+    depth = len({one[0] for name in passes[0] if (one := re.match(r"layers\.\d+", name))})
+
+    def fold(times: Sequence[Mapping[str, float]], width: int) -> list[list[float]]:
+        """Return the times of attention, each row with those of all sizes of one length."""
+        flat = [one["attention"] for one in times]
+        return [flat[start : start + width] for start in range(0, len(flat), width)]
+
+    profile = {
+        "gpu": gpu,
+        "backend": "joulemap",
+        "version": __version__,
+        "model": model,
+        "tp": 1,
+        "num_layers": depth,
+        "num_moe_layers": 0,
+        "num_dense_layers": depth,
+        "gemm": {"tokens": sizes, "latency_us": [sum(one[name] for name in GEMMS) for one in layers]},
+        "context_attention": {"batch_size": prompts, "isl": lengths, "latency_us": fold(prefill, len(prompts))},
+        "generation_attention": {"tokens": counts, "context": contexts, "latency_us": fold(decode, len(counts))},
+        "allreduce": {"tokens": sizes, "latency_us": [0.0] * len(sizes)},
+        "logits_gemm": {"tokens": counts, "latency_us": [one["lm_head"] for one in decode[: len(counts)]]},
+    }
+    text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in profile.items())  # JSON is YAML
+    Path(path).write_text(text, encoding="utf-8")

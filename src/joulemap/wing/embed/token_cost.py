@@ -1,0 +1,134 @@
+"""Energy and carbon of one token of language models, as a table for leaderboards.
+
+mteb (issue 4368, pull request 4878) and EcoLogits (0.11.3) state grams of CO2 equivalent from watt-hours per token, a
+power usage effectiveness and the carbon intensity of a grid. This table states the same with intervals.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap import __version__
+from joulemap.catalog.sheet import find_region
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.step import predict_step
+
+J_PER_KWH: Final = 3.6e6
+
+MILLION: Final = 1e6
+
+
+@frozen(kw_only=True)
+class TokenCost:
+    """Energy and carbon per token of one model on one chip; fields are columns of the table."""
+
+    model: str
+    hardware: str
+    engine: str
+    devices: int
+    """Chips that serve the model together; energies are those of all."""
+    batch: int
+    """Sequences that get an output token together."""
+    context_tokens: int
+    """Tokens of the prompt, and in the KV cache before the output token."""
+    prompt_token_j: float | None = None
+    """Energy per token of a prompt at the boundary of the board; None if refused."""
+    prompt_token_low_j: float | None = None
+    """Lower end of the 80 % interval."""
+    prompt_token_high_j: float | None = None
+    output_token_j: float | None = None
+    output_token_low_j: float | None = None
+    output_token_high_j: float | None = None
+    prompt_gco2_per_million: float | None = None
+    """Grams of CO2 equivalent per million tokens, with the power usage effectiveness."""
+    prompt_gco2_per_million_low: float | None = None
+    prompt_gco2_per_million_high: float | None = None
+    output_gco2_per_million: float | None = None
+    output_gco2_per_million_low: float | None = None
+    output_gco2_per_million_high: float | None = None
+    region: str
+    """Grid region, whose intensity counts as exact."""
+    gco2_per_kwh: float
+    grid_year: int
+    grid_basis: str
+    pue: float
+    """Power usage effectiveness of the datacenter: its power over that of the boards."""
+    basis: str = "predicted"
+    source: str
+    """Program and version that predicted the energy."""
+    refusal: str = ""
+    """Reason why the chip cannot serve the model; empty if it can."""
+
+
+def predict_token_costs(
+    models: Iterable[str],
+    hardware: Iterable[str],
+    *,
+    engine: str = "vllm",
+    devices: int = 1,
+    batch: int = 1,
+    context_tokens: int = 1024,
+    region: str = "world",
+    pue: float = 1.0,
+) -> tuple[TokenCost, ...]:
+    """Return the costs of each model on each chip, one after another; a chip that cannot serve a model is refused.
+
+    Raises as `predict_step` does for unknown names, UsageError for a `pue` below 1.
+    """
+    if not pue >= 1.0:
+        raise UsageError(f"pue is {pue}, expected at least 1: the power of the datacenter over that of the boards")
+    grid, chips = find_region(region), tuple(hardware)
+    return tuple(
+        _predict(
+            TokenCost(
+                model=model,
+                hardware=chip,
+                engine=engine,
+                devices=devices,
+                batch=batch,
+                context_tokens=context_tokens,
+                region=grid.region,
+                gco2_per_kwh=grid.intensity.value,
+                grid_year=grid.year,
+                grid_basis=grid.intensity.basis,
+                pue=pue,
+                source=f"joulemap {__version__}",
+            )
+        )
+        for model in models
+        for chip in chips
+    )
+
+
+def write_token_costs(costs: Iterable[TokenCost], path: str | Path) -> None:
+    """Write costs as a CSV file with a column per field; a value that is None is empty."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [one.name for one in attrs.fields(TokenCost)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(attrs.asdict(one) for one in costs)
+
+
+def _predict(asked: TokenCost) -> TokenCost:
+    """Return a cost with its numbers, or with the reason why it has none."""
+    batch, context = asked.batch, asked.context_tokens
+    try:
+        steps = predict_step(asked.model, asked.hardware, engine=asked.engine, devices=asked.devices)
+    except UnsupportedError as error:
+        return attrs.evolve(asked, refusal=str(error))
+    found = steps.price(Passes.of([1.0, batch], tokens=[context, 1.0], context=[0.0, context]))
+    if refusal := next(filter(None, found.refusal.tolist()), ""):
+        return attrs.evolve(asked, refusal=refusal)
+    grams = MILLION * asked.pue * asked.gco2_per_kwh / J_PER_KWH
+    values: dict[str, Any] = {}
+    for place, (phase, tokens) in enumerate((("prompt", context), ("output", batch))):
+        for end, joules in (("", found.energy_j), ("_low", found.energy_low_j), ("_high", found.energy_high_j)):
+            token_j = float(joules[place]) / tokens
+            values |= {f"{phase}_token{end}_j": token_j, f"{phase}_gco2_per_million{end}": token_j * grams}
+    return attrs.evolve(asked, **values)

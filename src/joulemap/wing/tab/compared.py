@@ -1,0 +1,127 @@
+"""Answers about a model on chips: which one to take, and why two of them differ."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from joulemap.ask.fact import Term
+from joulemap.prediction import find_chip
+from joulemap.show.caveat import describe_trust
+from joulemap.show.choice import describe_answer, list_reasons
+from joulemap.show.explain import describe_difference, describe_ranges
+from joulemap.show.run_name import name_run
+from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.wing.tab import show
+from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
+from joulemap.wing.tab.draw import draw_front, draw_intervals, draw_parts, draw_waterfall
+from joulemap.wing.tab.state import Answer, State, read_whole
+
+MOST_CHIPS = 60
+"""Maximum chips of one answer; a browser takes some milliseconds for each."""
+
+MOST_BATCH = 65536
+
+
+def compare(state: State) -> Answer:
+    """Return which of several chips needs least energy and least time for a model."""
+    chips, left_out = _find_known(state["chips"])
+    if not chips:
+        raise UsageError(left_out[0] if left_out else show.NO_NAME)
+    contest = _hold(state, chips)
+    left_out += [str(one) for one in contest.found.refusal if one]
+    answer: Answer = {
+        "title": _describe_subject(contest),
+        "command": _write_command("compare", state, contest),
+        "left_out": left_out,
+    }
+    if not contest.runs:
+        return {**answer, "line": show.NO_CHIP, "blocks": []}
+    facts = find_facts(contest)
+    by_energy, by_latency = (order_rows(contest, tuple(contest.runs), metric) for metric in ("energy", "latency"))
+    names = {row: name_run(run) for row, run in contest.runs.items()}
+    chances = contest.find_front() if len(names) > 1 else {}
+    found = contest.found
+    return {
+        **answer,
+        "line": describe_answer(facts),
+        "why": list_reasons(facts),
+        "trust": describe_trust(facts),
+        "links_text": show.WHY,
+        "links": [
+            {"view": "why", "chips": f"{contest.chips[row]},{contest.chips[by_energy[0]]}", "text": names[row]}
+            for row in by_energy[1:]
+        ],
+        "blocks": [
+            draw_intervals(show.ENERGY, [(names[row], contest.find_value(row, "energy")) for row in by_energy]),
+            draw_intervals(show.LATENCY, [(names[row], contest.find_value(row, "latency")) for row in by_latency]),
+            draw_parts([(names[row], contest.find_parts(row)) for row in by_energy]),
+            *(
+                [
+                    draw_front(
+                        [
+                            (names[row], float(found.latency_s[row]), float(found.energy_j[row]), chance)
+                            for row, chance in chances.items()
+                        ]
+                    )
+                ]
+                if chances
+                else []
+            ),
+        ],
+    }
+
+
+def explain(state: State) -> Answer:
+    """Return why the energies of two chips differ: parts that sum to the difference exactly."""
+    chips, left_out = _find_known(state["chips"])
+    if len(chips) < 2:
+        raise UsageError(" ".join([*left_out, show.TWO_CHIPS]))
+    contest = _hold(state, chips[:2])
+    left_out += [str(one) for one in contest.found.refusal if one]
+    command = _write_command("explain", state, contest)
+    if len(contest.runs) < 2:
+        return {"line": show.TWO_CHIPS, "left_out": left_out, "command": command, "blocks": []}
+    facts = find_difference(contest)
+    terms: list[Term] = facts.of(Term)
+    first, second = (name_run(contest.runs[row]) for row in (0, 1))
+    before, after = (int(one) for one in contest.points.energy_fj)
+    return {
+        "title": show.DIFFERENCE(subject=_describe_subject(contest), first=first, second=second),
+        "command": command,
+        "left_out": left_out,
+        "line": describe_difference(facts),
+        "why": [show.SUM(parts=sum(one.exact or 0 for one in terms), first=first, second=second)],
+        "trust": describe_trust(facts, describe_ranges(facts)),
+        "links": [],
+        "blocks": [draw_waterfall((first, second), (before, after), terms)],
+    }
+
+
+def _find_known(text: str) -> tuple[list[str], list[str]]:
+    """Return the ids of named chips, each once, and a line for each name that is unknown."""
+    ids, lines = dict[str, None](), list[str]()
+    named = [one.strip() for one in text.split(",") if one.strip()]
+    for name in named[:MOST_CHIPS]:
+        try:
+            ids[find_chip(name)[0].id] = None
+        except JoulemapError as error:
+            lines.append(str(error))
+    if len(named) > MOST_CHIPS:
+        lines.append(show.TOO_MANY(count=len(named) - MOST_CHIPS, most=MOST_CHIPS))
+    return list(ids), lines
+
+
+def _hold(state: State, chips: Sequence[str]) -> Contest:
+    request = find_request(state["model"], read_whole(state, "batch", 1, MOST_BATCH))
+    return hold_contest(request, chips, state["precision"], state["runtime"])
+
+
+def _write_command(name: str, state: State, contest: Contest) -> str:
+    options = ("--precision", contest.precision, "--batch", state["batch"], "--runtime", contest.runtime)
+    return shlex.join(["joulemap", name, contest.request.model, *contest.chips, *options])
+
+
+def _describe_subject(contest: Contest) -> str:
+    request = contest.request
+    return show.SUBJECT(model=request.model, batch=request.batch, precision=contest.precision, runtime=contest.runtime)

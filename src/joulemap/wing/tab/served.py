@@ -1,0 +1,181 @@
+"""Answer about a GPU: the language models that it runs for one user, how fast, and at what energy per token."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from joulemap.ask.fact import Quantity
+from joulemap.domain.value import read_value
+from joulemap.prediction import find_chip, find_constant
+from joulemap.present.cell import show_quantity
+from joulemap.show.caveat import RANGES
+from joulemap.system.errors import JoulemapError, UnknownNameError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.question import choose_precision
+from joulemap.wing.llm.decoder.pass_name import GGUF, find_decoder, list_decoders
+from joulemap.wing.llm.phase import READING_RATE
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.stack import find_engine
+from joulemap.wing.llm.step import predict_step
+from joulemap.wing.tab import show
+from joulemap.wing.tab.draw import draw_intervals
+from joulemap.wing.tab.state import Answer, State, read_whole
+
+ENGINE: Final = "llamacpp"
+"""Engine that serves language models on a user's machine."""
+
+MOST_MODELS: Final = 30
+"""Maximum models of one answer; a browser takes a tenth of a second for each."""
+
+WEIGHTS: Final = ("q3_k_m", "q4_k_m", "q5_k_m", "q6_k", "q8_0", "bf16")
+"""Weight formats that the form offers; a link may have others."""
+
+WIDE: Final = ("fp16", "fp32")
+"""Precisions of activations on a chip that lacks that of the checkpoint."""
+
+SLIDERS: Final = {"power": "tdp", "bandwidth": "memory_bandwidth"}
+"""Field with a percentage -> number of the chip that it scales."""
+
+LEAST_PERCENT: Final = 10
+MOST_PERCENT: Final = 1000
+
+MOST_TOKENS: Final = 10_000_000
+
+
+@frozen(kw_only=True)
+class Served:
+    """Language model on a chip for one user: its first output token after a prompt."""
+
+    model: str
+    command: str
+    rate: Quantity | None = None
+    """Output tokens per second; None if the chip does not run the model."""
+    energy: Quantity | None = None
+    """Energy of one output token."""
+    first: Quantity | None = None
+    """Time to the first token."""
+    refusal: str = ""
+
+
+def serve(state: State) -> Answer:
+    """Return which language models a chip runs; one of them is a file if the state names it."""
+    chip, _ = find_chip(state["chip"])
+    prompt = read_whole(state, "prompt", 1, MOST_TOKENS)
+    factors = {
+        name: f"x{percent / 100:g}"
+        for field, name in SLIDERS.items()
+        if (percent := read_whole(state, field, LEAST_PERCENT, MOST_PERCENT)) != 100
+    }
+    models = (state["file"],) if state["file"] else [one.strip() for one in state["models"].split(",")][:MOST_MODELS]
+    rows = [_serve_one(model, chip.id, state["weights"], prompt, factors) for model in models]
+    running = [one for one in rows if one.rate is not None]
+    best = _choose(rows)
+    changes = [f"{name}={factor}" for name, factor in factors.items()]
+    return {
+        "title": show.SERVED(
+            label=chip.name,
+            engine=find_engine(ENGINE).label,
+            weights="" if state["file"] else state["weights"],
+            prompt=prompt,
+            changes=changes or None,
+        ),
+        "command": best.command,
+        "line": _describe(chip.id, best, rows),
+        "why": [],
+        "trust": RANGES if running else "",
+        "left_out": [show.REFUSED(model=_shorten(one.model), reason=one.refusal) for one in rows if one.refusal],
+        "links": [],
+        "blocks": [draw_intervals(heading, list(_list_values(running, find))) for heading, find in DRAWN.items()]
+        if running
+        else [],
+    }
+
+
+def _list_values(rows: Sequence[Served], find: Callable[[Served], Quantity | None]) -> Iterator[tuple[str, Quantity]]:
+    """Yield the name of each model with its value."""
+    for one in rows:
+        if (value := find(one)) is not None:
+            yield _shorten(one.model), value
+
+
+DRAWN: Final[Mapping[str, Callable[[Served], Quantity | None]]] = {
+    show.RATE: lambda one: one.rate,
+    show.TOKEN: lambda one: one.energy,
+    show.FIRST: lambda one: one.first,
+}
+"""Heading of a picture -> value that it draws for each model."""
+
+
+def _choose(rows: Sequence[Served]) -> Served:
+    """Return the largest model at reading speed, else the fastest one; rows are in the order of their size."""
+    fluent = [one for one in rows if one.rate is not None and one.rate.value >= READING_RATE]
+    return fluent[-1] if fluent else max(rows, key=lambda one: one.rate.value if one.rate is not None else 0.0)
+
+
+def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
+    """Return the decision in one sentence."""
+    if best.rate is None or best.energy is None:
+        return show.RUNS_NONE(label=label) if len(rows) > 1 else show.RUNS_NOT(label=label, model=_shorten(best.model))
+    given: dict[str, Any] = {
+        "label": label,
+        "model": _shorten(best.model),
+        "count": sum(one.rate is not None for one in rows),
+        "total": len(rows),
+        "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, best.rate.unit)),
+        "joules": show_quantity(best.energy.value, best.energy.unit),
+    }
+    if len(rows) == 1:
+        return show.RUNS_ONE(**given)
+    return (show.RUNS if best.rate.value >= READING_RATE else show.RUNS_SLOWLY)(**given)
+
+
+def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mapping[str, str]) -> Served:
+    """Return the first output token after a prompt, as `joulemap llm --output 2` states it."""
+    is_file = model.lower().endswith(GGUF)
+    options = ["--batch", "1", "--prompt", str(prompt), "--output", "2", "--engine", ENGINE]
+    try:
+        record, _ = find_chip(chip)
+        precision, weights = ("", "") if is_file else (_find_precision(model, chip), weights)
+        options += [] if is_file else ["--precision", precision, "--weight-precision", weights]
+        options += [part for name, factor in factors.items() for part in ("--set", f"{name}={factor}")]
+        changes = {name: read_value(factor, find_constant(record, name, ())) for name, factor in factors.items()}
+        steps = predict_step(model, chip, engine=ENGINE, precision=precision, weight_precision=weights, changes=changes)
+        found = steps.price(Passes.of([1.0, 1.0], tokens=[float(prompt), 1.0], context=[0.0, float(prompt)]))
+        refusal = next((str(one) for one in found.refusal if one), "")
+    except JoulemapError as error:
+        found, refusal = None, str(error)
+    name = f"./{_shorten(model)}" if is_file else model
+    command = shlex.join(["joulemap", "llm", name, chip, *options])
+    if found is None or refusal:
+        return Served(model=model, command=command, refusal=refusal)
+    first, seconds, joules = float(found.latency_s[0]), float(found.latency_s[1]), float(found.energy_j[1])
+    return Served(
+        model=model,
+        command=command,
+        rate=Quantity(1.0 / seconds, "", _find_width(float(found.latency_high_s[1]), seconds)),
+        energy=Quantity(joules, "J", _find_width(float(found.energy_high_j[1]), joules)),
+        first=Quantity(first, "s", _find_width(float(found.latency_high_s[0]), first)),
+    )
+
+
+def _find_precision(model: str, chip: str) -> str:
+    """Return the precision of the checkpoint if the chip has it, else a wide one."""
+    decoder = find_decoder(model)
+    if decoder is None:
+        raise UnknownNameError("language model", model, list_decoders())
+    record, _ = find_chip(chip)
+    known = (choose_precision(decoder, record)[0], *WIDE)
+    return next((one for one in known if one in record.peaks), known[0])
+
+
+def _find_width(high: float, value: float) -> float | None:
+    """Return the half-width of an interval; None without an interval."""
+    return None if math.isnan(high) else math.log(high / value)
+
+
+def _shorten(model: str) -> str:
+    """Return the name of a model, without the folder of a file."""
+    return model.rpartition("/")[2]

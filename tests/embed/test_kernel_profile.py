@@ -1,0 +1,61 @@
+"""Kernel profiles for BLIS: what its loader checks, and the times of a profile that it ships."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from joulemap.wing.embed import write_kernel_profile
+from joulemap.wing.llm import predict_step
+
+GEMM = {1: 167.114807, 16: 172.989586, 256: 204.433628, 1024: 641.445236}
+"""Microseconds on an H100: rows of `gemm` in training/kernel_profiles/64-qwen2-5-7b-instruct-tp1-roleplay-1-1.yaml of
+inference-sim/inference-sim at 0ba6f035.
+"""
+
+LOGITS = {1: 373.399425, 64: 397.4236}
+"""Rows of `logits_gemm` there."""
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    path = tmp_path_factory.mktemp("blis") / "kernel_profile.yaml"
+    steps = predict_step("qwen2.5-7b", "h100_sxm5")
+    write_kernel_profile(
+        steps, path, gpu="h100_sxm", model="Qwen/Qwen2.5-7B", tokens=1024, sequences=64, context_tokens=1024
+    )
+    read: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read
+
+
+def test_it_passes_the_checks_of_the_loader(profile: dict[str, Any]) -> None:
+    """As `validate` of sim/latency/kernel_profile.go there."""
+    assert profile["tp"] > 0
+    assert (profile["num_layers"], profile["num_dense_layers"], profile["num_moe_layers"]) == (28, 28, 0)
+    for name in ("gemm", "allreduce", "logits_gemm"):
+        one = profile[name]
+        assert len(one["tokens"]) == len(one["latency_us"]) > 0
+        assert one["tokens"] == sorted(one["tokens"])
+    for name, first, second in (
+        ("context_attention", "batch_size", "isl"),
+        ("generation_attention", "tokens", "context"),
+    ):
+        one = profile[name]
+        assert len(one["latency_us"]) == len(one[second]) > 0
+        assert all(len(row) == len(one[first]) > 0 for row in one["latency_us"])
+
+
+def test_more_work_takes_longer(profile: dict[str, Any]) -> None:
+    for name in ("context_attention", "generation_attention"):
+        rows = profile[name]["latency_us"]
+        assert all(row == sorted(row) for row in rows)
+        assert all(list(column) == sorted(column) for column in zip(*rows, strict=True))
+
+
+def test_gemms_are_near_those_that_it_ships(profile: dict[str, Any]) -> None:
+    for name, stored, factor in (("gemm", GEMM, 1.25), ("logits_gemm", LOGITS, 1.25)):
+        found = dict(zip(profile[name]["tokens"], profile[name]["latency_us"], strict=True))
+        for size, time in stored.items():
+            assert time / factor < found[size] < time * factor, (name, size)

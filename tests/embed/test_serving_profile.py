@@ -1,0 +1,99 @@
+"""Tables for LLMServingSim: their form, their sums, and the times that its own profiler measured."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from joulemap.system.errors import UnsupportedError
+from joulemap.wing.embed import write_serving_profile
+from joulemap.wing.llm import Passes, StepPredictor, predict_step
+
+MEASURED = {
+    ("down_proj", 16): 131.234,
+    ("down_proj", 512): 376.009,
+    ("gate_up_proj", 16): 253.327,
+    ("gate_up_proj", 512): 736.703,
+    ("o_proj", 16): 41.0317,
+    ("o_proj", 512): 107.951,
+    ("qkv_proj", 16): 56.4653,
+    ("qkv_proj", 512): 166.444,
+}
+"""Rows of profiler/perf/RTX4090/meta-llama/Llama-3.1-8B/bf16/tp1/dense.csv of casys-kaist/LLMServingSim at 5daddb21."""
+
+LM_HEAD = {1: 1096.93, 4: 1106.89}
+"""Rows of per_sequence.csv there."""
+
+
+@pytest.fixture(scope="module")
+def steps() -> StepPredictor:
+    return predict_step("llama-3.1-8b", "rtx_4090")
+
+
+@pytest.fixture(scope="module")
+def folder(steps: StepPredictor, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_serving_profile(
+        steps,
+        tmp_path_factory.mktemp("perf"),
+        hardware="RTX4090",
+        model="meta-llama/Llama-3.1-8B",
+        tokens=512,
+        sequences=4,
+        context_tokens=128,
+    )
+
+
+def read(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "tp1" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_files_have_the_columns_and_layers_that_the_simulator_reads(folder: Path) -> None:
+    assert folder.parts[-4:] == ("RTX4090", "meta-llama", "Llama-3.1-8B", "bf16")
+    dense, per_sequence, attention = (read(folder, name) for name in ("dense", "per_sequence", "attention"))
+    assert [*dense[0]] == ["layer", "tokens", "time_us"]
+    assert [*per_sequence[0]] == ["layer", "sequences", "time_us"]
+    assert [*attention[0]] == ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us"]
+    # the catalog of profiler/models/llama.yaml there
+    assert {one["layer"] for one in dense} == {
+        "embedding", "layernorm", "qkv_proj", "rotary_emb", "o_proj", "gate_up_proj", "act_fn", "down_proj",
+        "final_layernorm",
+    }  # fmt: skip
+    assert {one["layer"] for one in per_sequence} == {"lm_head", "sampler"}
+    sizes = {(int(one["prefill_chunk"]), int(one["n_decode"])) for one in attention}
+    assert sizes == {(chunk, count) for chunk in (0, 16, 128, 512) for count in (0, 1, 4)} - {(0, 0)}
+    assert "engine_effective: {max_num_batched_tokens: 512, max_num_seqs: 4}" in (folder / "meta.yaml").read_text()
+
+
+def test_gemms_take_what_the_profiler_measured(folder: Path) -> None:
+    found = {(one["layer"], int(one["tokens"])): float(one["time_us"]) for one in read(folder, "dense")}
+    heads = {
+        int(one["sequences"]): float(one["time_us"])
+        for one in read(folder, "per_sequence")
+        if one["layer"] == "lm_head"
+    }
+    for key, measured in MEASURED.items():
+        assert found[key] == pytest.approx(measured, rel=0.08, abs=0)
+    for count, measured in LM_HEAD.items():
+        assert heads[count] == pytest.approx(measured, rel=0.08, abs=0)
+
+
+def test_the_parts_of_a_step_sum_to_its_time(steps: StepPredictor) -> None:
+    passes = Passes.of([0.0, 8.0, 8.0], context=1024.0, chunk=[512.0, 0.0, 256.0])
+    parts = steps.split(passes)
+    assert [sum(one.values()) for one in parts] == pytest.approx(
+        steps.price(passes).latency_s.tolist(), rel=1e-12, abs=0
+    )
+    assert "engine.layer" in parts[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "name"), [("mixtral-8x7b", 1, "mlp.gate"), ("llama-3.1-8b", 2, "all_reduce")]
+)
+def test_layers_without_a_table_are_refused(model: str, devices: int, name: str, tmp_path: Path) -> None:
+    steps = predict_step(model, "mi300x", devices=devices)
+    with pytest.raises(UnsupportedError, match=f"no layer for .*{name}"):
+        write_serving_profile(steps, tmp_path, hardware="x", model="m", tokens=16, sequences=2, context_tokens=32)
+    assert not [*tmp_path.iterdir()]

@@ -1,0 +1,75 @@
+"""Energy and carbon per token for leaderboards."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import attrs
+import pytest
+
+from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.wing.embed import TokenCost, predict_token_costs, write_token_costs
+from joulemap.wing.llm import Passes, predict_step
+
+FRANCE = 44.18
+"""Grams of CO2 equivalent per kWh in 2024: a row of catalog/data/cost/grid.csv."""
+
+
+@pytest.fixture(scope="module")
+def costs() -> tuple[TokenCost, ...]:
+    return predict_token_costs(
+        ["llama-3.2-1b", "llama-3.1-70b"], ["h100_sxm5", "l4"], batch=8, context_tokens=512, region="fr", pue=1.2
+    )
+
+
+def test_tokens_cost_what_their_steps_cost(costs: tuple[TokenCost, ...]) -> None:
+    exact = predict_step("llama-3.2-1b", "h100_sxm5").price(Passes.of([1, 8], tokens=[512, 1], context=[0, 512]))
+    assert costs[0].prompt_token_j == exact.energy_j[0] / 512
+    assert costs[0].output_token_j == exact.energy_j[1] / 8
+    assert costs[0].output_token_low_j == exact.energy_low_j[1] / 8
+    assert costs[0].prompt_token_high_j == exact.energy_high_j[0] / 512
+
+
+def test_a_joule_per_token_is_so_much_carbon(costs: tuple[TokenCost, ...]) -> None:
+    # 1 J per token is 1 MJ, or 1 / 3.6 kWh, per million tokens
+    grams = 1.2 * FRANCE / 3.6
+    for phase in ("prompt", "output"):
+        for end in ("", "_low", "_high"):
+            expected = grams * getattr(costs[1], f"{phase}_token{end}_j")
+            assert getattr(costs[1], f"{phase}_gco2_per_million{end}") == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_a_model_that_does_not_fit_is_refused_with_its_reason(costs: tuple[TokenCost, ...]) -> None:
+    assert [(one.model, one.hardware) for one in costs if one.refusal] == [
+        ("llama-3.1-70b", "h100_sxm5"),
+        ("llama-3.1-70b", "l4"),
+    ]
+    assert "of them for weights" in costs[3].refusal
+    assert costs[3].output_token_j is None
+    (several,) = predict_token_costs(["llama-3.1-70b"], ["h100_sxm5"], devices=4)
+    assert several.refusal == ""
+
+
+def test_the_file_has_a_column_per_field(costs: tuple[TokenCost, ...], tmp_path: Path) -> None:
+    write_token_costs(costs, tmp_path / "token.csv")
+    with (tmp_path / "token.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [*rows[0]] == [one.name for one in attrs.fields(TokenCost)]
+    assert float(rows[0]["output_token_low_j"]) == costs[0].output_token_low_j
+    assert {rows[0][name] for name in ("basis", "grid_basis", "region", "grid_year")} == {
+        "predicted",
+        "published",
+        "fr",
+        "2024",
+    }
+    assert rows[3]["output_token_j"] == ""
+
+
+def test_bad_input_is_one_clear_line() -> None:
+    with pytest.raises(UsageError, match=r"pue is 0\.9, expected at least 1"):
+        predict_token_costs(["llama-3.2-1b"], ["l4"], pue=0.9)
+    with pytest.raises(UnknownNameError, match="unknown grid region 'mars'"):
+        predict_token_costs(["llama-3.2-1b"], ["l4"], region="mars")
+    with pytest.raises(UnknownNameError, match="unknown language model 'llama-9'"):
+        predict_token_costs(["llama-9"], ["l4"])
