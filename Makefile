@@ -179,7 +179,7 @@ pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tabl
 
 docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
 	$(BIN)/python -m joulemap.tools.site build/site $(if $(PYODIDE),--embed try)
-	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --pyodide $(PYODIDE))
+	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --scores docs/record.csv --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
@@ -190,6 +190,7 @@ examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a pr
 record: $(STAMP) $(BUNDLE)  ## write today's record of predictions if formulas changed, and score it against the measurements that ship (five minutes)
 	$(BIN)/joulemap record make
 	$(BIN)/joulemap record score --shipped || test $$? = 12
+	$(BIN)/python -m joulemap.tools.page
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write

@@ -1,10 +1,11 @@
 """Run everything that takes hours, one step after another, and write one page (`make night`).
 
-python benchmarks/night.py [--folder build/night] [--only STEP ...] [--hours 3] [--list]
+python benchmarks/night.py [--folder build/night] [--only STEP ...] [--hours 3] [--resume] [--list]
 
 Each step is a program of its own with a time limit. The page has a row per step (outcome, time, processor time), the
 lines of its output that tell most, and how these differ from the last night in the folder. Exit code 1 if a step failed
-or was not reached. A killed night leaves the log of every step that ran.
+or was not reached. A killed night leaves the page, and the log of every step that ran; `--resume` runs what the newest
+night of the same commit lacks.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Step:
     """Pattern of the lines that the page shows; the last lines if empty."""
 
 
+JOULEMAP: Final = f"{PYTHON} -m joulemap record"
+
 STEPS: Final = (
     Step(name="slow", command=("make", "tests-slow"), minutes=75, tells=r"passed|failed|^(FAILED|ERROR) |processor"),
     Step(name="newest", command=("make", "test-newest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
@@ -62,6 +65,16 @@ STEPS: Final = (
     Step(name="scoreboard", command=(PYTHON, "benchmarks/scoreboard.py"), minutes=15),
     Step(name="startup", command=(PYTHON, "benchmarks/startup.py"), minutes=5),
     Step(name="evaluate", command=(PYTHON, "benchmarks/evaluate.py"), minutes=5),
+    Step(
+        name="record",
+        command=(
+            "sh",
+            "-c",
+            f"{JOULEMAP} make --folder build/night/record && {JOULEMAP} score --shipped --folder build/night/record",
+        ),
+        minutes=10,
+    ),
+    Step(name="page", command=(PYTHON, "-m", "pytest", "-q", "tests/tab", "tests/embed", "-m", ""), minutes=15),
     Step(name="documentation", command=("make", "docs"), minutes=10),
 )
 
@@ -166,9 +179,9 @@ def _list_lines(night: Night, last: Night | None, steps: Sequence[Step]) -> Iter
             yield from ("", "Since the last night:", "```diff", *changed, "```") if changed else ("", "As last night.")
 
 
-def find_last(folder: Path) -> Night | None:
-    """Return the newest night in a folder; None if there is none."""
-    return next((Night.read(path) for path in sorted(folder.glob("????-??-??T*.json"), reverse=True)), None)
+def find_nights(folder: Path) -> Iterator[Night]:
+    """Yield the nights in a folder, the newest first."""
+    return map(Night.read, sorted(folder.glob("????-??-??T*.json"), reverse=True))
 
 
 def main() -> int:
@@ -177,6 +190,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "night")
     parser.add_argument("--only", nargs="+", choices=[one.name for one in STEPS], default=[])
     parser.add_argument("--hours", type=float, default=3.0)
+    parser.add_argument("--resume", action="store_true", help="run what the newest night of this commit lacks")
     parser.add_argument("--list", action="store_true", help="print the steps with their limits")
     asked = parser.parse_args()
     steps = [one for one in STEPS if not asked.only or one.name in asked.only]
@@ -186,22 +200,26 @@ def main() -> int:
         return 0
     folder: Path = asked.folder
     folder.mkdir(parents=True, exist_ok=True)
-    last, end = find_last(folder), time.monotonic() + 3600.0 * asked.hours
+    end = time.monotonic() + 3600.0 * asked.hours
     commit = subprocess.run(["git", "rev-parse", "--short=9", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     night = Night(
         date=f"{datetime.now(UTC):%Y-%m-%dT%H%M}", commit=commit.stdout.strip(), version=package_version("joulemap"),
         steps={},
     )  # fmt: skip
+    nights = find_nights(folder)
+    last = next(nights, None)
+    if asked.resume and last is not None and last.commit == night.commit:
+        night, last = last, next(nights, None)
     page = folder / "page.md"
     for step in steps:
         left = end - time.monotonic()
-        if left > 0:
+        if left > 0 and step.name not in night.steps:
             outcome = run(step, folder / f"{step.name}.log", min(60.0 * step.minutes, left))
             night = attrs.evolve(night, steps={**night.steps, step.name: outcome})
             print(f"{step.name}: {outcome.text}, {outcome.took_s / 60:.1f} min", flush=True)
+            noted = json.dumps(attrs.asdict(night), indent=1)
+            (folder / f"{night.date}.json").write_text(f"{noted}\n", encoding="utf-8")
         page.write_text(write_page(night, last, steps), encoding="utf-8")
-    noted = json.dumps(attrs.asdict(night), indent=1)
-    (folder / f"{night.date}.json").write_text(f"{noted}\n", encoding="utf-8")
     print(page)
     return int(any(step.name not in night.steps or night.steps[step.name].code for step in steps))
 

@@ -1,12 +1,15 @@
 """The page of a night: what is shown of each step, and how it differs from the last one."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import night
-from night import Night, Outcome, Step, choose_lines, compare, find_last, run, write_page
+from night import Night, Outcome, Step, choose_lines, compare, find_nights, run, write_page
 
 STEPS = (Step(name="a", command=(), minutes=1), Step(name="b", command=(), minutes=1))
 
@@ -26,8 +29,8 @@ def test_changes_are_the_lines_that_went_and_came() -> None:
 
 
 def test_a_page_has_every_step_and_what_changed() -> None:
-    now = Night(date="2027-01-02T0100", commit="b", version="1", steps={"a": outcome(1, ("11 passed",))})
-    then = Night(date="2027-01-01T0100", commit="a", version="1", steps={"a": outcome()})
+    now = Night(date="2025-01-02T0100", commit="b", version="1", steps={"a": outcome(1, ("11 passed",))})
+    then = Night(date="2025-01-01T0100", commit="a", version="1", steps={"a": outcome()})
     page = write_page(now, then, STEPS).splitlines()
     assert "| a | exit 1 | ok | 1.5 | 1.0 | 1.0 |" in page
     assert "| b | not reached |  |  |  |  |" in page
@@ -50,13 +53,31 @@ def test_a_step_ends_with_all_its_processes_at_its_limit(tmp_path: Path) -> None
     assert child.stat().st_size == size
 
 
-def test_the_last_night_is_the_newest_of_the_folder(tmp_path: Path) -> None:
-    assert find_last(tmp_path) is None
+def write_night(folder: Path, day: str, step: str, commit: str = "a") -> None:
+    """Write the night of a day, with one step."""
+    (folder / f"2025-01-{day}T0100.json").write_text(
+        f'{{"date": "2025-01-{day}T0100", "commit": "{commit}", "version": "1", "steps": {{"{step}": {{"code": 0, '
+        '"took_s": 1.0, "spent_s": 1.0, "lines": ["x"]}}}'
+    )
+
+
+def test_nights_of_a_folder_are_the_newest_first(tmp_path: Path) -> None:
+    assert not [*find_nights(tmp_path)]
     for day in ("01", "02"):
-        (tmp_path / f"2027-01-{day}T0100.json").write_text(
-            f'{{"date": "2027-01-{day}T0100", "commit": "a", "version": "1", "steps": {{"a": {{"code": 0, '
-            '"took_s": 1.0, "spent_s": 1.0, "lines": ["x"]}}}'
-        )
-    last = find_last(tmp_path)
-    assert last is not None
-    assert (last.date, last.steps["a"].lines) == ("2027-01-02T0100", ("x",))
+        write_night(tmp_path, day, "a")
+    last, *others = find_nights(tmp_path)
+    assert (last.date, last.steps["a"].lines, len(others)) == ("2025-01-02T0100", ("x",), 1)
+
+
+@pytest.mark.parametrize(("is_same", "ran"), [(True, ["b"]), (False, ["a", "b"])])
+def test_a_night_goes_on_where_one_of_the_same_commit_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_same: bool, ran: list[str]
+) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short=9", "HEAD"], cwd=night.ROOT, capture_output=True, text=True)
+    write_night(tmp_path, "02", "a", commit.stdout.strip() if is_same else "other")
+    steps = tuple(Step(name=name, command=("sh", "-c", f"echo {name} >> {tmp_path}/ran"), minutes=1.0) for name in "ab")
+    monkeypatch.setattr(night, "STEPS", steps)
+    monkeypatch.setattr(sys, "argv", ["night.py", "--folder", str(tmp_path), "--resume"])
+    assert night.main() == 0
+    assert (tmp_path / "ran").read_text().split() == ran
+    assert {*next(find_nights(tmp_path)).steps} == {"a", "b"}

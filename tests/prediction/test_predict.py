@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import joulemap
+from compare import assert_close
 from joulemap.bundle.chip import load_chips
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.change import change_hardware
@@ -82,6 +83,15 @@ def test_a_refused_configuration_has_a_reason_and_no_numbers() -> None:
     for name in NUMBERS:
         assert np.isnan(getattr(found, name)).tolist() == [False, True]
     assert all(np.isnan(part[1]) for part in found.parts_j.values())
+
+
+def test_a_model_that_its_host_computes_is_predicted_under_an_engine() -> None:
+    """No kernel of it runs on the NPU, whose engine has nothing to cut into parts."""
+    built, fused = (
+        predict("stream_copy", "rk3588_npu", precision="int8", batch=8, runtime=runtime)
+        for runtime in ("engine", "fused")
+    )
+    assert_close(float(built.energy_j), float(fused.energy_j), rel=1e-12)
 
 
 def test_no_configuration_has_no_prediction() -> None:

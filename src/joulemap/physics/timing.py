@@ -118,7 +118,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     axis. Other runtimes run a batch whole, whatever its smallest part.
     """
     whole = np.ones(kernels.workload_count)
-    if not kernels.runtime.is_built:
+    if not (kernels.runtime.is_built and kernels.kernel_count):
         return whole
     least = hardware.coefficients.get(ENGINE_PART)
     if least is not None and isinstance(least.value, np.ndarray) and least.value.size > 1:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from joulemap.bundle.chip import load_chips
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.physics.record.hardware import Hardware
@@ -42,8 +44,11 @@ from joulemap.wing.record.row import BATCH, DIGITS, LOCAL, Predicted, find_facto
 TOGETHER: Final = 6
 """Whole models of a task: more are hardly faster, and the arrays of 20 large ones take 3 GB."""
 
-LIFE: Final = 24
-"""Tasks after which a process ends, because chips under engines stay in its caches: 30 MB per language model."""
+LIFE: Final = 34
+"""Tasks after which a process ends, because chips under engines stay in its caches: 30 MB per language model.
+
+`max_tasks_per_child` of an executor would do the same, but may deadlock (python/cpython#115634).
+"""
 
 Asked = tuple[ServingRow, Hardware]
 
@@ -88,12 +93,20 @@ def _run(tasks: Sequence[Task], jobs: int) -> Iterator[list[Predicted]]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("spawn")
+    context, some = multiprocessing.get_context("spawn"), jobs * LIFE
     try:
-        with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=LIFE) as pool:
-            yield from pool.map(run_task, tasks)
+        for start in range(0, len(tasks), some):
+            with ProcessPoolExecutor(jobs, mp_context=context, initializer=_collect_rarely) as pool:
+                yield from pool.map(run_task, tasks[start : start + some])
     except BrokenProcessPool as error:
         raise JoulemapError("a process was killed, probably for lack of memory: use --jobs 1") from error
+
+
+def _collect_rarely() -> None:
+    """Let the garbage collector leave modules and chips alone: the tasks make millions of records without cycles."""
+    load_chips()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def predict_wholes(models: Sequence[str]) -> Iterator[Predicted]:

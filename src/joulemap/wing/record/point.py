@@ -3,7 +3,7 @@
     whole models      batch 1 and 8, at 16 bits and, with an inference engine, at int8; every runtime that differs
     language models   llama-bench: 512 prompt tokens, and 128 output tokens of an empty cache
                       LocalScore: means over its nine tests, for its three models
-                      servers under a steady load: three lengths, 1 to 64 requests at once, 1 or 8 devices
+                      servers under a steady load: two lengths, 4 to 64 requests at once, 1 or 8 devices
 
 The list grows with the built-in models; chips and settings stay, so that records can be compared.
 """
@@ -53,11 +53,11 @@ kernels are left out, because hardly any result states them.
 SERVERS: Final = ("vllm", "sglang", "tensorrt_llm")
 """Engines whose servers are predicted, on the chips of groups with `serves`."""
 
-LENGTHS: Final = ((1024, 1024), (1024, 8192), (8192, 1024))
-"""Prompt and output tokens of a request, as InferenceX publishes them."""
+LENGTHS: Final = ((922, 922), (7373, 922))
+"""Mean prompt and output tokens of InferenceX's requests, whose nominal lengths are 1024/1024 and 8192/1024."""
 
-REQUESTS: Final = (1, 8, 64)
-"""Requests that are always in flight on a server."""
+REQUESTS: Final = (4, 16, 64)
+"""Requests that are always in flight on a server; InferenceX publishes these most often."""
 
 DEVICES: Final = (1, 8)
 """Numbers of devices; a model that fits one device is predicted on one alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.answer.computed import described, make_table
@@ -83,6 +83,29 @@ def show_records(chain: Chain, rows: Sequence[ScoreRow], limit: int) -> Document
         data={"answer": describe(rows), "records": records.records(), "scores": scores.table.records()},
         table=scores.table,
     )
+
+
+SCORE_HEADINGS: Final = (
+    "record", "standing", "source", "vendor", "class", "of", "results", "predicted", "median error", "inside",
+    "right pairs",
+)  # fmt: skip
+
+"""Headings of the table of scores in the documentation and on the page."""
+
+NUMBERS: Final = frozenset({"results", "predicted", "median error", "inside", "right pairs"})
+"""Headings of columns of numbers."""
+
+
+def list_cells(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells below `SCORE_HEADINGS` of each score that has a prediction, losses first."""
+    for row in sorted(rows, key=_find_loss):
+        if row.predicted_count:
+            shown = {name: write(row) for name, write in CELLS.items()}
+            yield (
+                row.record, row.standing, row.source, row.vendor, row.architecture, row.quantity,
+                f"{row.result_count:,}", f"{row.predicted_count:,}", shown["median_error_fraction"],
+                shown["inside_count"], shown["right_pair_count"],
+            )  # fmt: skip
 
 
 def describe(rows: Sequence[ScoreRow]) -> str:

@@ -122,6 +122,12 @@ Source: assumed; as for the shipped measurements (docs/accuracy.md).
 
 JOULES_PER_KWH: Final = 3.6e6
 
+RANGE_MEAN: Final = 0.9
+"""Mean length of InferenceX's requests over the nominal one: lengths are uniform in 80 to 100 % of it.
+
+Source: `RANDOM_RANGE_RATIO` 0.8 of SemiAnalysisAI/InferenceX; output rates x latencies of its results agree.
+"""
+
 
 def assume(option: str, value: str | int) -> Finding:
     """Return the finding that a setting was assumed, which an option sets."""
@@ -145,6 +151,12 @@ def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, state
         is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
         cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
     return _complete(cells, content.path, stated)
+
+
+def convert_ranged(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the columns of a served model's run whose file states the longest request, as `convert_served` does."""
+    lengths = {name: RANGE_MEAN * cells[name] for name in ("prompt_tokens", "output_tokens") if name in cells}
+    return convert_served({**cells, **lengths}, one, content, stated)
 
 
 def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
@@ -540,6 +552,7 @@ def _locate(path: Path, scenario: str) -> Cells:
 
 READERS: Final[Mapping[str, Reader]] = {
     "served": convert_served,
+    "ranged": convert_ranged,
     "scenario": convert_scenario,
     "leaderboard": convert_leaderboard,
     "llmfit": convert_llmfit,
