@@ -23,7 +23,6 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import Prediction, find_deployment, predict_together
 from joulemap.wing.llm.stack import list_vendors
 from joulemap.wing.record.point import (
-    BATCHES,
     DEVICES,
     LENGTHS,
     LOCAL_ENGINE,
@@ -35,6 +34,7 @@ from joulemap.wing.record.point import (
     PROMPT_TEST,
     REQUESTS,
     SERVERS,
+    THREADS,
     list_chips,
     list_models,
     list_setups,
@@ -112,7 +112,14 @@ def _collect_rarely() -> None:
 def predict_wholes(models: Sequence[str]) -> Iterator[Predicted]:
     """Yield the predictions of whole models on all chips."""
     zoo, setups = open_zoo(ZOO), list_setups()
-    cells = [(model, one, batch) for model in models for batch in BATCHES if zoo.ships(model, batch) for one in setups]
+    cells = [
+        (model, one, batch)
+        for model in models
+        for batch in sorted({batch for one in setups for batch in one.batches})
+        if zoo.ships(model, batch)
+        for one in setups
+        if batch in one.batches
+    ]
     found = predict(
         [model for model, _, _ in cells],
         [one.hardware for _, one, _ in cells],
@@ -198,15 +205,16 @@ def _list_served(model: str, engine: str, chip: Hardware) -> Iterator[Asked]:
 
 def _list_owned(model: str, chip: Hardware) -> Iterator[Asked]:
     """Yield the tests of llama-bench, and LocalScore's for its models."""
-    alike: dict[str, Any] = {"source": OWNED, "hardware": chip.id, "model": model, "weight_precision": OWNED_WEIGHTS}
-    rows = [
-        ServingRow(**alike, scope="prefill_step", engine=OWNED, prompt_tokens=float(PROMPT_TEST)),
-        ServingRow(**alike, scope="decode_step", engine=OWNED, prompt_tokens=0.0, output_tokens=float(OUTPUT_TEST)),
-    ]
-    if model in LOCAL_MODELS:
-        rows.append(ServingRow(**alike, scope="request", engine=LOCAL_ENGINE, prompt_kind=LOCALSCORE))
-    with contextlib.suppress(JoulemapError):
-        yield from _find_fitting(rows, chip)
+    for weights in (*OWNED_WEIGHTS, *THREADS.get(model, ())):
+        alike: dict[str, Any] = {"source": OWNED, "hardware": chip.id, "model": model, "weight_precision": weights}
+        rows = [
+            ServingRow(**alike, scope="prefill_step", engine=OWNED, prompt_tokens=float(PROMPT_TEST)),
+            ServingRow(**alike, scope="decode_step", engine=OWNED, prompt_tokens=0.0, output_tokens=float(OUTPUT_TEST)),
+        ]
+        if model in LOCAL_MODELS and weights in OWNED_WEIGHTS:
+            rows.append(ServingRow(**alike, scope="request", engine=LOCAL_ENGINE, prompt_kind=LOCALSCORE))
+        with contextlib.suppress(JoulemapError):
+            yield from _find_fitting(rows, chip)
 
 
 def _find_fitting(rows: Sequence[ServingRow], chip: Hardware) -> list[Asked]:

@@ -17,6 +17,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.product import DEFAULT, choose_setting
 from joulemap.system.errors import JoulemapError
+from joulemap.wing.llm.decoder.pass_name import find_shipped
 from joulemap.wing.llm.row import LOCALSCORE, ServingRow
 from joulemap.wing.llm.serving.predict import find_deployment
 from joulemap.wing.record.row import BATCH, LOCAL, Predicted
@@ -134,7 +135,7 @@ def describe(row: Measurement | ServingRow) -> tuple[str, list[tuple[str, object
         return PRECISION, []
     return "", [
         (HARDWARE, ref.label),
-        (MODEL, ("", row.model)),
+        (MODEL, ("", find_shipped(row.model) or row.model)),
         (SCOPE, LOCAL if row.prompt_kind == LOCALSCORE else row.scope),
         (ENGINE, deployment.stack.name),
         (DEVICES, deployment.world),

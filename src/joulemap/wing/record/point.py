@@ -1,6 +1,7 @@
 """Fixed list of a record: chips, models, and the settings at which results are published.
 
-    whole models      batch 1 and 8, at 16 bits and, with an inference engine, at int8; every runtime that differs
+    whole models      batch 1 and 8, and 256 with an engine on cards of servers; at 16 bits in every runtime that
+                      differs, and with an engine at int8
     language models   llama-bench: 512 prompt tokens, and 128 output tokens of an empty cache
                       LocalScore: means over its nine tests, for its three models
                       servers under a steady load: two lengths, 4 to 64 requests at once, 1 or 8 devices
@@ -33,6 +34,11 @@ CHIPS: Final = Path(__file__).parent / "data" / "chip.toml"
 
 BATCHES: Final = (1, 8)
 """Samples per batch of whole models: what a camera sends, and what a server collects."""
+
+OFFLINE: Final = 256
+"""Samples per batch of whole models under an engine on the chips of groups with `is_offline`, as in MLPerf's offline
+scenario.
+"""
 
 PARTS: Final = ("operator", "block")
 """Families of parts of a model, which nobody publishes results for."""
@@ -67,7 +73,10 @@ OWNED: Final = "llamacpp"
 
 OWNED_CLASSES: Final = ("gpu", "cpu")
 
-OWNED_WEIGHTS: Final = "gguf_q4_k_m"
+OWNED_WEIGHTS: Final = ("gguf_q4_k_m",)
+
+THREADS: Final = {"llama-2-7b": ("gguf_q4_0",)}
+"""Model -> other weights in which threads of ggml-org/llama.cpp collect results by kind of chip."""
 
 PROMPT_TEST: Final = 512
 OUTPUT_TEST: Final = 128
@@ -86,16 +95,19 @@ class ChipGroup:
     reason: str
     serves: bool
     """True if servers of language models are predicted on the chips."""
+    is_offline: bool
+    """True if whole models are predicted in batches of `OFFLINE` too."""
     chips: tuple[str, ...] = attrs.field(converter=tuple)
 
 
 @frozen
 class Setup:
-    """Chip, precision and runtime at which every whole model is predicted."""
+    """Chip, precision, runtime and batches at which every whole model is predicted."""
 
     hardware: str
     precision: str
     runtime: str
+    batches: tuple[int, ...]
 
 
 @cache
@@ -118,16 +130,21 @@ def list_models() -> list[str]:
 
 def list_setups() -> list[Setup]:
     """Return the setups of whole models on all chips."""
-    return [one for chip in list_chips() for one in _list_setups(load_chips().find(chip))]
+    return [
+        one
+        for group in load_groups()
+        for chip in group.chips
+        for one in _list_setups(load_chips().find(chip), (*BATCHES, OFFLINE) if group.is_offline else BATCHES)
+    ]
 
 
-def _list_setups(chip: Hardware) -> Iterator[Setup]:
+def _list_setups(chip: Hardware, batches: tuple[int, ...]) -> Iterator[Setup]:
     asked = USUAL.get(chip.architecture, WIDE)
     usual = next((name for name in asked if name in chip.peaks), "")
     for runtime in RUNTIMES.get(chip.architecture, (DEPLOYED_RUNTIME,)) if usual else ():
-        yield Setup(chip.id, usual, runtime)
+        yield Setup(chip.id, usual, runtime, batches if runtime == DEPLOYED_RUNTIME else BATCHES)
     if NARROW in chip.peaks:
-        yield Setup(chip.id, NARROW, DEPLOYED_RUNTIME)
+        yield Setup(chip.id, NARROW, DEPLOYED_RUNTIME, batches)
 
 
 def list_version() -> str:

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes
 
-DIGITS: Final = 4
-"""Significant digits of a number in the file."""
+DIGITS: Final = 3
+"""Significant digits of a number in the file, as answers show them."""
 
 MOST_BYTES: Final = 2_000_000
 """Maximum size of a record, which stays in the history of the project."""

@@ -50,8 +50,8 @@ SHIPPED: Final = "built-in measurements"
 
 UNKNOWN: Final = "unknown"
 
-SAME: Final = 1.0001
-"""Factor within which a number is at the end of its interval: both are rounded to four digits."""
+SAME: Final = 1.01
+"""Factor within which a number is at the end of its interval: both are rounded to three digits."""
 
 UNUSED: Final = ("peak_memory_bytes",)
 """Measured quantities that no record is about."""

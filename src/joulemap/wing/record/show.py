@@ -17,9 +17,9 @@ PROMISED: Final = 0.8
 """Share of results that the intervals of a record promise to contain."""
 
 COLUMNS: Final = (
-    "*record | *standing | source | *vendor | *class architecture | *quantity | results result_count | "
-    "*predicted predicted_count | *median error median_error_fraction | *inside inside_count | "
-    "*right pairs right_pair_count | never predicted unpredicted"
+    "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "
+    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | results result_count | record | source | "
+    "never predicted unpredicted"
 )
 RECORD_COLUMNS: Final = "*date | *predictions row_count | *state | version | formulas | sha256 | file"
 
