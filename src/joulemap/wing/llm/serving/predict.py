@@ -8,6 +8,7 @@ steady_serving   a constant number of requests in flight
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -24,9 +25,9 @@ from joulemap.wing.llm.row import LOCALSCORE
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
-from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.serving.thin import find_thin_width
+from joulemap.wing.llm.serving.thin import find_thin_widths
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
@@ -96,42 +97,106 @@ class Prediction:
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
     """Predict each row of one chip; return a one-line reason for each row that cannot be predicted."""
-    return [_try(row, hardware) for row in rows]
-
-
-def _try(row: ServingRow, hardware: Hardware) -> Prediction | Reason:
-    try:
-        return predict_row(row, hardware)
-    except JoulemapError as error:
-        return error.reason
-    except KeyError as error:
-        text = f"{hardware.id} cannot be mapped: {error.args[0]}"
-        return Reason(text=text, code="unmapped", values={"hardware": hardware.id})
+    return predict_together([(row, hardware) for row in rows])
 
 
 def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
-    if row.speculative not in ("", "none"):
-        raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
-    deployment = find_deployment(row, hardware)
+    (deployment,) = _deploy([(row, hardware)])
+    if isinstance(deployment, Exception):
+        raise deployment
+    prediction = _predict(row, deployment)
+    return _widen([row], [deployment], [prediction])[0]
+
+
+def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Prediction | Reason]:
+    """Predict each row on its chip, as `predict` does for one chip.
+
+    Rows of one deployment share the evaluation of their passes, and rows of one model the description of them: many
+    cost a fraction of what they cost one by one.
+    """
+    deployments = _deploy(asked)
+    _price_steady([row for row, _ in asked], deployments)
+    results: dict[int, Prediction | Reason] = {}
+    found: dict[int, tuple[ServingRow, Deployment, Prediction]] = {}
+    for number, ((row, hardware), deployment) in enumerate(zip(asked, deployments, strict=True)):
+        try:
+            if isinstance(deployment, Exception):
+                raise deployment
+            found[number] = row, deployment, _predict(row, deployment)
+        except JoulemapError as error:
+            results[number] = error.reason
+        except KeyError as error:
+            text = f"{hardware.id} cannot be mapped: {error.args[0]}"
+            results[number] = Reason(text=text, code="unmapped", values={"hardware": hardware.id})
+    if found:
+        rows, those, predictions = zip(*found.values(), strict=True)
+        results |= zip(found, _widen(rows, those, predictions), strict=True)
+    return [results[number] for number in range(len(asked))]
+
+
+def _deploy(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Deployment | JoulemapError | KeyError]:
+    """Return the deployment of each row, which equal rows share with its evaluated passes, or the error for none."""
+    known: dict[tuple[object, ...], Deployment] = {}
+    deployments: list[Deployment | JoulemapError | KeyError] = []
+    for row, hardware in asked:
+        try:
+            if row.speculative not in ("", "none"):
+                raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
+            one = find_deployment(row, hardware)
+        except (JoulemapError, KeyError) as error:
+            deployments.append(error)
+            continue
+        key = tuple(
+            value if isinstance(value, str | int | float) else id(value)
+            for name, value in attrs.asdict(one, recurse=False).items()
+            if name != "totals"
+        )
+        deployments.append(known.setdefault(key, attrs.evolve(one, totals={})))
+    return deployments
+
+
+def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment | Exception]) -> None:
+    """Evaluate the passes of all steady loads of each deployment at once; errors are raised where a row needs them."""
+    loads: dict[int, tuple[Deployment, list[Passes]]] = {}
+    for row, one in zip(rows, deployments, strict=True):
+        if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
+            with contextlib.suppress(JoulemapError, KeyError):
+                loads.setdefault(id(one), (one, []))[1].append(list_passes(_load(row, one)))
+    for one, passes in loads.values():
+        if passes:
+            with contextlib.suppress(JoulemapError, KeyError):
+                one.price(Passes.joined(tuple(passes)))
+
+
+def _predict(row: ServingRow, deployment: Deployment) -> Prediction:
+    """Predict the quantities of a row without half-widths."""
     prediction = _SCOPES[row.scope](row, deployment)
-    if row.power_boundary and row.boundary != hardware.boundary:
+    if row.power_boundary and row.boundary != deployment.hardware.boundary:
         prediction = attrs.evolve(prediction, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
-    prompt, token = _find_thin_widths(row, deployment)
-    return attrs.evolve(
-        prediction, engine=deployment.stack.release, work=work, prompt_half_width=prompt, token_half_width=token
-    )
+    return attrs.evolve(prediction, engine=deployment.stack.release, work=work)
 
 
-def _find_thin_widths(row: ServingRow, deployment: Deployment) -> tuple[float, float]:
-    """Return the half-widths that thinly measured numbers add to times of prompts and of the steps after them."""
-    prompt, output = _lengths(row)
-    asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
-    prompts = find_thin_width(deployment, asked)
-    if SCOPE[row.scope].is_prompt:
-        return prompts, prompts
-    return prompts, find_thin_width(deployment, Passes.of([row.batch], context=[prompt + output / 2.0]))
+def _widen(
+    rows: Sequence[ServingRow], deployments: Sequence[Deployment], predictions: Sequence[Prediction]
+) -> list[Prediction]:
+    """Return predictions with what thinly measured numbers add to times of prompts and of the steps after them."""
+    passes = []
+    for row, deployment in zip(rows, deployments, strict=True):
+        prompt, output = _lengths(row)
+        asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
+        step = Passes.of([row.batch], context=[prompt + output / 2.0])
+        passes += [(deployment, deployment.ask(asked)[0])]
+        passes += [passes[-1] if SCOPE[row.scope].is_prompt else (deployment, deployment.ask(step)[0])]
+    distinct = list(dict.fromkeys((id(one), asked) for one, asked in passes))
+    first = {(id(one), asked): (one, asked) for one, asked in passes}
+    widths = dict(zip(distinct, find_thin_widths([first[key] for key in distinct]).tolist(), strict=True))
+    each = [widths[id(one), asked] for one, asked in passes]
+    return [
+        attrs.evolve(one, prompt_half_width=prompt, token_half_width=token)
+        for one, prompt, token in zip(predictions, each[::2], each[1::2], strict=True)
+    ]
 
 
 @lru_cache(maxsize=8)
@@ -334,12 +399,11 @@ def _predict_tests(deployment: Deployment) -> Prediction:
     return Prediction(time_to_first_token_s=first_s, inter_token_latency_s=1.0 / rate, output_tokens_per_s=rate)
 
 
-def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
-    if row.output_tokens is None:
-        raise UnsupportedError("the output length is not stated", code="unstated_output")
+def _load(row: ServingRow, deployment: Deployment) -> Steady:
+    """Return the load of a row of steady serving; raises as `_room` does."""
     prompt, output = _lengths(row)
     stack = deployment.stack
-    load = Steady(
+    return Steady(
         in_flight=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
@@ -349,7 +413,13 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         request_s=stack.value("request"),
         rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
     )
-    cost = run_steady(deployment, load)
+
+
+def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.output_tokens is None:
+        raise UnsupportedError("the output length is not stated", code="unstated_output")
+    prompt, output = _lengths(row)
+    cost = run_steady(deployment, _load(row, deployment))
     late_s = 0.0
     if row.burst_fraction:  # the first requests wait for each other's prompts
         together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)))
