@@ -104,7 +104,7 @@ class PassErrors:
 
 
 @frozen(kw_only=True)
-class _Row:
+class PassRow:
     """One way of a deployment to run a pass."""
 
     owner: PassErrors
@@ -127,25 +127,25 @@ class _Row:
 def find_errors(each: Iterable[tuple[PassErrors, Sequence[Asked]]]) -> None:
     """Find the own errors of passes that are not known yet, and their totals, which `Deployment.price` then reads."""
     shared: KnownChips = {}
-    rows: list[_Row] = []
+    rows: list[PassRow] = []
     for owner, asked in each:
         missing = [one for one in dict.fromkeys(asked) if one not in owner.known]
         for one, work in zip(missing, owner.describe(missing) if missing else (), strict=True):
-            rows += [_Row(owner=owner, asked=one, work=work, chip=chip) for chip in owner.list_chips(one, shared)]
+            rows += [PassRow(owner=owner, asked=one, work=work, chip=chip) for chip in owner.list_chips(one, shared)]
     numbers: dict[int, int] = {}
     for row in rows:
         numbers.setdefault(id(row.work), len(numbers))
     gathering = Gathering()
-    groups: dict[int, list[_Row]] = {}
+    groups: dict[int, list[PassRow]] = {}
     for row in rows:
         groups.setdefault(numbers[id(row.work)] // FEW, []).append(row)
     for some in groups.values():
         _find_errors(some, gathering)
 
 
-def _find_errors(rows: Sequence[_Row], gathering: Gathering) -> None:
+def _find_errors(rows: Sequence[PassRow], gathering: Gathering) -> None:
     """Find the own errors and totals of passes in all of their ways."""
-    points = _evaluate(rows, gathering)
+    points = evaluate_rows(rows, gathering)
     cases: dict[tuple[object, ...], tuple[int, Case]] = {}
     of_case = []
     for row in rows:
@@ -167,7 +167,7 @@ def _find_errors(rows: Sequence[_Row], gathering: Gathering) -> None:
         _keep_total(row, points, min(mine, key=latency.__getitem__), mine)
 
 
-def _evaluate(rows: Sequence[_Row], gathering: Gathering) -> PointColumns:
+def evaluate_rows(rows: Sequence[PassRow], gathering: Gathering) -> PointColumns:
     """Return the points of rows. A run whose sums exceed 64 bits has a ledger, which needs each layer of the pass."""
     evaluators: dict[int, Evaluator] = {}
     places: dict[int, int] = {}
@@ -186,7 +186,7 @@ def _evaluate(rows: Sequence[_Row], gathering: Gathering) -> PointColumns:
     return stack_totals(runs)
 
 
-def _keep_total(row: _Row, points: PointColumns, fastest: int, ways: Sequence[int]) -> None:
+def _keep_total(row: PassRow, points: PointColumns, fastest: int, ways: Sequence[int]) -> None:
     """Keep the total of a pass in the fastest way. Refusals, and whatever a host may run, are left to `Deployment`."""
     totals = row.owner.deployment.totals
     if totals is None or row.chip.compiler is not None or any(points.refusal[way] for way in ways):

@@ -149,7 +149,7 @@ class StepPredictor:
         times = cost.seconds, cost.seconds * np.exp(-wide), cost.seconds * np.exp(wide)
         return np.stack([*times, cost.joules, cost.joules * np.exp(-tall), cost.joules * np.exp(tall)])
 
-    def list_asked(self, passes: Passes) -> tuple[PassErrors, list[Asked]]:
+    def _list_asked(self, passes: Passes) -> tuple[PassErrors, list[Asked]]:
         """Return the passes of one device that `price` needs; without those that memory does not hold."""
         flat = passes.flatten()
         return self._errors, self._deployment.ask(flat.take(np.flatnonzero(self._check_memory(flat) == "")))
@@ -244,7 +244,7 @@ def evaluate_steps(asked: Iterable[tuple[StepPredictor, Passes]]) -> None:
 
     A table of models and chips takes a fraction of the time that its cells take one by one, and has equal numbers.
     """
-    find_errors([steps.list_asked(passes) for steps, passes in asked])
+    find_errors([steps._list_asked(passes) for steps, passes in asked])
 
 
 def predict_step(
