@@ -14,6 +14,7 @@ from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.wing.llm import Passes, Serving, StepPrediction, StepPredictor, evaluate_steps, predict_step
 from joulemap.wing.llm.decoder.column import pass_columns
+from joulemap.wing.llm.part import name_pass
 from joulemap.wing.llm.pass_error import PassErrors, PassRow, evaluate_rows
 from joulemap.workspace import Workspace
 
@@ -231,3 +232,19 @@ def test_a_table_prices_prompts_below_its_first_knot() -> None:
 def test_steps_of_pipeline_stages_have_no_parts() -> None:
     with pytest.raises(UnsupportedError, match="is divided into pipeline stages, so that its steps have no parts"):
         predict_step("llama-3.1-8b", "h100_sxm5", pipeline_devices=2).split(Passes.of(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "devices"),
+    [("llama-3.2-1b", "l4", 1), ("gemma-2-2b", "mi300x", 1), ("deepseek-v2-lite", "h100_sxm5", 2), ("gpt2", "l4", 1)],
+)
+def test_names_of_folded_parts_are_those_of_all_layers(model: str, chip: str, devices: int) -> None:
+    predictor = predict_step(model, chip, devices=devices)
+    passes = Passes.of([8.0, 0.0], context=500.0, chunk=[0.0, 300.0])
+    folded, owner = predictor.split(passes), predictor._errors
+    for found, asked in zip(folded, owner.deployment.ask(passes), strict=True):
+        whole = name_pass(owner.deployment.decoder, asked, is_folded=False)
+        assert [*whole.time(owner.list_chips(asked), owner.configuration).items()] == [*found.items()]
+    assert [sum(one.values()) for one in folded] == pytest.approx(
+        predictor.price(passes).latency_s.tolist(), rel=1e-12, abs=0
+    )

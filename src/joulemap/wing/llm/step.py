@@ -18,19 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from joulemap.physics.change import change_hardware
-from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.physics.record.workload import NO_KEY
-from joulemap.physics.workload import Floats, columns_of
+from joulemap.physics.workload import Floats
 from joulemap.prediction import find_chip, find_constant
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FS_PER_S
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
-from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import (
@@ -40,6 +36,7 @@ from joulemap.wing.llm.error_scale import (
     join_served_energy,
     load_served_doubt,
 )
+from joulemap.wing.llm.part import name_pass
 from joulemap.wing.llm.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
@@ -164,16 +161,12 @@ class StepPredictor:
         if one.stages > 1 or one.decoder.is_traced:
             reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
             raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
-        configuration = self._errors.configuration
-        parts = []
-        for asked in one.ask(passes.flatten()):
-            workload = describe_step(one.decoder, *asked, NO_KEY)
-            evaluator = Evaluator(columns_of(workload))
-            runs = [evaluator.evaluate(chip, configuration) for chip in self._errors.list_chips(asked)]
-            fastest = min(runs, key=lambda run: run.latency_fs)
-            names = [group.name for group in workload.subgraphs]
-            parts.append(dict(zip(names, (fastest.subgraphs.latency_fs / FS_PER_S).tolist(), strict=True)))
-        return tuple(parts)
+        return tuple(
+            name_pass(one.decoder, asked, is_folded=one.hardware.compiler is None).time(
+                self._errors.list_chips(asked), self._errors.configuration
+            )
+            for asked in one.ask(passes.flatten())
+        )
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
