@@ -116,7 +116,7 @@ class StepPredictor:
 
     @cached_property
     def _errors(self) -> PassErrors:
-        """What uncertain numbers of the chip and engine add to passes on one device."""
+        """Errors that uncertain numbers of the chip and engine add to passes on one device."""
         return PassErrors(deployment=self._deployment, calibration=self._calibration)
 
     @cached_property
