@@ -19,6 +19,7 @@ import numpy as np
 
 import joulemap
 from joulemap.bundle.chip import load_chips
+from joulemap.wing.embed import predict_token_costs
 from joulemap.wing.llm import Passes, predict_step
 
 FIRST = """
@@ -29,6 +30,10 @@ print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 
 """
 
 MODELS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "yolov8n", "efficientnet_b0")
+
+LANGUAGE_MODELS = ("llama-3.1-8b", "qwen3-8b", "gemma-2-2b", "phi-3-mini-4k", "mistral-7b-v0.1", "qwen2.5-1.5b")
+
+BOARDS = ("h100_sxm5", "h200_sxm", "mi300x")
 
 ADDED = 20_000_000
 
@@ -75,8 +80,18 @@ def list_rates() -> Iterator[tuple[str, float]]:
     fast = steps.table(sequences=256, context_tokens=8192, prompt_tokens=2048)
     numbers = np.arange(1, 257)
     yield "serving steps by table, one by one", rate(lambda: [fast.step(int(one), 1000.0) for one in numbers], 256)
-    passes = Passes.of(numbers[:64], context=1000)
-    yield "serving steps, exact, with intervals", rate(lambda: steps.price(passes), 64)
+    contexts = count(1000)  # priced steps are kept, so each call asks for others
+
+    def price_together() -> object:
+        return steps.price(Passes.of(numbers[:64], context=next(contexts)))
+
+    def price_alone() -> object:
+        return [steps.price(Passes.of(int(one), context=next(contexts))) for one in numbers[:32]]
+
+    yield "serving steps, exact, with intervals", rate(price_together, 64)
+    yield "serving steps, exact, one by one", rate(price_alone, 32)
+    costs = rate(lambda: predict_token_costs(LANGUAGE_MODELS, BOARDS), len(LANGUAGE_MODELS) * len(BOARDS))
+    yield f"costs of tokens, {len(LANGUAGE_MODELS)} models on {len(BOARDS)} chips", costs
 
 
 def main() -> None:

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.wing.llm import Passes, Serving, predict_step
+from joulemap.wing.llm import Passes, Serving, StepPrediction, StepPredictor, evaluate_steps, predict_step
+from joulemap.wing.llm.decoder.column import pass_columns
+from joulemap.wing.llm.part import name_pass
+from joulemap.wing.llm.pass_error import PassErrors, PassRow, evaluate_rows
 from joulemap.workspace import Workspace
 
 PROMPT = 512.0
@@ -70,6 +74,79 @@ def test_passes_may_be_single_and_of_any_shape() -> None:
         alone = predictor.price(Passes.of([[1.0, 2.0], [4.0, 8.0]][index[0]][index[1]], context=100.0))
         assert alone.latency_s == grid.latency_s[index]
         assert alone.energy_high_j == grid.energy_high_j[index]
+
+
+def list_numbers(found: StepPrediction) -> list[Any]:
+    """Return all numbers of a prediction."""
+    return [
+        getattr(found, f"{name}_{unit}").tolist()
+        for name, unit in (
+            ("latency", "s"), ("latency_low", "s"), ("latency_high", "s"),
+            ("energy", "j"), ("energy_low", "j"), ("energy_high", "j"),
+        )
+    ]  # fmt: skip
+
+
+def test_steps_that_are_evaluated_together_equal_steps_alone() -> None:
+    """Of several models on several chips, of experts, of several devices, and of more passes than are joined."""
+    passes = Passes.of(
+        [1.0, *range(1, 41)],
+        tokens=[700.0, *[1.0] * 40],
+        context=[0.0, *range(500, 900, 10)],
+        chunk=[0.0, 128.0] + [0.0] * 39,
+    )
+
+    def list_steps() -> list[StepPredictor]:
+        return [
+            predict_step("llama-3.2-1b", "h100_sxm5"),
+            predict_step("llama-3.2-1b", "h200_sxm"),
+            predict_step("qwen3-8b", "h100_sxm5"),
+            predict_step("qwen3-30b-a3b", "mi300x"),
+            predict_step("llama-3.1-8b", "h100_sxm5", devices=2, pipeline_devices=2),
+        ]
+
+    together = list_steps()
+    evaluate_steps([(one, passes) for one in together])
+    names = ("sequences", "tokens", "context", "chunk")
+    for joined, single in zip(together, list_steps(), strict=True):
+        numbers = list_numbers(joined.price(passes))
+        for place in (0, 1, 40):
+            sequences, *sizes = (float(getattr(passes, name)[place]) for name in names)
+            alone = single.price(Passes.of(sequences, **dict(zip(names[1:], sizes, strict=True))))
+            assert [column[place] for column in numbers] == list_numbers(alone)
+
+
+@pytest.mark.parametrize("model", ["llama-3.2-1b", "gemma-2-2b", "qwen3-30b-a3b"])
+def test_a_folded_pass_has_the_bounds_of_all_its_layers(model: str) -> None:
+    """Times bound by compute, memory and launches decide which uncertain numbers count."""
+    one = predict_step(model, "mi325x")
+    owner = PassErrors(deployment=one._deployment)
+    asked = owner.deployment.ask(Passes.of([1.0, 64.0], tokens=[1024.0, 1.0], context=[0.0, 1024.0]))
+    whole = pass_columns(owner.deployment.decoder, asked)
+    folded, full = (
+        evaluate_rows(
+            [
+                PassRow(owner=owner, asked=each, work=work, chip=chip)
+                for each, work in zip(asked, works, strict=True)
+                for chip in owner.list_chips(each)
+            ],
+            Gathering(),
+        )
+        for works in (owner.describe(asked), [whole[each] for each in asked])
+    )
+    assert whole[asked[0]].operator_count > 2 * owner.describe(asked)[0].operator_count
+    assert folded.share_fs.tolist() == full.share_fs.tolist()
+    assert folded.share_fs.sum(axis=1).tolist() == folded.latency_fs.tolist() == full.latency_fs.tolist()
+    assert {key: column.tolist() for key, column in folded.spent_fj.items()} == {
+        key: column.tolist() for key, column in full.spent_fj.items()
+    }
+
+
+def test_a_pass_whose_sums_exceed_64_bits_counts_all_layers() -> None:
+    """150 prompts of 100 tokens take 20 s on a laptop: a fixed share of that per layer, and the same in a run alone."""
+    steps = predict_step("qwen3-8b", "m4_max", engine="llamacpp")
+    long, short = steps.price(Passes.of([150.0, 15.0], tokens=100.0, context=1500.0)).latency_s.tolist()
+    assert 9.0 < long / short < 11.0
 
 
 def test_a_step_that_memory_does_not_hold_is_refused() -> None:
@@ -155,3 +232,19 @@ def test_a_table_prices_prompts_below_its_first_knot() -> None:
 def test_steps_of_pipeline_stages_have_no_parts() -> None:
     with pytest.raises(UnsupportedError, match="is divided into pipeline stages, so that its steps have no parts"):
         predict_step("llama-3.1-8b", "h100_sxm5", pipeline_devices=2).split(Passes.of(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "devices"),
+    [("llama-3.2-1b", "l4", 1), ("gemma-2-2b", "mi300x", 1), ("deepseek-v2-lite", "h100_sxm5", 2), ("gpt2", "l4", 1)],
+)
+def test_names_of_folded_parts_are_those_of_all_layers(model: str, chip: str, devices: int) -> None:
+    predictor = predict_step(model, chip, devices=devices)
+    passes = Passes.of([8.0, 0.0], context=500.0, chunk=[0.0, 300.0])
+    folded, owner = predictor.split(passes), predictor._errors
+    for found, asked in zip(folded, owner.deployment.ask(passes), strict=True):
+        whole = name_pass(owner.deployment.decoder, asked, is_folded=False)
+        assert [*whole.time(owner.list_chips(asked), owner.configuration).items()] == [*found.items()]
+    assert [sum(one.values()) for one in folded] == pytest.approx(
+        predictor.price(passes).latency_s.tolist(), rel=1e-12, abs=0
+    )

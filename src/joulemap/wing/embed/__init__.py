@@ -32,6 +32,8 @@ def register() -> Wing:
             "joulemap.wing.embed.token_cost:TokenCost",
             "joulemap.wing.embed.token_cost:predict_token_costs",
             "joulemap.wing.embed.token_cost:write_token_costs",
+            "joulemap.wing.embed.vidur:VidurPredictor",
+            "joulemap.wing.embed.vidur:VidurTime",
         ),
         uses=("llm",),
     )

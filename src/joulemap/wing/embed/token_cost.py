@@ -18,7 +18,7 @@ from joulemap.catalog.sheet import find_region
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.step import predict_step
+from joulemap.wing.llm.step import StepPredictor, evaluate_steps, predict_step
 
 J_PER_KWH: Final = 3.6e6
 
@@ -85,26 +85,28 @@ def predict_token_costs(
     if not pue >= 1.0:
         raise UsageError(f"pue is {pue}, expected at least 1: the power of the datacenter over that of the boards")
     grid, chips = find_region(region), tuple(hardware)
-    return tuple(
-        _predict(
-            TokenCost(
-                model=model,
-                hardware=chip,
-                engine=engine,
-                devices=devices,
-                batch=batch,
-                context_tokens=context_tokens,
-                region=grid.region,
-                gco2_per_kwh=grid.intensity.value,
-                grid_year=grid.year,
-                grid_basis=grid.intensity.basis,
-                pue=pue,
-                source=f"joulemap {__version__}",
-            )
+    asked = [
+        TokenCost(
+            model=model,
+            hardware=chip,
+            engine=engine,
+            devices=devices,
+            batch=batch,
+            context_tokens=context_tokens,
+            region=grid.region,
+            gco2_per_kwh=grid.intensity.value,
+            grid_year=grid.year,
+            grid_basis=grid.intensity.basis,
+            pue=pue,
+            source=f"joulemap {__version__}",
         )
         for model in models
         for chip in chips
-    )
+    ]
+    steps = [_find_steps(one) for one in asked]
+    passes = Passes.of([1.0, batch], tokens=[context_tokens, 1.0], context=[0.0, context_tokens])
+    evaluate_steps((one, passes) for one in steps if isinstance(one, StepPredictor))
+    return tuple(_predict(one, known, passes) for one, known in zip(asked, steps, strict=True))
 
 
 def write_token_costs(costs: Iterable[TokenCost], path: str | Path) -> None:
@@ -115,19 +117,24 @@ def write_token_costs(costs: Iterable[TokenCost], path: str | Path) -> None:
         writer.writerows(attrs.asdict(one) for one in costs)
 
 
-def _predict(asked: TokenCost) -> TokenCost:
-    """Return a cost with its numbers, or with the reason why it has none."""
-    batch, context = asked.batch, asked.context_tokens
+def _find_steps(asked: TokenCost) -> StepPredictor | str:
+    """Return the steps of a model on a chip, or the reason for none."""
     try:
-        steps = predict_step(asked.model, asked.hardware, engine=asked.engine, devices=asked.devices)
+        return predict_step(asked.model, asked.hardware, engine=asked.engine, devices=asked.devices)
     except UnsupportedError as error:
-        return attrs.evolve(asked, refusal=str(error))
-    found = steps.price(Passes.of([1.0, batch], tokens=[context, 1.0], context=[0.0, context]))
+        return str(error)
+
+
+def _predict(asked: TokenCost, steps: StepPredictor | str, passes: Passes) -> TokenCost:
+    """Return a cost with the numbers of a prompt and a decode step, or with the reason why it has none."""
+    if isinstance(steps, str):
+        return attrs.evolve(asked, refusal=steps)
+    found = steps.price(passes)
     if refusal := next(filter(None, found.refusal.tolist()), ""):
         return attrs.evolve(asked, refusal=refusal)
     grams = MILLION * asked.pue * asked.gco2_per_kwh / J_PER_KWH
     values: dict[str, Any] = {}
-    for place, (phase, tokens) in enumerate((("prompt", context), ("output", batch))):
+    for place, (phase, tokens) in enumerate((("prompt", asked.context_tokens), ("output", asked.batch))):
         for end, joules in (("", found.energy_j), ("_low", found.energy_low_j), ("_high", found.energy_high_j)):
             token_j = float(joules[place]) / tokens
             values |= {f"{phase}_token{end}_j": token_j, f"{phase}_gco2_per_million{end}": token_j * grams}

@@ -59,6 +59,7 @@ def register() -> Wing:
         queries=("llm",),
         public=(
             "joulemap.wing.llm.serving.surface:Passes",
+            "joulemap.wing.llm.step:evaluate_steps",
             "joulemap.wing.llm.step:predict_step",
             "joulemap.wing.llm.step:StepPredictor",
             "joulemap.wing.llm.step:StepPrediction",

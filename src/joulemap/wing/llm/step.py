@@ -10,34 +10,23 @@ chip and thinly measured numbers of the engine add to a pass on one device.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.bundle.chip import load_chips
 from joulemap.physics.change import change_hardware
-from joulemap.physics.interval.error_scale import MODEL
-from joulemap.physics.interval.point import Case, PointErrors
-from joulemap.physics.pipeline import Evaluator, evaluate_together
-from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.physics.record.workload import NO_KEY
-from joulemap.physics.total import stack_totals
-from joulemap.physics.workload import Floats, columns_of
+from joulemap.physics.workload import Floats
 from joulemap.prediction import find_chip, find_constant
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FS_PER_S
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
-from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import (
@@ -47,7 +36,8 @@ from joulemap.wing.llm.error_scale import (
     join_served_energy,
     load_served_doubt,
 )
-from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.llm.part import name_pass
+from joulemap.wing.llm.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
@@ -55,7 +45,6 @@ from joulemap.wing.llm.stack import find_engine, list_vendors
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import WorkloadColumns
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.decoder.config import Decoder
 
@@ -69,8 +58,8 @@ KNOTS: Final = 64
 KEPT: Final = 16
 """Maximum models whose workloads are kept, so that the next chip or setting does not describe them again."""
 
-FEW: Final = 4
-"""Passes up to which their workloads with all layers are kept; each takes about a megabyte."""
+NUMBERS: Final = ("latency_s", "latency_low_s", "latency_high_s", "energy_j", "energy_low_j", "energy_high_j")
+"""Fields of a prediction with numbers."""
 
 
 @define(kw_only=True, eq=False)
@@ -125,25 +114,10 @@ class StepPredictor:
     _calibration: str = ""
     """Digest of the calibration of the chip; empty without one."""
 
-    _chips: dict[str, tuple[Hardware, ...]] = attrs.field(factory=dict, init=False)
-    """Word of an engine on a kind of pass -> chips under it."""
-
     @cached_property
-    def _errors(self) -> PointErrors:
-        """Known errors, with what was found for the chips of this predictor."""
-        known = load_chips().errors
-        return PointErrors(known.doubt, known.held_out)
-
-    @cached_property
-    def _configuration(self) -> Configuration:
-        """Configuration of a pass on one device."""
-        one = self._deployment
-        return Configuration(
-            hardware=one.hardware.id,
-            precision=one.precision,
-            runtime=one.stack.runtime,
-            weight_precision=one.weight_precision or one.precision,
-        )
+    def _errors(self) -> PassErrors:
+        """Errors that uncertain numbers of the chip and engine add to passes on one device."""
+        return PassErrors(deployment=self._deployment, calibration=self._calibration)
 
     @cached_property
     def _room(self) -> Room:
@@ -151,25 +125,31 @@ class StepPredictor:
         return Room(deployment=self._deployment)
 
     def price(self, passes: Passes) -> StepPrediction:
-        """Return the time and energy of passes with their intervals; raises as `Deployment.price` does."""
+        """Return the time and energy of passes with their intervals; raises as `Deployment.price` does.
+
+        Passes that memory does not hold are not evaluated.
+        """
         shape, flat = passes.shape, passes.flatten()
         refusal = self._check_memory(flat)
-        fits: Floats = np.where(refusal == "", 1.0, np.nan)
-        cost = self._deployment.price(flat)
-        wide, tall = self._find_half_widths(flat, cost.seconds)
+        fits = np.flatnonzero(refusal == "")
+        numbers = np.full((6, len(refusal)), np.nan)
+        if len(fits):
+            numbers[:, fits] = self._price(flat.take(fits))
+        named = zip(NUMBERS, numbers, strict=True)
+        return StepPrediction(**{name: each.reshape(shape) for name, each in named}, refusal=refusal.reshape(shape))
 
-        def form(values: Floats) -> Floats:
-            return np.asarray(fits * values).reshape(shape)
+    def _price(self, passes: Passes) -> Floats:
+        """Return the numbers of a prediction in the order of `NUMBERS`, one column per pass."""
+        find_errors([(self._errors, self._deployment.ask(passes))])
+        cost = self._deployment.price(passes)
+        wide, tall = self._find_half_widths(passes, cost.seconds)
+        times = cost.seconds, cost.seconds * np.exp(-wide), cost.seconds * np.exp(wide)
+        return np.stack([*times, cost.joules, cost.joules * np.exp(-tall), cost.joules * np.exp(tall)])
 
-        return StepPrediction(
-            latency_s=form(cost.seconds),
-            latency_low_s=form(cost.seconds * np.exp(-wide)),
-            latency_high_s=form(cost.seconds * np.exp(wide)),
-            energy_j=form(cost.joules),
-            energy_low_j=form(cost.joules * np.exp(-tall)),
-            energy_high_j=form(cost.joules * np.exp(tall)),
-            refusal=refusal.reshape(shape),
-        )
+    def _list_asked(self, passes: Passes) -> tuple[PassErrors, list[Asked]]:
+        """Return the passes of one device that `price` needs; without those that memory does not hold."""
+        flat = passes.flatten()
+        return self._errors, self._deployment.ask(flat.take(np.flatnonzero(self._check_memory(flat) == "")))
 
     def split(self, passes: Passes) -> tuple[dict[str, float], ...]:
         """Return subgraph -> seconds of each pass in order, such as `layers.0.mlp.down_proj`; they sum to its time.
@@ -181,16 +161,12 @@ class StepPredictor:
         if one.stages > 1 or one.decoder.is_traced:
             reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
             raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
-        configuration = self._configuration
-        parts = []
-        for asked in one.ask(passes.flatten()):
-            workload = describe_step(one.decoder, *asked, NO_KEY)
-            evaluator = Evaluator(columns_of(workload))
-            runs = [evaluator.evaluate(chip, configuration) for chip in self._list_chips(asked)]
-            fastest = min(runs, key=lambda run: run.latency_fs)
-            names = [group.name for group in workload.subgraphs]
-            parts.append(dict(zip(names, (fastest.subgraphs.latency_fs / FS_PER_S).tolist(), strict=True)))
-        return tuple(parts)
+        return tuple(
+            name_pass(one.decoder, asked, is_folded=one.hardware.compiler is None).time(
+                self._errors.list_chips(asked), self._errors.configuration
+            )
+            for asked in one.ask(passes.flatten())
+        )
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
@@ -240,62 +216,14 @@ class StepPredictor:
         board = one.hardware.id.partition("[")[0]
         backend = find_unnamed_backend(one.hardware.architecture, **like)
         is_prompt = (passes.sequences <= 0.0) | (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
-        asked = one.ask(passes)
-        own = self._find_own(list(dict.fromkeys(asked)))
-        latency_own, energy_own, thin = np.array([own[each] for each in asked]).reshape(-1, 3).T
+        own = [self._errors.known[each] for each in one.ask(passes)]
+        latency_own, energy_own, thin = np.array([(each.latency, each.energy, each.thin) for each in own]).T
         served = np.where(is_prompt, math.hypot(time.widen(board), backend), time.widen(board))
         slow = SlowHost.of(one)
         hosts = np.array([slow.find_half_width(each) for each in seconds.tolist()])
         wide = np.sqrt(served**2 + latency_own**2 + thin**2 + np.where(is_prompt, 0.0, hosts) ** 2)
         joint = np.array([join_served_energy(each, power.widen(board)) for each in served.tolist()])
         return wide, np.sqrt(joint**2 + energy_own**2 + thin**2)
-
-    def _find_own(self, asked: Sequence[Asked]) -> dict[Asked, tuple[float, float, float]]:
-        """Return what uncertain numbers of the chip add to the latency and energy of passes on one device, and what
-        thinly measured numbers of the engine add to both.
-        """
-        one, configuration = self._deployment, self._configuration
-        evaluators = [Evaluator(work) for work in _describe_whole(one.decoder, asked)]
-        ways = [self._list_chips(each) for each in asked]
-        rows = [(place, chip) for place, chips in enumerate(ways) for chip in chips]
-        points = stack_totals(evaluate_together(evaluators, [(place, chip, configuration) for place, chip in rows]))
-        cases: dict[tuple[int, str], Case] = {}
-        for place, chip in rows:
-            work = _find_work(asked[place])
-            case = Case(hardware=chip, configuration=configuration, work=work, calibration=self._calibration)
-            cases.setdefault((id(chip), work), case)
-        places = {key: place for place, key in enumerate(cases)}
-        of_case = np.array([places[id(chip), _find_work(asked[place])] for place, chip in rows], dtype=np.int64)
-        widths = self._errors.find_half_widths(points, tuple(cases.values()), of_case)
-        numbers = np.stack([widths.latency_own, widths.energy_own, widths.thin], axis=1)
-        by_time = sorted(range(len(rows)), key=lambda row: -int(points.latency_fs[row]))
-        fastest = {rows[row][0]: row for row in by_time}  # the last one of each pass
-        own: dict[Asked, tuple[float, float, float]] = {}
-        for place, each in enumerate(asked):
-            latency, energy, thin = numbers[fastest[place]].tolist()
-            own[each] = latency, energy, thin
-        return own
-
-    def _list_chips(self, asked: Asked) -> tuple[Hardware, ...]:
-        """Return the chip under the engine in each way that it may run a pass."""
-        under, whole = self._deployment.put_under(asked), self._deployment.unlimited
-        if under.word not in self._chips:
-            self._chips[under.word] = tuple(under.take(way, whole) for way in under.list_ways(whole))
-        return self._chips[under.word]
-
-
-def _describe_whole(decoder: Decoder, asked: Sequence[Asked]) -> tuple[WorkloadColumns, ...]:
-    """Return workloads of passes with all layers, because bounds of a folded pass count its layers once."""
-    describe = _describe_few if len(asked) <= FEW else _describe_few.__wrapped__
-    return describe(decoder, tuple(asked))
-
-
-@lru_cache(maxsize=KEPT)
-def _describe_few(decoder: Decoder, asked: tuple[Asked, ...]) -> tuple[WorkloadColumns, ...]:
-    if decoder.is_traced:
-        return tuple(PassWorkloads(decoder).describe(asked).works)
-    columns = pass_columns(decoder, asked)
-    return tuple(columns[one] for one in asked)
 
 
 @lru_cache(maxsize=KEPT)
@@ -304,10 +232,12 @@ def _find_workloads(decoder: Decoder) -> PassWorkloads:
     return PassWorkloads(decoder)
 
 
-def _find_work(asked: Asked) -> str:
-    """Return the kind of work of a pass (`Workload.work`): most attention of a decode step is of few tokens."""
-    step, _ = asked
-    return MODEL if step.tokens > VERIFIED else ANSWER.name
+def evaluate_steps(asked: Iterable[tuple[StepPredictor, Passes]]) -> None:
+    """Evaluate passes of several predictors together, so that `StepPredictor.price` finds what it needs.
+
+    A table of models and chips takes a fraction of the time that its cells take one by one, and has equal numbers.
+    """
+    find_errors([steps._list_asked(passes) for steps, passes in asked])
 
 
 def predict_step(

@@ -12,3 +12,4 @@ from joulemap.wing.embed.token_cost import (
     predict_token_costs as predict_token_costs,
     write_token_costs as write_token_costs,
 )
+from joulemap.wing.embed.vidur import VidurPredictor as VidurPredictor, VidurTime as VidurTime

@@ -17,5 +17,6 @@ from joulemap.wing.llm.step import (
     StepPrediction as StepPrediction,
     StepPredictor as StepPredictor,
     StepTable as StepTable,
+    evaluate_steps as evaluate_steps,
     predict_step as predict_step,
 )

@@ -68,6 +68,10 @@ class Passes:
         """Return the passes with arrays of one dimension."""
         return type(self)(**{field.name: getattr(self, field.name).ravel() for field in attrs.fields(type(self))})
 
+    def take(self, numbers: NDArray[np.intp]) -> Self:
+        """Return the passes at these indices of flat arrays."""
+        return type(self)(**{field.name: getattr(self, field.name)[numbers] for field in attrs.fields(type(self))})
+
     @classmethod
     def joined(cls, several: tuple[Passes, ...]) -> Self:
         """Concatenate several groups of passes."""
