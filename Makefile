@@ -190,7 +190,7 @@ examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a pr
 record: $(STAMP) $(BUNDLE)  ## write today's record of predictions if formulas changed, and score it against the measurements that ship (five minutes)
 	$(BIN)/joulemap record make
 	$(BIN)/joulemap record score --shipped || test $$? = 12
-	$(BIN)/python -m joulemap.tools.page
+	$(BIN)/python benchmarks/record_page.py
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write

@@ -108,14 +108,6 @@ def list_elements() -> Iterator[str]:
     )
 
 
-def list_scores() -> Iterator[str]:
-    """Yield the table of scores of records, losses first, without groups that no record predicts."""
-    from joulemap.wing.record.score import read_scores
-    from joulemap.wing.record.show import SCORE_HEADINGS, list_cells
-
-    yield from _table(SCORE_HEADINGS, list_cells(read_scores(DOCS / "record.csv")))
-
-
 class _One(Call):
     """Stand-in for a call whose output has one element."""
 
@@ -173,11 +165,10 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "operators": list_operators,
     "scales": list_scales,
     "scenarios": list_scenarios,
-    "scores": list_scores,
     "spreads": list_spreads,
 }
 
-IN_DOCS: Final = frozenset({"scenarios", "scores", "spreads"})
+IN_DOCS: Final = frozenset({"scenarios", "spreads"})
 """Parts that are short enough for docs/; all other parts are only on the site."""
 
 

@@ -15,7 +15,6 @@ from joulemap.catalog.sheet import read_records
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.interval.error_scale import ErrorGroup
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import QUANTITIES
 
 TABLE: Final = "serving_scale"
 """Table of the database with the scales."""
@@ -211,6 +210,8 @@ class ServedDoubt:
         self, one: ServedNumbers, *, vendor: str, hardware: str, architecture: str, scope: str
     ) -> Mapping[str, float | None]:
         """Return the half-width of each predicted quantity of a served model, in the terms of `half_width`."""
+        from joulemap.wing.llm.row import QUANTITIES
+
         like = {"vendor": vendor, "engine": one.engine, "hardware": hardware, "architecture": architecture}
         thin = {PROMPT_TIME: one.prompt_half_width}
         return {

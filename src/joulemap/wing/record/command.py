@@ -1,4 +1,4 @@
-"""Record predictions before results exist, and score them when results come.
+"""Write predictions before results exist, and score them when results come.
 
 A record is a dated, hashed file of predictions. Records are chained: each states the digest of the one before.
 """
@@ -40,9 +40,9 @@ def make(
 ) -> None:
     """Write the record of today.
 
-    Predicts every built-in model on the chips of a fixed list, with every runtime or engine that runs there, in about
-    five minutes on two cores. Nothing is written if formulas, chips and list are those of the newest record: an older
-    record with the same predictions is worth more.
+    Predicts every built-in model on the chips of a fixed list, with every runtime or engine that runs there. This takes
+    about five minutes on two cores. Nothing is written if formulas, chips and list are those of the newest record: an
+    older record with the same predictions is worth more.
 
     \b
     joulemap record make
@@ -77,8 +77,8 @@ def score(
 
     Compares each result with the newest record that is older, and appends the scores to record.csv in the folder above.
     Reads every format of `joulemap verify` and the tables of `measurements import`. Nothing is predicted again: only
-    recorded numbers count. A record that was changed, a file of another format, and results without a date or older
-    than every record are left out, with a line each.
+    recorded numbers count. Left out with a line each are changed records, files of another format, and results without
+    a date or older than every record.
 
     Built-in measurements that are older than every record are scored as `in view`: the model may have seen them.
 

@@ -41,7 +41,7 @@ LEFT_OUT: Final = ("seen",)
 
 @frozen(kw_only=True)
 class Statement:
-    """What the person who measured states about all rows."""
+    """Statements of the person who measured, about all rows."""
 
     power: str
     """Instrument or counter that power was read with, and what it covers; `none` if no power was measured."""

@@ -13,19 +13,16 @@ from joulemap.system.record import frozen
 from joulemap.wing.record.chain import Chain
 from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow
 
-PROMISED: Final = 0.8
-"""Share of results that the intervals of a record promise to contain."""
-
 COLUMNS: Final = (
     "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "
-    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | results result_count | record | source | "
-    "never predicted unpredicted"
+    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | "
+    "results result_count | record | source | never predicted unpredicted"
 )
 RECORD_COLUMNS: Final = "*date | *predictions row_count | *state | version | formulas | sha256 | file"
 
 NOTHING_YET: Final = "No result that came after a record has been scored, so nothing is won yet"
 SEEN: Final = "`in view` results are older than their record: they show how the model fits, and are never a win"
-LOSSES: Final = f"groups whose intervals contain the fewest of their results come first; {PROMISED:.0%} is promised"
+LOSSES: Final = "groups whose intervals contain the fewest of their results come first; 80 % should be inside"
 
 
 @frozen(kw_only=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from compare import assert_close
 from conftest import Run
 from joulemap.bundle.chip import load_chips
@@ -38,6 +40,7 @@ from joulemap.wing.record.result import read_day
 from joulemap.wing.record.row import MEANINGS, MOST_BYTES, Predicted, encode_rows, read_rows
 from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow, read_scores, score_results
 from joulemap.wing.verify.command import FactOptions
+from record_page import write_page
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data" / "verify"
@@ -432,3 +435,10 @@ def test_the_committed_records_are_whole_and_small() -> None:
         path = chain.folder / one.file
         assert path.stat().st_size <= MOST_BYTES
     assert len(read_rows(path)) == chain.entries[-1].row_count
+
+
+def test_the_page_of_records_has_the_scores_of_the_table() -> None:
+    text = (ROOT / "docs" / "record.md").read_text(encoding="utf-8")
+    assert write_page(text, ROOT / "docs" / "record.csv") == text
+    with pytest.raises(ValueError, match="no place"):
+        write_page("no place", ROOT / "docs" / "record.csv")
