@@ -20,7 +20,7 @@ CASES = (
     ("mobilenet_v2", 3),
     *(pytest.param(model, 1, marks=pytest.mark.slow) for model in ("mobilenet_v2", "vit_b_16")),
 )
-"""Models, and how many configurations one that is asked stands for: a third has all classes, precisions and runtimes."""
+"""Models, and how many configurations one of those asked stands for: a third has all classes and all runtimes."""
 
 FACTS = tuple(field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware"))
 
