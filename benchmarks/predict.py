@@ -1,4 +1,4 @@
-"""Rates of `joulemap.predict` and `predict_step`, beside a loop that adds numbers.
+"""Rates of `joulemap.predict`, of `predict_step` and of adapters for other programs, beside a loop that adds numbers.
 
 python benchmarks/predict.py
 
@@ -11,15 +11,18 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 import joulemap
 from joulemap.bundle.chip import load_chips
-from joulemap.wing.embed import predict_token_costs
+from joulemap.wing.embed import SglangPredictor, predict_token_costs, write_serving_profile
 from joulemap.wing.llm import Passes, predict_step
 
 FIRST = """
@@ -94,6 +97,22 @@ def list_rates() -> Iterator[tuple[str, float]]:
     yield f"costs of tokens, {len(LANGUAGE_MODELS)} models on {len(BOARDS)} chips", costs
 
 
+def list_adapter_rates() -> Iterator[tuple[str, float]]:
+    """Yield names and rates of adapters."""
+    predictor = SglangPredictor(predict_step("qwen3-8b", "h100_sxm5", engine="sglang"))
+    batch = SimpleNamespace(reqs=[SimpleNamespace(extend_length=1, past_kv_length=1024)] * 64)
+    yield "batches of SGLang's simulator", rate(lambda: [predictor.predict_infer_time(batch) for _ in range(500)], 500)
+    steps = predict_step("llama-3.1-8b", "rtx_4090")
+    with tempfile.TemporaryDirectory() as folder:
+
+        def write() -> Path:
+            given = {"hardware": "RTX4090", "model": "meta-llama/Llama-3.1-8B"}
+            return write_serving_profile(steps, folder, **given, tokens=128, sequences=16, context_tokens=1024)
+
+        rows = (write() / "tp1" / "attention.csv").read_text(encoding="utf-8").count("\n") - 1
+        yield "rows of attention for LLMServingSim", rate(write, rows)
+
+
 def main() -> None:
     """Print the figures."""
     start, total = time.process_time(), 0
@@ -102,7 +121,7 @@ def main() -> None:
     print(f"a loop adds {ADDED:,} numbers in {time.process_time() - start:.2f} s of processor time")
     seconds, memory = measure_first()
     print(f"first answer of an interpreter: {seconds:.2f} s of processor time, {memory / 1e6:.0f} MB")
-    for name, found in list_rates():
+    for name, found in chain(list_rates(), list_adapter_rates()):
         print(f"{name:<42} {found:>9,.0f} /s", flush=True)
 
 

@@ -25,9 +25,9 @@ WITH spent AS (
 SELECT
     s.run_id,
     s.share_fraction,
-    CASE WHEN s.static_fraction >= 0.8e0 * s.share_fraction THEN 'static' ELSE '' END AS mostly,
+    CASE WHEN s.static_fraction >= {mostly_static} * s.share_fraction THEN 'static' ELSE '' END AS mostly,
     CASE $metric WHEN 'energy' THEN t.energy_own_half_width ELSE 0e0 END AS doubt
 FROM spent AS s
 JOIN internal.run_total AS t ON t.run_id = s.run_id
-WHERE s.share_fraction >= 0.1e0
+WHERE s.share_fraction >= {least_assumed}
 ORDER BY s.run_id

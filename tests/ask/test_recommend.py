@@ -43,7 +43,7 @@ def ask(question: Question, workspace: Workspace) -> RecommendAnswer:
     return workspace.recommend(model, settings, objective=objective, limits=limits)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: f"{one[0]}-{one[2]}")
 def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Question, workspace: Workspace) -> None:
     """The first line that says so is short."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from joulemap.bundle.pack import (
     MAGIC,
@@ -25,6 +25,7 @@ NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
 WORDS = st.lists(st.none() | st.text(st.characters(exclude_characters="\x1f", codec="utf-8"), max_size=4), max_size=20)
 
 
+@settings(max_examples=settings().max_examples // 3)  # each compresses two sections, as tightly as what ships
 @given(numbers=NUMBERS, words=WORDS, missing=st.lists(st.booleans(), min_size=20, max_size=20))
 def test_what_is_read_is_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[int], words: list[str | None], missing: list[bool]

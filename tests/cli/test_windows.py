@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ COMMANDS = (
     "analyze mlp --hardware l4",
     "hardware show l4",
     "sql SELECT\tcount(*)\tAS\tn\tFROM\truns",
-    *((f"here llama-3.1-8b --from {MACHINE}",) if find_spec("joulemap.wing") else ()),
     "db check",
 )
 
@@ -71,6 +69,14 @@ def test_the_main_commands_run_without_the_modules_of_posix(tmp_path: Path) -> N
     text = done.stdout.decode("cp1252")
     assert "µs" in text and "\N{EN DASH}" in text
     assert [one.name for one in tmp_path.iterdir()] == ["runs.duckdb"]
+
+
+@pytest.mark.slow
+@pytest.mark.wings
+def test_a_recorded_machine_is_answered_without_the_modules_of_posix(tmp_path: Path) -> None:
+    command = f"here llama-3.1-8b --from {MACHINE}"
+    done = run_on_windows(RUN, command, folder=tmp_path, JOULEMAP_DB=str(tmp_path / "runs.duckdb"))
+    assert done.stderr.decode().splitlines()[-1] == "False [0]"
 
 
 def test_locks_of_windows_are_shared_or_exclusive_and_leave_bytes_readable(tmp_path: Path) -> None:

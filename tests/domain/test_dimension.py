@@ -23,6 +23,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return own
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("view", ["runs", "energy_parts"])
 @pytest.mark.wings
 def test_a_pass_has_its_phase_engine_and_devices_in_every_view(view: str, workspace: Workspace) -> None:

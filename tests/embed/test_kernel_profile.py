@@ -24,7 +24,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("blis") / "kernel_profile.yaml"
     steps = predict_step("qwen2.5-7b", "h100_sxm5")
     write_kernel_profile(
-        steps, path, gpu="h100_sxm", model="Qwen/Qwen2.5-7B", tokens=1024, sequences=64, context_tokens=1024
+        steps, path, gpu="h100_sxm", model="Qwen/Qwen2.5-7B", tokens=1024, sequences=64, context_tokens=256
     )
     read: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return read

@@ -41,7 +41,7 @@ def folder(steps: StepPredictor, tmp_path_factory: pytest.TempPathFactory) -> Pa
         model="meta-llama/Llama-3.1-8B",
         tokens=512,
         sequences=4,
-        context_tokens=128,
+        context_tokens=16,
     )
 
 

@@ -20,8 +20,11 @@ PACKAGE = Path(joulemap.__file__).parent
 
 
 def list_texts(path: Path) -> set[str]:
-    """Return the texts of a file that are no docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Return the texts of a file that are no docstrings; none of a file that names no phase."""
+    text = path.read_text(encoding="utf-8")
+    if not any(one.name in text for one in (PROMPT, ANSWER)):
+        return set()
+    tree = ast.parse(text)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return {
         node.value

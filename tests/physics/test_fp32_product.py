@@ -249,7 +249,8 @@ TITLED: Final = {
 
 UNTITLED: Final = {
     "calibrate", "completion", "db", "export", "extend", "hardware", "here", "lake", "mcp", "measure", "measurements",
-    "model", "page", "place", "plot", "query", "report", "sql", "validate", "verify",
+    "model", "page", "place", "plot", "query", "record", "report",
+    "share", "sql", "validate", "verify",
 }  # fmt: skip
 """Commands without a title of their own (a report has those of its answers), or that name no precision in it."""
 

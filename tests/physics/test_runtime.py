@@ -48,8 +48,9 @@ from joulemap.cli.complete import complete_runtimes
 from joulemap.domain.settings import Settings
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import Configuration
+from joulemap.bundle.workload import open_zoo
+from joulemap.catalog.digest import ZOO
 from joulemap.store.migration import migrate
-from models import shipped
 
 told = io.StringIO()
 with contextlib.redirect_stdout(told):
@@ -59,7 +60,8 @@ migrate(connection)
 checks = connection.execute(
     "SELECT expression FROM duckdb_constraints() WHERE constraint_type = 'CHECK' AND expression LIKE '%eager%'"
 ).fetchall()
-evaluator, chips = Evaluator(shipped("mobilenet_v2")), ("l4", "xeon_8490h", "tpu_v4", "cloud_ai_100_pro", "kpu_t256")
+evaluator = Evaluator(open_zoo(ZOO).form_columns("mobilenet_v2", 1))
+chips = ("l4", "xeon_8490h", "tpu_v4", "cloud_ai_100_pro", "kpu_t256")
 asked = [(load_catalogue().find(chip), Configuration(hardware=chip, precision="int8", runtime=runtime))
     for chip in chips for runtime in ("fused", "persistent", "eager")]
 print(json.dumps({

@@ -16,7 +16,12 @@ from joulemap.physics.run import RunColumns, RunFacts, RunTotals
 from joulemap.system.units import FS_PER_S
 from models import shipped
 
-MODELS = ("mobilenet_v2", "vit_b_16")
+CASES = (
+    ("mobilenet_v2", 3),
+    *(pytest.param(model, 1, marks=pytest.mark.slow) for model in ("mobilenet_v2", "vit_b_16")),
+)
+"""Models, and how many configurations one of those asked stands for: a third has all classes and all runtimes."""
+
 FACTS = tuple(field.name for field in attrs.fields(RunFacts) if field.name not in ("configuration", "hardware"))
 
 
@@ -55,10 +60,9 @@ def _list_asked(chips: tuple[Hardware, ...]) -> list[tuple[Hardware, Configurati
     ]
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", MODELS)
-def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
-    evaluator, asked = Evaluator(shipped(model)), _list_asked(FORMS)
+@pytest.mark.parametrize(("model", "every"), CASES)
+def test_totals_equal_the_sums_of_the_ledger(model: str, every: int) -> None:
+    evaluator, asked = Evaluator(shipped(model)), _list_asked(FORMS)[::every]
     runs, points = evaluator.evaluate_all(asked), evaluator.evaluate_totals(asked)
     assert {one.architecture for one, _ in asked} == {one.architecture for one in FORMS}
     done = [run for run in runs if isinstance(run, RunColumns)]
@@ -92,15 +96,14 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
             assert str(alone) == str(point)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", MODELS)
-def test_workloads_together_equal_each_alone(model: str) -> None:
+@pytest.mark.parametrize(("model", "every"), CASES)
+def test_workloads_together_equal_each_alone(model: str, every: int) -> None:
     batches = (1, 8, 48)  # 48 may be cut into parts of 3, 6, 12 …; 8 may not
     evaluators = [Evaluator(shipped(model, batch)) for batch in batches]
     asked = [
         (work, chip, attrs.evolve(one, batch=batch))
         for work, batch in enumerate(batches)
-        for chip, one in _list_asked(FORMS)
+        for chip, one in _list_asked(FORMS)[::every]
     ]
     together = iter(evaluate_together(evaluators, asked))
     names = [field.name for field in attrs.fields(RunTotals) if field.name not in ("configuration", "hardware")]

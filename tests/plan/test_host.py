@@ -229,6 +229,7 @@ def test_what_a_host_launches_is_no_host() -> None:
         select_hardware(Settings(hardware=("l4",), host="h100_sxm5"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("chip", "scenario"), [("alif_e3_u55", "coin_cell"), ("rk3588_npu", "camera")])
 def test_a_host_never_lowers_the_energy_of_a_part(chip: str, scenario: str, workspace: Workspace) -> None:
     """Idle power of a part of an SoC may be in that of its host, but no host takes it away."""

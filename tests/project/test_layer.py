@@ -358,14 +358,16 @@ DRAWING = [
 """Commands about stored runs that compute probabilities and draw pictures in a table."""
 
 
-def test_a_command_that_only_reads_never_imports_torch(database: Path) -> None:
+@pytest.mark.parametrize("count", [1, pytest.param(None, marks=pytest.mark.slow)], ids=["few", "all"])
+def test_a_command_that_only_reads_never_imports_torch(database: Path, count: int | None) -> None:
+    """Few: one of the commands that compute probabilities, and one that draws as well."""
     heavy = {"torch", "torchvision", "pyarrow", "pandas", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
     code = ["import os", f"os.environ['JOULEMAP_DB'] = {str(database)!r}"]
     for arguments in READING:  # one process for all: what none of them imports is not there at the end
         code += [command(*arguments), f"assert not { ({*heavy, 'numpy'})!r} & set(sys.modules), {arguments!r}"]
-    for arguments in RANKING:
+    for arguments in RANKING[-1:] if count else RANKING:
         code += [command(*arguments), f"assert not {heavy!r} & set(sys.modules), {arguments!r}"]
-    for arguments in DRAWING:
+    for arguments in DRAWING[:count]:
         unloaded = heavy - {"joulemap.present.sketch"}
         code += [command(*arguments), f"assert not {unloaded!r} & set(sys.modules), {arguments!r}"]
     assert "joulemap.cli.app" in loaded_after("\n".join(code), database.parent)

@@ -222,6 +222,7 @@ def test_a_log_whose_checkpoint_stands_is_removed_with_the_journal(path: Path, m
     assert not log_of(path).exists()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kept", [3, 40, -1], ids=["magic", "identity", "transaction"])
 def test_a_log_cut_in_its_first_transaction_locks_nobody_out(
     path: Path, monkeypatch: pytest.MonkeyPatch, kept: int

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from joulemap.store.connection import Connection, make_empty
+from joulemap.store.engine import IN_MEMORY, connect
 
 Fill = Callable[[Connection], None]
 
@@ -33,7 +34,7 @@ def _make(fill: Fill | None) -> Path:
 
 def open_blank(fill: Fill | None = None) -> Connection:
     """Return an empty database in memory with the content that `fill` writes; `fill` runs once per process."""
-    connection = duckdb.connect(":memory:")
+    connection = connect(IN_MEMORY)
     connection.execute(f"ATTACH '{_make(fill)}' AS blank (READ_ONLY)")
     connection.execute("COPY FROM DATABASE blank TO memory")
     connection.execute("DETACH blank")

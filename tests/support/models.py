@@ -10,14 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from blank import open_blank
+from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.construct.library import build_torchvision
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Access, Operator, Workload, WorkloadKey
 from joulemap.physics.workload import WorkloadColumns, columns_of
-from joulemap.store.workload import read_columns
-from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.trace.module import build_on_meta, trace_module
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
@@ -35,10 +33,8 @@ def trace_zoo(name: str, batch: int = 1, size: int = 224) -> Workload:
 
 @cache
 def shipped(name: str, batch: int = 1) -> WorkloadColumns:
-    """Return a built-in workload without tracing it."""
-    connection = open_blank()
-    (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
-    return read_columns(connection, number)
+    """Return a built-in workload, neither traced nor read from a database."""
+    return open_zoo(ZOO).form_columns(name, batch)
 
 
 def meta(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,7 +20,7 @@ from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap.bundle.version import PACKED, STAMP
 from joulemap.system.errors import CatalogueError, UsageError
-from joulemap.wing.tab import browser, reply
+from joulemap.wing.tab import browser, reply, site as making
 from joulemap.wing.tab.site import CDN, NEEDED, write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import pretend
@@ -27,7 +30,14 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded() -> Iterator[None]:
+    """Find what the page needs in one process for all tests, because each takes seconds."""
+    with patch.object(making, "_record", cache(making._record)):
+        yield
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, recorded: None) -> Path:
     """A page with a Pyodide of its own."""
     folder = tmp_path_factory.mktemp("site")
     done = run_here(["page", "site", "--pyodide", str(pretend(folder / "pyodide"))], folder, {})
@@ -70,7 +80,7 @@ def test_nobody_else_is_asked(site: Path, page: str) -> None:
     assert not re.search(r"<script(?! src| type=\"application/json\")|\son\w+=|style=\"", page)
 
 
-def test_without_a_folder_python_comes_from_its_cdn_alone(tmp_path: Path) -> None:
+def test_without_a_folder_python_comes_from_its_cdn_alone(tmp_path: Path, recorded: None) -> None:
     write_site(tmp_path / "site")
     page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     host = CDN.partition("/pyodide/")[0]
@@ -163,7 +173,13 @@ def test_the_archive_is_small_and_the_same_each_time(site: Path, tmp_path: Path)
         assert not [name for name in archive.namelist() if "/store/" in name or "/cli/" in name]
 
 
-def test_files_of_others_are_kept(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_page_needs_the_same_each_time() -> None:
+    assert making._record() == making._record()
+
+
+def test_files_of_others_are_kept(tmp_path: Path, recorded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_pack", lambda found: b"")
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "index.html").write_text("mine")

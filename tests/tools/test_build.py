@@ -58,6 +58,7 @@ def test_a_build_needs_no_more_than_it_states_to_render() -> None:
     assert {*run("-c", LIST_PACKAGES).split()} <= {"joulemap", "attr", *(Requirement(one).name for one in stated)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", ["standard", "editable"])
 def test_a_build_of_a_fresh_checkout_renders_the_queries(version: str, checkout: Path) -> None:
     pytest.importorskip("hatchling")

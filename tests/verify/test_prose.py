@@ -127,7 +127,7 @@ def check_here(workspace: Workspace) -> None:
 CHECKS: Final[Sequence[Callable[[Workspace], None]]] = (check_offload, check_fleet, check_explore, check_here)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("checked", CHECKS, ids=lambda one: one.__name__)
 def test_numbers_of_sentences_are_those_of_the_rows(checked: Callable[[Workspace], None], workspace: Workspace) -> None:
     checked(workspace)

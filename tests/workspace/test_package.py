@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_wing import ask
+from test_wing import run_python
 
 import joulemap
 from joulemap.answer.package_check import PackageCheck, check_package
@@ -20,6 +22,7 @@ from joulemap.catalog.package import list_owners, load_package
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
 from joulemap.physics.record.hardware import Hardware
+from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.version import UNKNOWN, formula_version
 from joulemap.system.entry_point import list_entry_points
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
@@ -28,6 +31,42 @@ from packages import MEASURED, find_file, install, write_filled
 
 PACKAGE = Path(joulemap.__file__).parent
 NAME = "joulemap-acme-x1"
+
+
+PROGRAM = """
+import contextlib, io, json, sys
+from pathlib import Path
+from joulemap.cli.app import run
+from joulemap.store import template
+done = []
+if sys.argv[2:]:
+    template._make = lambda *_: template._read(Path(sys.argv[2]))
+for words in json.loads(sys.argv[1]):
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = run(words)
+    done.append((code, out.getvalue(), errors.getvalue()))
+print(json.dumps(done))
+"""
+
+
+def ask_all(
+    *commands: Sequence[str], path: Path, cwd: Path, template: Path | None = None
+) -> list[subprocess.CompletedProcess[str]]:
+    """Run commands in one process of their own, with a folder before all others on the search path.
+
+    Tests share a cache, because its template of new databases takes seconds to make; `template` is in place of one.
+    """
+    given = [json.dumps(commands), *([] if template is None else [str(template)])]
+    done = run_python("-c", PROGRAM, *given, path=path, cwd=cwd, JOULEMAP_CACHE=os.environ["JOULEMAP_CACHE"])
+    assert done.returncode == 0, done.stderr
+    return [subprocess.CompletedProcess([], code, out, errors) for code, out, errors in json.loads(done.stdout)]
+
+
+def ask(*words: str, path: Path, cwd: Path, template: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one command as `ask_all` does."""
+    (done,) = ask_all(words, path=path, cwd=cwd, template=template)
+    return done
 
 
 def find_states(checked: PackageCheck) -> dict[str, str]:
@@ -73,10 +112,16 @@ def test_a_new_package_fails_its_check_until_its_numbers_have_sources(tmp_path: 
     assert not checked.is_sound
 
 
-def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
-    place = write_filled(tmp_path / "new")
+def write_measured(folder: Path) -> Path:
+    """Write a filled package with a measurement; tests of equal packages share the template of their catalogue."""
+    place = write_filled(folder)
     measured = place / "src" / "joulemap_acme_x1" / "measurement" / "acme_x1.csv"
     measured.write_text(measured.read_text(encoding="utf-8") + MEASURED, encoding="utf-8")
+    return place
+
+
+def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
+    place = write_measured(tmp_path / "new")
     checked = check_package(place)
     assert checked.is_sound, checked.describe_faults()
     assert "1 of 1 row (held out)" in find_texts(checked, "measurements")
@@ -207,27 +252,38 @@ def test_a_class_of_a_package_answers_like_the_class_that_it_copies(tmp_path: Pa
 
 
 def test_an_installed_package_answers_and_leaves_its_runs_readable(tmp_path: Path) -> None:
-    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    place, site = write_measured(tmp_path / "new"), tmp_path / "site"
     install(place, site)
-    answered = ask("compare", "mobilenet_v2", "acme_x1", "l4", "--notes", path=site, cwd=tmp_path)
+    statement = "SELECT hardware, package FROM hardware WHERE package <> ''"
+    answered, stated, listed, shown = ask_all(
+        ("compare", "mobilenet_v2", "acme_x1", "l4", "--notes"),
+        ("sql", statement, "--format", "csv"),
+        ("hardware", "list", "--architecture", "gpu", "--format", "csv"),
+        ("hardware", "show", "acme_x1", "--notes"),
+        path=site,
+        cwd=tmp_path,
+    )
     assert answered.returncode == ExitCode.OK, answered.stderr
     assert f"the installed package {NAME} 0.1.0 describes acme_x1" in " ".join(answered.stdout.split())
     assert answered.stderr == ""
-    statement = "SELECT hardware, package FROM hardware WHERE package <> ''"
-    assert "acme_x1,joulemap-acme-x1 0.1.0" in ask("sql", statement, "--format", "csv", path=site, cwd=tmp_path).stdout
-    listed = ask("hardware", "list", "--architecture", "gpu", "--format", "csv", path=site, cwd=tmp_path).stdout
-    assert f"{NAME} 0.1.0" in listed
-    shown = ask("hardware", "show", "acme_x1", "--notes", path=site, cwd=tmp_path).stdout
-    assert f"described by the installed package {NAME} 0.1.0" in " ".join(shown.split())
+    assert "acme_x1,joulemap-acme-x1 0.1.0" in stated.stdout
+    assert f"{NAME} 0.1.0" in listed.stdout
+    assert f"described by the installed package {NAME} 0.1.0" in " ".join(shown.stdout.split())
 
     shutil.rmtree(site)
     site.mkdir()
-    runs = ask("sql", "SELECT hardware FROM runs ORDER BY ALL", "--format", "csv", path=site, cwd=tmp_path)
+    runs, others, gone, checked = ask_all(
+        ("sql", "SELECT hardware FROM runs ORDER BY ALL", "--format", "csv"),
+        ("compare", "mobilenet_v2", "l4", "t4"),
+        ("compare", "mobilenet_v2", "acme_x1", "l4"),
+        ("db", "check"),
+        path=site,
+        cwd=tmp_path,
+    )
     assert runs.stdout.split() == ["hardware", "acme_x1", "l4"]
-    assert ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path).returncode == ExitCode.OK
-    gone = ask("compare", "mobilenet_v2", "acme_x1", "l4", path=site, cwd=tmp_path)
+    assert others.returncode == ExitCode.OK
     assert gone.returncode == ExitCode.UNKNOWN_NAME
-    assert ask("db", "check", path=site, cwd=tmp_path).returncode == ExitCode.OK
+    assert checked.returncode == ExitCode.OK
 
 
 def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_path: Path) -> None:
@@ -235,12 +291,13 @@ def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_pat
     install(place, site)
     (site / "joulemap_acme_x1" / "__init__.py").write_text("raise RuntimeError('never imported')\n")
     (site / "joulemap_acme_x1" / "hardware" / "acme_x1.toml").write_text("id = 1\n")
+    usual = find_catalogue()  # that of the package without its chip is the same
     for _ in range(2):
-        answered = ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path)
+        answered = ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path, template=usual)
         assert answered.returncode == ExitCode.OK
         (line,) = answered.stderr.splitlines()
         assert line.startswith(f"the package {NAME} 0.1.0: left out: ")
-    failed = ask("extend", "check", NAME, "--format", "json", path=site, cwd=tmp_path)
+    failed = ask("extend", "check", NAME, "--format", "json", path=site, cwd=tmp_path, template=usual)
     assert failed.returncode == ExitCode.CHECK_FAILED
     checked = json.loads(failed.stdout)
     assert checked["package"] == f"{NAME} 0.1.0"

@@ -49,10 +49,10 @@ def ask(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return run_python("-m", "joulemap", *words, path=path, cwd=cwd)
 
 
-def run_python(*arguments: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the interpreter with a folder before all others on the search path."""
+def run_python(*arguments: str, path: Path, cwd: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run the interpreter with a folder before all others on the search path, and with other variables."""
     variables = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    variables |= {"JOULEMAP_CACHE": str(cwd / "cache"), "JOULEMAP_DB": str(cwd / "results.duckdb")}
+    variables |= {"JOULEMAP_CACHE": str(cwd / "cache"), "JOULEMAP_DB": str(cwd / "results.duckdb"), **given}
     command = [sys.executable, *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=variables)
 

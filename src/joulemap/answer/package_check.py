@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,6 +22,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.supplied import Supplied
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.run import RunColumns
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.source import Source
 
@@ -278,18 +279,19 @@ def _check_monotone(hardware: Hardware) -> Iterator[str]:
         name: change_hardware(plain, [Change.of(constants[name], constants[name].value * GROWTH)])
         for name in ("clock", "memory_bandwidth")
     }
-    for precision in plain.peaks:
-        for model in models:
+    faster = [plain, *better.values()]
+    for model in models:
+        alone = _evaluate(works[1][model], faster, 1)
+        batches = {batch: _evaluate(works[batch][model], [plain], batch) for batch in BATCHES}
+        for precision in plain.peaks:
             where = {"hardware": hardware.id, "model": model, "precision": precision}
-            base = _evaluate(works[1][model], plain, precision, 1)
-            for name, one in better.items():
-                other = _evaluate(works[1][model], one, precision, 1)
+            base, *others = alone[precision]
+            for name, other in zip(better, others, strict=True):
                 if base is None or other is None or min(base.clock_fraction, other.clock_fraction) < 1.0:
                     continue
                 if other.latency_fs > base.latency_fs * (1.0 + TOLERANCE):
                     yield SLOWER(**where, growth=GROWTH, what=name.replace("_", " "))
-            totals = {batch: _evaluate(works[batch][model], plain, precision, batch) for batch in BATCHES}
-            ran = [(batch, one.energy_fj) for batch, one in totals.items() if one]
+            ran = [(batch, one.energy_fj) for batch, totals in batches.items() for one in totals[precision] if one]
             for (least, before), (batch, after) in pairwise(ran):
                 if after < before * (1.0 - TOLERANCE):
                     yield CHEAPER(**where, batch=batch, least=least)
@@ -304,17 +306,29 @@ class _Totals(NamedTuple):
     """Share of the full clock; below 1 if the power limit slows the chip."""
 
 
-def _evaluate(work: WorkloadColumns, hardware: Hardware, precision: str, batch: int) -> _Totals | None:
-    """Return the totals of a batch; None if the chip cannot run it."""
-    from joulemap.physics.pipeline import evaluate
+def _evaluate(work: WorkloadColumns, chips: Sequence[Hardware], batch: int) -> dict[str, list[_Totals | None]]:
+    """Return precision -> totals of a batch on each of some variants of a chip; None where it cannot run it."""
+    from joulemap.physics.pipeline import Evaluator
     from joulemap.physics.record.configuration import Configuration
     from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 
-    configuration = Configuration(hardware=hardware.id, precision=precision, batch=batch, runtime=DEPLOYED_RUNTIME)
-    try:
-        run = evaluate(work, hardware, configuration)
-    except UnsupportedError:
+    asked = [
+        (chip, Configuration(hardware=chip.id, precision=precision, batch=batch, runtime=DEPLOYED_RUNTIME))
+        for precision in chips[0].peaks
+        for chip in chips
+    ]
+    totals = [_sum_run(run) for run in Evaluator(work).evaluate_all(asked)]
+    return {
+        precision: totals[place : place + len(chips)]
+        for precision, place in zip(chips[0].peaks, range(0, len(totals), len(chips)), strict=True)
+    }
+
+
+def _sum_run(run: RunColumns | UnsupportedError | KeyError) -> _Totals | None:
+    if isinstance(run, UnsupportedError):
         return None
+    if isinstance(run, KeyError):
+        raise run
     return _Totals(
         latency_fs=float(run.subgraphs.latency_fs.sum(dtype=float)),
         energy_fj=float(run.ledger.energy_fj.sum(dtype=float)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
@@ -18,6 +19,7 @@ _WORDING: Final = _IGNORED | {"keywords"}
 """Dropped fields of a call of `UnsupportedError`."""
 
 
+@lru_cache(maxsize=512)  # the version of each class covers files that all classes share
 def normalize_code(source: str) -> str:
     """Return the normal form of a Python file; SyntaxError for invalid code.
 

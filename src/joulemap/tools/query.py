@@ -19,6 +19,7 @@ from typing import Final
 
 import attrs
 
+from joulemap.domain.assumed import fill_shares
 from joulemap.domain.metric import METRICS
 from joulemap.domain.table import Column
 from joulemap.domain.use import spell_costs
@@ -75,7 +76,7 @@ def read_source(path: Path) -> Query:
     """Return the query in a file, with the columns that called queries declare, and with calls of them in its SQL."""
     query = parse_query(path)
     try:
-        query = _fill_metrics(attrs.evolve(query, sql=query.sql.replace("p.{costs}", spell_costs())))
+        query = _fill_metrics(attrs.evolve(query, sql=fill_shares(query.sql.replace("p.{costs}", spell_costs()))))
         return inherit(query, _files().__contains__, find_source, _words())
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error

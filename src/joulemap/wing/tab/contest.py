@@ -20,6 +20,7 @@ from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models
 from joulemap.construct.source import ModelRequest, resolve_model
+from joulemap.domain.assumed import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.physics.interval.covariance import ErrorColumns, split_errors
@@ -36,12 +37,6 @@ from joulemap.system.units import FJ_PER_J
 
 POWERS: Final[Mapping[MetricName, Powers]] = {"energy": Powers(0.0, 1.0), "latency": Powers(1.0, 0.0)}
 """Metric that a comparison decides -> its exponents of latency and energy."""
-
-LEAST_SHARE: Final = 0.1
-"""Share of an energy from which assumed numbers are a caveat, as in the rule `assumed`."""
-
-MOSTLY: Final = 0.8
-"""Share of static power from which an assumed energy is mostly static power, as in the same rule."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -237,8 +232,8 @@ def _find_caveats(contest: Contest, choices: Sequence[Choice]) -> Iterator[Cavea
     own = {row: float(contest.widths.energy_own[row]) for row in contest.runs}
     for row in contest.runs:
         share, static = contest.find_assumed(row)
-        if share >= LEAST_SHARE:
-            mostly = "static" if static >= MOSTLY else ""
+        if share >= LEAST_ASSUMED:
+            mostly = "static" if static >= MOSTLY_STATIC else ""
             yield Caveat(
                 kind="assumed",
                 runs=(row,),

@@ -155,7 +155,7 @@ def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, state
 
 def convert_ranged(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the columns of a served model's run whose file states the longest request, as `convert_served` does."""
-    lengths = {name: RANGE_MEAN * cells[name] for name in ("prompt_tokens", "output_tokens") if name in cells}
+    lengths: Cells = {name: RANGE_MEAN * cells[name] for name in ("prompt_tokens", "output_tokens") if name in cells}
     return convert_served({**cells, **lengths}, one, content, stated)
 
 
