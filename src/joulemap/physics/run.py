@@ -50,7 +50,7 @@ class LedgerColumns:
     @property
     def total_fj(self) -> int:
         """Exact energy of the run in femtojoules."""
-        return sum(int(value) for value in self.energy_fj)
+        return sum(self.energy_fj.tolist())
 
 
 @define(kw_only=True, eq=False)

@@ -201,7 +201,8 @@ def _evaluate_one(
 
 def stack_totals(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointColumns:
     """Return the totals of runs, one row each; an exception is a refusal."""
-    rows = [_list_row(run) for run in runs]
+    named: dict[int, list[Spent]] = {}
+    rows = [_list_row(run, named) for run in runs]
     columns: dict[str, Any] = {}
     for field in attrs.fields(PointColumns):
         if field.name != "spent_fj":
@@ -212,24 +213,31 @@ def stack_totals(runs: Sequence[RunColumns | RunTotals | Exception]) -> PointCol
     return PointColumns(**columns, spent_fj=spent_fj)
 
 
-def _list_row(run: RunColumns | RunTotals | Exception) -> tuple[dict[str, Any], dict[Spent, int]]:
-    """Return the columns of a run and its energy by `Spent` key; the reason alone if it is refused."""
+def _list_row(
+    run: RunColumns | RunTotals | Exception, named: dict[int, list[Spent]]
+) -> tuple[dict[str, Any], dict[Spent, int]]:
+    """Return the columns of a run and its energy by `Spent` key; the reason alone if it is refused.
+
+    `named` keeps the keys of each table of actions for other runs.
+    """
     if isinstance(run, Exception):
         return {"refusal": str(run)}, {}
     try:
         check_energy(run.hardware.id, run.energy_fj)
     except UnsupportedError as error:
         return {"refusal": str(error)}, {}
-    return _list_columns(run), _list_spent(run)
+    return _list_columns(run), _list_spent(run, named)
 
 
-def _list_spent(run: RunColumns | RunTotals) -> dict[Spent, int]:
+def _list_spent(run: RunColumns | RunTotals, named: dict[int, list[Spent]]) -> dict[Spent, int]:
     """Return the energy of a run by `Spent` key."""
-    spent: dict[Spent, int] = {}
+    actions = run.hardware.reference.actions
+    if id(actions) not in named:
+        named[id(actions)] = [name_spent(one, frozenset()) for one in actions]
+    keys, spent = named[id(actions)], dict[Spent, int]()
     for row, energy in zip(run.action_index.tolist(), run.action_fj.tolist(), strict=True):
         if energy:
-            key = name_spent(run.hardware.reference.actions[row], frozenset())
-            spent[key] = spent.get(key, 0) + energy
+            spent[keys[row]] = spent.get(keys[row], 0) + energy
     return spent
 
 

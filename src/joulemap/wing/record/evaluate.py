@@ -33,10 +33,10 @@ from joulemap.wing.record.point import (
     OWNED_WEIGHTS,
     PROMPT_TEST,
     REQUESTS,
-    SERVERS,
     THREADS,
     list_chips,
     list_models,
+    list_servers,
     list_setups,
 )
 from joulemap.wing.record.row import BATCH, DIGITS, LOCAL, Predicted, find_factor
@@ -164,8 +164,8 @@ def _divide(end: float, value: float) -> float | None:
 
 def _predict_language(model: str) -> Iterator[Predicted]:
     """Yield the predictions of a language model on all chips whose memory holds it."""
-    for engine in SERVERS:
-        asked = [one for name in list_chips(serving=True) for one in _list_served(model, engine, find_chip(name)[0])]
+    for engine in list_servers():
+        asked = [one for name in list_chips(engine=engine) for one in _list_served(model, engine, find_chip(name)[0])]
         yield from predict_rows(asked)
     chips = [find_chip(name)[0] for name in list_chips()]
     owned = [chip for chip in chips if chip.architecture in OWNED_CLASSES]

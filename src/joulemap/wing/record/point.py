@@ -1,10 +1,10 @@
 """Fixed list of a record: chips, models, and the settings at which results are published.
 
-    whole models      batch 1 and 8, and 256 with an engine on cards of servers; at 16 bits in every runtime that
-                      differs, and with an engine at int8
+    whole models      batch 1 at 16 bits in every runtime that differs; batch 8, and 256 on cards of servers, with an
+                      engine; int8 with an engine
     language models   llama-bench: 512 prompt tokens, and 128 output tokens of an empty cache
                       LocalScore: means over its nine tests, for its three models
-                      servers under a steady load: two lengths, 4 to 64 requests at once, 1 or 8 devices
+                      servers under a steady load: two lengths, 4 and 64 requests at once, 1 or 8 devices
 
 The list grows with the built-in models; chips and settings stay, so that records can be compared.
 """
@@ -56,13 +56,10 @@ RUNTIMES: Final = {"gpu": ("eager", "fused", DEPLOYED_RUNTIME), "cpu": ("eager",
 kernels are left out, because hardly any result states them.
 """
 
-SERVERS: Final = ("vllm", "sglang", "tensorrt_llm")
-"""Engines whose servers are predicted, on the chips of groups with `serves`."""
-
 LENGTHS: Final = ((922, 922), (7373, 922))
 """Mean prompt and output tokens of InferenceX's requests, whose nominal lengths are 1024/1024 and 8192/1024."""
 
-REQUESTS: Final = (4, 16, 64)
+REQUESTS: Final = (4, 64)
 """Requests that are always in flight on a server; InferenceX publishes these most often."""
 
 DEVICES: Final = (1, 8)
@@ -93,8 +90,8 @@ class ChipGroup:
 
     name: str
     reason: str
-    serves: bool
-    """True if servers of language models are predicted on the chips."""
+    servers: tuple[str, ...] = attrs.field(converter=tuple)
+    """Engines under which servers of language models are predicted on the chips."""
     is_offline: bool
     """True if whole models are predicted in batches of `OFFLINE` too."""
     chips: tuple[str, ...] = attrs.field(converter=tuple)
@@ -117,9 +114,14 @@ def load_groups() -> tuple[ChipGroup, ...]:
     return tuple(ChipGroup(**one) for one in tomllib.loads(text)["groups"])
 
 
-def list_chips(*, serving: bool = False) -> list[str]:
-    """Return the ids of all chips, or of those on which servers are predicted."""
-    return [chip for group in load_groups() if group.serves or not serving for chip in group.chips]
+def list_chips(*, engine: str = "") -> list[str]:
+    """Return the ids of all chips, or of those on which servers under an engine are predicted."""
+    return [chip for group in load_groups() if not engine or engine in group.servers for chip in group.chips]
+
+
+def list_servers() -> list[str]:
+    """Return the engines under which servers are predicted."""
+    return list(dict.fromkeys(engine for group in load_groups() for engine in group.servers))
 
 
 def list_models() -> list[str]:
@@ -142,7 +144,7 @@ def _list_setups(chip: Hardware, batches: tuple[int, ...]) -> Iterator[Setup]:
     asked = USUAL.get(chip.architecture, WIDE)
     usual = next((name for name in asked if name in chip.peaks), "")
     for runtime in RUNTIMES.get(chip.architecture, (DEPLOYED_RUNTIME,)) if usual else ():
-        yield Setup(chip.id, usual, runtime, batches if runtime == DEPLOYED_RUNTIME else BATCHES)
+        yield Setup(chip.id, usual, runtime, batches if runtime == DEPLOYED_RUNTIME else BATCHES[:1])
     if NARROW in chip.peaks:
         yield Setup(chip.id, NARROW, DEPLOYED_RUNTIME, batches)
 
