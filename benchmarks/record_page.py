@@ -17,8 +17,8 @@ PART: Final = re.compile(r"(<!-- scores: make record -->\n).*?(<!-- end of score
 
 def write_page(text: str, scores: Path) -> str:
     """Return the page with the scores of a table; ValueError if it has no place for them."""
-    rows = [SCORE_HEADINGS, ("---",) * len(SCORE_HEADINGS), *list_cells(read_scores(scores))]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    head, *rows = (f"| {' | '.join(row)} |\n" for row in (SCORE_HEADINGS, *list_cells(read_scores(scores))))
+    table = "".join((head, f"|{'---|' * len(SCORE_HEADINGS)}\n", *rows))
     written, count = PART.subn(lambda it: f"{it[1]}{table}{it[2]}", text)
     if count != 1:
         raise ValueError("the page has no place for scores")

@@ -273,7 +273,7 @@ def test_recorded_numbers_are_those_of_the_product() -> None:
     index = RecordIndex(evaluate([Task(("llama-3.2-1b",), True)], 1, lambda done, total: None))
     for scope, engine, weights, prompt, output, batch in (
         ("steady_serving", "sglang", "", 922.0, 922.0, 64.0),
-        ("steady_serving", "vllm", "", 7373.0, 922.0, 16.0),
+        ("steady_serving", "vllm", "", 7373.0, 922.0, 4.0),
         ("prefill_step", "llamacpp", "gguf_q4_k_m", 512.0, None, 1.0),
         ("decode_step", "llamacpp", "gguf_q4_k_m", 0.0, 128.0, 1.0),
     ):
