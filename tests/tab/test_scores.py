@@ -38,9 +38,9 @@ def test_scores_are_rows_with_the_worst_first(tmp_path: Path) -> None:
     )
     lines = re.findall(r"<tr>(.*)</tr>", page)[1:]
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in lines]
-    assert [row[3] for row in cells] == ["AMD", ALL, "NVIDIA", "Intel"]
-    assert cells[0][6:] == ["10", "8", "25.0 %", "25.0 % of 8", "75.0 % of 4"]
-    assert cells[0][2] == "a&lt;b&gt;.csv"
+    assert [row[0] for row in cells] == ["AMD", ALL, "NVIDIA", "Intel"]
+    assert cells[0][3:8] == ["25.0 %", "25.0 % of 8", "75.0 % of 4", "8", "10"]
+    assert cells[0][-1] == "a&lt;b&gt;.csv"
     assert "<script" not in page
     assert not re.search(r"{\w+}", page.replace("{table}", ""))
 

@@ -21,7 +21,7 @@ COLUMNS: Final = (
 RECORD_COLUMNS: Final = "*date | *predictions row_count | *state | version | formulas | sha256 | file"
 
 NOTHING_YET: Final = "No result that came after a record has been scored, so nothing is won yet"
-SEEN: Final = "`in view` results are older than their record: they show how the model fits, and are never a win"
+SEEN: Final = "results `in view` are older than their record: they show how the model fits, and are never a win"
 LOSSES: Final = "groups whose intervals contain the fewest of their results come first; 80 % should be inside"
 
 
@@ -83,10 +83,9 @@ def show_records(chain: Chain, rows: Sequence[ScoreRow], limit: int) -> Document
 
 
 SCORE_HEADINGS: Final = (
-    "record", "standing", "source", "vendor", "class", "of", "results", "predicted", "median error", "inside",
-    "right pairs",
+    "vendor", "class", "of", "median error", "inside", "right pairs", "predicted", "results", "standing", "record",
+    "source",
 )  # fmt: skip
-
 """Headings of the table of scores in the documentation and on the page."""
 
 NUMBERS: Final = frozenset({"results", "predicted", "median error", "inside", "right pairs"})
@@ -99,9 +98,9 @@ def list_cells(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, ...]]:
         if row.predicted_count:
             shown = {name: write(row) for name, write in CELLS.items()}
             yield (
-                row.record, row.standing, row.source, row.vendor, row.architecture, row.quantity,
-                f"{row.result_count:,}", f"{row.predicted_count:,}", shown["median_error_fraction"],
-                shown["inside_count"], shown["right_pair_count"],
+                row.vendor, row.architecture, row.quantity, shown["median_error_fraction"], shown["inside_count"],
+                shown["right_pair_count"], f"{row.predicted_count:,}", f"{row.result_count:,}", row.standing,
+                row.record, row.source,
             )  # fmt: skip
 
 
@@ -110,12 +109,11 @@ def describe(rows: Sequence[ScoreRow]) -> str:
     later = [row for row in rows if row.standing == LATER and row.vendor == ALL]
     judged = sum(row.judged_count for row in later)
     if not judged:
-        predicted = sum(row.result_count for row in later)
-        return (
-            f"{NOTHING_YET}: none of {show_count(predicted, 'later number')} was predicted"
-            if predicted
-            else NOTHING_YET
-        )
+        count = sum(row.result_count for row in later)
+        if not count:
+            return NOTHING_YET
+        missing = "; ".join(dict.fromkeys(row.unpredicted for row in later))
+        return f"{NOTHING_YET}: none of {show_count(count, 'later number')} was predicted (not recorded: {missing})"
     inside = sum(row.inside_count for row in later)
     pairs, right = (sum(getattr(row, name) for row in later) for name in ("pair_count", "right_pair_count"))
     order = f", and {right:,} of {show_count(pairs, 'pair')} have the recorded order" if pairs else ""
