@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from compare import assert_close
 from conftest import Run
 from joulemap.bundle.chip import load_chips
+from joulemap.domain.measurement import Measurement
 from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.wing.llm.row import ServingRow
@@ -323,6 +324,42 @@ def test_a_configuration_without_a_row_has_the_reason(changes: dict[str, Any], r
     assert index.find(attrs.evolve(row, **changes)) == reason
 
 
+def test_a_batch_between_two_recorded_ones_is_on_the_line_between_them() -> None:
+    """8 samples take 1 ms and 80 mJ, 24 take 5 ms and 480 mJ: 16 take 3 ms and 280 mJ, within a wider factor."""
+    low, high = WHOLE, WHOLE._replace(batch=24, latency_s=5e-3, inference_j=0.02, latency_factor=1.5)
+    row = Measurement(
+        hardware="h100_sxm5", model="resnet50", precision="int8", batch=16, runtime="engine", scope="", source="",
+        conditions="",
+    )  # fmt: skip
+    found = RecordIndex([low, high]).find(row)
+    assert isinstance(found, Predicted)
+    values = list_values(found, row)
+    factor = math.exp(math.hypot(math.log(1.5), 0.1))
+    for name, expected, width in (
+        ("latency_s", 3e-3, factor),
+        ("throughput_per_s", 16 / 3e-3, factor),
+        ("energy_j", 0.28, factor),
+    ):
+        value = values[name]
+        assert not isinstance(value, str)
+        assert_close(value[0], expected, rel=1e-12)
+        assert_close(value[1] or math.nan, width, rel=1e-12)
+    assert RecordIndex([low]).find(row) == "batch"
+    assert RecordIndex([low, high]).find(attrs.evolve(row, batch=32)) == "batch"
+
+
+def test_a_queue_has_no_line() -> None:
+    row = ServingRow(
+        source="me", hardware="h100_sxm5", model="llama-3.1-8b", scope="steady_serving", engine="vllm", batch=16.0,
+        prompt_tokens=922.0, output_tokens=922.0,
+    )  # fmt: skip
+    waiting = SERVED._replace(batch=64, ttft_s=0.5, tpot_s=0.02)
+    found = RecordIndex([SERVED, waiting]).find(row)
+    assert isinstance(found, Predicted)
+    assert found.ttft_s is None
+    assert_close(found.tpot_s or math.nan, 0.01 + 8 / 56 * 0.01, rel=1e-12)
+
+
 def test_quantities_without_a_like_are_not_scored() -> None:
     row = ServingRow(
         source="me", hardware="h100_sxm5", model="llama-3.1-8b", scope="steady_serving", batch=8.0,
@@ -337,8 +374,6 @@ def test_quantities_without_a_like_are_not_scored() -> None:
 
 
 def test_throughput_is_that_of_batches_back_to_back() -> None:
-    from joulemap.domain.measurement import Measurement
-
     row = Measurement(
         hardware="hailo_8", model="resnet50", precision="int8", batch=8, runtime="engine", scope="", source="",
         conditions="",

@@ -1,11 +1,13 @@
 """Recorded prediction of a measured configuration, or the reason why the record has none.
 
 A result is compared with a row of the same chip at its default power mode, model, precision, runtime or engine,
-devices, lengths and batch. Lengths and requests in flight may differ by `TOLERANCE`, because files state means.
+devices, lengths and batch. Lengths and requests in flight may differ by `TOLERANCE`, because files state means. Between
+two recorded batches, times and energies of a batch follow a straight line.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +29,16 @@ if TYPE_CHECKING:
 
 TOLERANCE: Final = 0.02
 """Relative difference of lengths and of requests in flight up to which they count as equal. A time differs by less."""
+
+BETWEEN: Final = 0.1
+"""Half-width of the logarithm that the line between two batches adds to an interval.
+
+Source: `predict` at 2 to 128 samples and 8 to 32 requests differs from lines between 1, 8 and 256, and 4 and 64, by 1
+to 4 % in the median, and for nine in ten by up to 13 % (whole models) and 22 % (servers).
+"""
+
+MOST_WAIT: Final = 2.0
+"""Ratio of times to first token above which the line between them says nothing: requests wait in a queue."""
 
 HARDWARE, MODEL, SCOPE, ENGINE, RUNTIME, DEVICES, PRECISION, LENGTHS, BATCHES = (
     "chip", "model on this chip", "part of serving", "engine", "runtime", "devices", "precision",
@@ -81,7 +93,45 @@ class RecordIndex:
             ]
         if not rows:
             return LENGTHS
-        return next((one for one in rows if _is_near(float(row.batch), one.batch)), BATCHES)
+        batch = float(row.batch)
+        if (found := next((one for one in rows if _is_near(batch, one.batch)), None)) is not None:
+            return found
+        below = [one for one in rows if one.batch < batch]
+        above = [one for one in rows if one.batch > batch]
+        if not (below and above):
+            return BATCHES
+        ends = max(below, key=lambda one: one.batch), min(above, key=lambda one: one.batch)
+        return _draw_line(*ends, batch)
+
+
+def _draw_line(low: Predicted, high: Predicted, batch: float) -> Predicted:
+    """Return the row of a batch between those of two rows that differ in nothing else."""
+    share = (batch - low.batch) / (high.batch - low.batch)
+
+    def line(first: float | None, last: float | None) -> float | None:
+        return None if first is None or last is None else first + share * (last - first)
+
+    def line_each(first: float | None, last: float | None) -> float | None:
+        total = line(first and first * low.batch, last and last * high.batch)
+        return None if total is None else total / batch
+
+    def widen(first: float | None, last: float | None) -> float | None:
+        return None if first is None or last is None else math.exp(math.hypot(math.log(max(first, last)), BETWEEN))
+
+    waits = (high.ttft_s or 0.0) > MOST_WAIT * (low.ttft_s or 0.0)
+    return low._replace(
+        batch=round(batch),
+        latency_factor=widen(low.latency_factor, high.latency_factor),
+        ttft_factor=widen(low.ttft_factor, high.ttft_factor),
+        tpot_factor=widen(low.tpot_factor, high.tpot_factor),
+        energy_factor=widen(low.energy_factor, high.energy_factor),
+        latency_s=line(low.latency_s, high.latency_s),
+        interval_s=line(low.interval_s or low.latency_s, high.interval_s or high.latency_s),
+        ttft_s=None if waits else line(low.ttft_s, high.ttft_s),
+        tpot_s=line(low.tpot_s, high.tpot_s),
+        inference_j=line_each(low.inference_j, high.inference_j),
+        token_j=line_each(low.token_j, high.token_j),
+    )
 
 
 def _is_near(measured: float | None, recorded: int | None) -> bool:
