@@ -60,8 +60,9 @@ def build_site(folder: Path, *, has_figures: bool = True, embedded: str = "") ->
 
 def lay_out(source: Path, *, has_figures: bool, embedded: str = "") -> None:
     """Write every page of the site to `source`, with the figures of the pages and a frame for the embedded page."""
-    for path in sorted(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")):
-        shutil.copy(path, source)
+    for path in sorted((*(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")), *DOCS.rglob("*.csv"))):
+        (source / path.relative_to(DOCS)).parent.mkdir(exist_ok=True)
+        shutil.copy(path, source / path.relative_to(DOCS))
     pages = {**read_pages(), **write_commands(), **write_library()}
     if embedded:
         pages["page.md"] = pages["page.md"].replace("\n## ", f"\n{FRAME.format(folder=embedded)}\n## ", 1)
