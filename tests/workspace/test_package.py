@@ -14,6 +14,7 @@ import pytest
 from test_wing import run_python
 
 import joulemap
+from joulemap.answer.hardware_file import read_trial_workloads
 from joulemap.answer.package_check import PackageCheck, check_package
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
@@ -21,7 +22,11 @@ from joulemap.catalog.new_package import write_package
 from joulemap.catalog.package import list_owners, load_package
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.version import UNKNOWN, formula_version
 from joulemap.system.entry_point import list_entry_points
@@ -231,6 +236,89 @@ def test_an_error_of_a_class_refuses_its_chips_alone(tmp_path: Path) -> None:
         assert "RuntimeError: no light" in supplied.describe_faults()
         with pytest.raises(UnsupportedError, match="photonic"):
             find_architecture("photonic")
+
+
+CGRA = (PACKAGE / "physics" / "architecture" / "cgra.py").read_text(encoding="utf-8")
+LOAD = """
+[[loads]]
+name = "measured"
+model = "resnet18"
+precision = "int8"
+batch = 1
+runtime = "engine"
+covers = "board"
+power = { value = 30, unit = "W", basis = "assumed", source = "bench" }
+"""
+
+
+def add_faulty_class(place: Path, fault: str) -> None:
+    """Give a package the class `photonic`, whose `place` begins with a statement, and a chip with a measured load."""
+    add_class(place, CGRA.replace("        work = kernels.work\n", f"        {fault}\n", 1))
+    laser = find_file(place).with_name("laser.toml")
+    text = laser.read_text(encoding="utf-8").replace("[sources]", '[sources]\nbench = "a bench"', 1)
+    laser.write_text(text + LOAD, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("raise RuntimeError('no light')", "RuntimeError: no light"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("return None", "AttributeError"),
+    ],
+)
+def test_a_class_that_fails_refuses_every_run_of_its_chips(tmp_path: Path, fault: str, words: str) -> None:
+    place = write_filled(tmp_path / "new")
+    add_faulty_class(place, fault)
+    described = load_catalogue().hardware
+    with trying(package_of(place)):
+        laser = load_package(package_of(place), dict(list_owners(described.values()))).hardware[-1]
+        work = read_trial_workloads(["mobilenet_v2"])["mobilenet_v2"]
+        asked = [
+            (anchor_hardware(one), Configuration(hardware=one.id, precision="int8")) for one in (laser, described["l4"])
+        ]
+        refused, answered = Evaluator(work).evaluate_all(asked)
+        (alone,) = Evaluator(work).evaluate_all(asked[:1])
+    assert isinstance(answered, RunColumns)
+    for one in (refused, alone):
+        assert isinstance(one, UnsupportedError)
+        assert words in str(one)
+        assert f"pip uninstall {NAME}" in str(one)
+    if "raise" in fault:
+        line = CGRA.splitlines().index("        work = kernels.work") + 1
+        assert f"photonic.py, line {line})" in str(refused)
+
+
+@pytest.mark.parametrize("code", ["raise RuntimeError('no\\nlight')", "import sys; sys.exit('no light')"])
+def test_an_error_of_a_class_shows_its_traceback_on_demand(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = write_filled(tmp_path / "new")
+    add_class(place, f"{code}\n")
+    monkeypatch.setenv("JOULEMAP_DEBUG", "1")
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(package_of(place)):
+        assert [one.id for one in load_package(package_of(place), owners).hardware] == ["acme_x1"]
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+@pytest.mark.slow
+def test_a_class_that_fails_at_a_load_refuses_its_chip_in_every_command(tmp_path: Path) -> None:
+    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    add_faulty_class(place, "raise SystemExit('bye')")
+    install(place, site)
+    compared, served, listed, checked = ask_all(
+        ("compare", "resnet18", "l4", "laser"),
+        ("llm", "llama-3.1-8b", "laser", "l4"),
+        ("hardware", "list"),
+        ("extend", "check", NAME),
+        path=site,
+        cwd=tmp_path,
+    )
+    assert [one.returncode for one in (compared, served, listed)] == [ExitCode.OK] * 3
+    assert "SystemExit: bye" in " ".join(compared.stdout.split())
+    assert checked.returncode == ExitCode.CHECK_FAILED
+    assert "wrong: ledger: laser" in checked.stdout
 
 
 @pytest.mark.slow
