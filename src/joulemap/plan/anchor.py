@@ -9,7 +9,6 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.physics.architecture import REFUSAL
 from joulemap.physics.record.calibration import Calibration
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.quantity import Quantity
@@ -52,6 +51,8 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     if isinstance(actions, KeyError):  # neither the hardware's file nor its class gives the number
         raise describe_gap(hardware.id, actions) from actions
     if isinstance(actions, UnsupportedError) and find_class_package(hardware.architecture) is not None:
+        from joulemap.physics.architecture import REFUSAL
+
         refusal = Quantity(value=1.0, unit="1", basis="assumed", source=str(actions))
         return attrs.evolve(hardware, coefficients={**hardware.coefficients, REFUSAL: refusal})
     if isinstance(actions, Exception):
