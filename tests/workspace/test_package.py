@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 from test_wing import run_python
 
@@ -103,6 +105,7 @@ def add_class(place: Path, code: str = "") -> None:
     (module / "architecture" / "photonic.toml").write_text(shared, encoding="utf-8")
     lines = (data / "hardware" / "plasticine.toml").read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("aliases"))
+    text = re.sub(r'^name = ".*"', 'name = "Laser"', text, count=1, flags=re.MULTILINE)
     text = text.replace('id = "plasticine"', 'id = "laser"').replace('"cgra"', '"photonic"')
     (module / "hardware" / "laser.toml").write_text(text, encoding="utf-8")
 
@@ -146,6 +149,12 @@ def test_a_new_package_overwrites_nothing_and_takes_no_known_name(tmp_path: Path
     ):
         with pytest.raises(UsageError, match=words):
             write_package(name, tmp_path / folder, like=like)
+    with pytest.raises(UsageError, match=r"--architecture asic: expected one of .*npu"):
+        write_package("acme_x1", tmp_path / "new", architecture="asic")
+    own = package_of(write_filled(tmp_path / "own"))
+    with trying(own), pytest.raises(UsageError, match=rf"already that of acme_x1 of the package {NAME} 0\.1\.0"):
+        write_package("acme_x1", tmp_path / "new", like="l4")
+    shutil.rmtree(tmp_path / "own")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
 
@@ -184,6 +193,7 @@ def test_digests_cover_every_number_and_the_version_of_a_package(tmp_path: Path)
         ('id = "acme_x1"', 'id = "l4"', "'l4' is already that of l4"),
         ('id = "acme_x1"', 'id = "acme_x1"\naliases = ["RTX 3070"]', "already that of rtx_3070"),
         ('id = "acme_x1"', 'id = "npu"', "a class of hardware"),
+        ('id = "acme_x1"', 'id = "acme_x1"\nname = "Hailo-8"', "'Hailo-8' is already that of hailo_8"),
         ('unit = "GHz"', 'unit = "GB"', "clock"),
         ('architecture = "gpu"', 'architecture = "cgpu"', "cgpu"),
     ],
@@ -205,7 +215,7 @@ def test_measurements_of_other_chips_are_refused(tmp_path: Path) -> None:
     measured.write_text(measured.read_text(encoding="utf-8") + MEASURED.replace("acme_x1", "l4"), encoding="utf-8")
     supplied = load(package_of(place))
     assert supplied.measurements == ()
-    assert "unknown hardware 'l4'" in supplied.describe_faults()
+    assert "hardware: l4: rows of a package must be of its own chips, acme_x1" in supplied.describe_faults()
 
 
 def test_a_class_of_a_package_has_a_version_that_covers_its_code(tmp_path: Path) -> None:
@@ -300,6 +310,27 @@ def test_an_error_of_a_class_shows_its_traceback_on_demand(
     with trying(package_of(place)):
         assert [one.id for one in load_package(package_of(place), owners).hardware] == ["acme_x1"]
     assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_a_class_that_another_package_has_leaves_out_the_second_package(tmp_path: Path) -> None:
+    first, second = package_of(write_filled(tmp_path / "a")), package_of(write_filled(tmp_path / "b"))
+    second = attrs.evolve(second, name="joulemap-beta")
+    for package in (first, second):
+        add_class(package.folder.parents[1])
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(first), trying(second):
+        assert load_package(first, owners).faults == ()
+        supplied = load_package(second, owners)
+    assert supplied == Supplied(package=second, faults=supplied.faults)
+    line = supplied.describe_faults()
+    assert all(text in line for text in ("joulemap-beta", "'photonic'", f"the package {NAME} 0.1.0"))
+
+
+def test_a_class_without_a_module_is_left_out(tmp_path: Path) -> None:
+    package = package_of(write_filled(tmp_path / "new"))
+    add_class(package.folder.parents[1])
+    (package.folder / "architecture" / "photonic.py").unlink()
+    assert "put photonic.py beside it" in load(package).faults[0].text
 
 
 @pytest.mark.slow

@@ -327,7 +327,7 @@ def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
     if missing:
         raise ValueError(
             f"memory_levels: {' and '.join(missing)} missing among {', '.join(names)}; "
-            f"a {chip.architecture} needs {', '.join(shared.needed_levels)}"
+            f"chips of the class {chip.architecture} need {', '.join(shared.needed_levels)}"
         )
 
 

@@ -319,5 +319,7 @@ def _entry(quantity: Quantity) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    """Return the built-in hardware whose numbers appear in a minimal file of a class."""
+    """Return the built-in hardware whose numbers appear in a minimal file of a class; CatalogueError without one."""
+    if architecture not in CLASS_HARDWARE:
+        raise CatalogueError(f"{architecture} has no default chip to start from: name one with --like")
     return load_catalogue().hardware[CLASS_HARDWARE[architecture]]
