@@ -17,11 +17,12 @@ from test_wing import run_python
 
 import joulemap
 from joulemap.answer.hardware_file import read_trial_workloads
-from joulemap.answer.package_check import PackageCheck, check_package
+from joulemap.answer.package_check import PackageCheck, check_package, list_odd
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.new_package import write_package
+from joulemap.catalog.new_package import PAGE, write_package
 from joulemap.catalog.package import list_owners, load_package
+from joulemap.catalog.starter import MINE
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
 from joulemap.physics.pipeline import Evaluator
@@ -38,6 +39,16 @@ from packages import MEASURED, find_file, install, write_filled
 
 PACKAGE = Path(joulemap.__file__).parent
 NAME = "joulemap-acme-x1"
+
+
+COMPILER = """[compiler]
+name = "own"
+cut = "each"
+operators = ["linear", "{}"]
+basis = "published"
+source = "mine"
+
+[quantities]"""
 
 
 PROGRAM = """
@@ -120,20 +131,81 @@ def test_a_new_package_fails_its_check_until_its_numbers_have_sources(tmp_path: 
     assert not checked.is_sound
 
 
-def write_measured(folder: Path) -> Path:
-    """Write a filled package with a measurement; tests of equal packages share the template of their catalogue."""
+SEEN = ",,,,,".join(["acme_x1,resnet50,fp16,1,engine,0.0007", "a bench,driver 1,clock\n"])
+FAR = ",,,,,".join(["acme_x1,resnet50,fp16,1,engine,1.2", "a bench,in ms,\n"])
+LACKING = ",,,,,".join(["acme_x1,resnet50,fp4,1,engine,0.0012", "a bench,driver 1,\n"])
+
+
+def write_measured(folder: Path, *others: str) -> Path:
+    """Write a filled package with a measurement and other rows, which have the column `seen`.
+
+    Tests of equal packages share the template of their catalogue.
+    """
     place = write_filled(folder)
     measured = place / "src" / "joulemap_acme_x1" / "measurement" / "acme_x1.csv"
-    measured.write_text(measured.read_text(encoding="utf-8") + MEASURED, encoding="utf-8")
+    header, row = measured.read_text(encoding="utf-8"), MEASURED
+    if others:
+        header, row = header.replace("\n", ",seen\n"), row.replace("\n", ",\n")
+    measured.write_text("".join((header, row, *others)), encoding="utf-8")
     return place
 
 
 def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
-    place = write_measured(tmp_path / "new")
+    place = write_measured(tmp_path / "new", SEEN)
     checked = check_package(place)
     assert checked.is_sound, checked.describe_faults()
-    assert "1 of 1 row (held out)" in find_texts(checked, "measurements")
+    text = find_texts(checked, "measurements")
+    assert "2 of 2 rows predicted; no number was chosen with 1 of them" in text
+    assert "0.0 % of 1 measured values" in text  # the other row is no test
+    assert "The worst is acme_x1: resnet50 at fp16, batch 1, engine" in text
     assert list_packages() == ()
+
+
+def test_rows_far_off_and_rows_without_a_prediction_are_faults(tmp_path: Path) -> None:
+    checked = check_package(write_measured(tmp_path / "new", FAR, LACKING))
+    faults = [one.text for one in checked.findings if one.state != "ok"]
+    assert len(faults) == 2
+    assert "resnet50 at fp4, batch 1, engine is not predicted: acme_x1 has no fp4" in faults[0]
+    assert re.search(r"resnet50 at fp16, batch 1, engine: latency predicted 1,\d{3}x too low", faults[1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            'clock = { value = 2.04, unit = "GHz"',
+            'clock = { value = 2.04, unit = "MHz"',
+            "clock of 2.04 MHz is outside",
+        ),
+        ("[quantities]", COMPILER.format("conv.convd"), "called conv.convd; did you mean conv"),
+        ("[quantities]", COMPILER.format("conv.conv2d kernel=1-7"), ""),
+    ],
+)
+def test_a_number_or_an_operator_that_cannot_be_meant_is_a_fault(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    place = write_filled(tmp_path / "new")
+    file = find_file(place)
+    text = file.read_text(encoding="utf-8").replace(old, new, 1)
+    if "MHz" in new:  # the peaks are of the clock
+        text = re.sub(r"(rate = .*) \}", r'\1, explanation = "a test" }', text)
+        text = re.sub(r"(^\[peaks\..*\n)", r'\1explanation = "a test"\n', text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
+    supplied = load(package_of(place))
+    assert supplied.describe_faults() == ""
+    faults = [fault for one in supplied.hardware for fault in list_odd(one)]
+    assert len(faults) == bool(words)
+    assert words in "".join(faults)
+
+
+def test_texts_of_a_new_package_are_faults(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    file, page = find_file(place), find_file(place).parents[1] / "page.md"
+    file.write_text(file.read_text(encoding="utf-8").replace('"Acme data sheet 1"', f'"{MINE}"'), encoding="utf-8")
+    page.write_text(PAGE.format(chip="acme_x1"), encoding="utf-8")
+    checked = check_package(place)
+    assert find_states(checked) == {"files": "ok", "sources": "wrong", "predictions": "not run", "page": "wrong"}
+    assert "sources.mine (line" in find_texts(checked, "sources")
 
 
 def test_a_new_package_overwrites_nothing_and_takes_no_known_name(tmp_path: Path) -> None:

@@ -48,10 +48,13 @@ Adds the chip `{chip}` to [joulemap](https://pypi.org/project/joulemap/).
 5. `pip install .`, and then `joulemap compare mobilenet_v2 {chip} l4`.
 """
 
-PAGE: Final = """\
-# {chip}
+PLACEHOLDER: Final = "Say here which product the numbers describe"
+"""Text of the page of a new package that its author replaces."""
 
-Say here which product the numbers describe, where they come from, and what is not known yet.
+PAGE: Final = f"""\
+# {{chip}}
+
+{PLACEHOLDER}, where they come from, and what is not known yet.
 """
 
 MEASURED: Final = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,boundary,scope,source,conditions\n"
