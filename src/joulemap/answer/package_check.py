@@ -303,13 +303,13 @@ def _check_operators(hardware: Hardware) -> Iterator[str]:
     from joulemap.catalog.hardware import list_compilers, read_compiler
     from joulemap.physics.record.compiler import ANY, EVERYTHING, EXCEPTED, REFUSED as REFUSING
     from joulemap.physics.record.kind import KINDS
-    from joulemap.trace.formula import FORMULAS
+    from joulemap.plan.workload import list_operations
 
     def split(entry: str) -> str:
         return entry.partition(" ")[0].lstrip(EXCEPTED + REFUSING)
 
     listed = [split(entry) for name in list_compilers() for entry in read_compiler(name).operators]
-    known = {ANY, EVERYTHING, *KINDS, *(one.rpartition(".")[2] for one in listed), *FORMULAS}
+    known = {ANY, EVERYTHING, *KINDS, *(one.rpartition(".")[2] for one in listed), *list_operations()}
     for entry in hardware.compiler.operators if hardware.compiler is not None else ():
         name = split(entry)
         if name.rpartition(".")[2] not in known:
