@@ -151,15 +151,14 @@ def _blame(package: Package, name: str, error: Exception | SystemExit) -> Unsupp
     """Return the refusal of a chip of a package's class for an error, which names the last line of the package."""
     import traceback
 
-    own = [
-        one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).is_relative_to(package.folder)
-    ]
-    place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    folder, frames = package.folder.resolve(), traceback.extract_tb(error.__traceback__)
+    own = [(one.filename, one.lineno) for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
+    place = "{}, line {}".format(*own[-1]) if own else str(folder / "architecture" / f"{name}.py")
     text = " ".join(str(error).split())
     if os.environ.get("JOULEMAP_DEBUG"):
         _show("".join(traceback.format_exception(error)))
     return UnsupportedError(
-        f"the class {name} of the package {package.label} failed: {type(error).__name__}: {text}{place}; tell its "
+        f"the class {name} of the package {package.label} failed: {type(error).__name__}: {text} ({place}); tell its "
         f"maker, or remove it: `pip uninstall {package.name}`"
     )
 
