@@ -1,4 +1,7 @@
-"""Build hook that renders `queries/`, so that a wheel and an editable installation have the SQL that answers run."""
+"""Build hook that renders `queries/`, so that a wheel and an editable installation have the SQL that answers run.
+
+A wheel has the large tables of measurements compressed.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,27 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+STANDARD = "standard"
+"""Version of a wheel that is installed as a copy. An editable installation reads the tables of its checkout."""
+
 
 class RenderQueries(BuildHookInterface[Any]):
     """Rendering of the queries into the package, before its files are collected."""
 
+    packed: tuple[Path, ...] = ()
+    """Tables that this build packed."""
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Render the queries of the tree that is built, with its own code."""
+        """Render the queries of the tree that is built, with its own code, and pack its tables for a wheel."""
         sys.path.insert(0, str(Path(self.root) / "src"))
+        from joulemap.tools.pack import pack_tables
         from joulemap.tools.query import main
 
         main()
+        if version == STANDARD:
+            self.packed = pack_tables(Path(self.root))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Remove the tables that this build packed."""
+        for path in self.packed:
+            path.unlink()

@@ -17,12 +17,15 @@ from conftest import Run
 from hardware_text import MINIMAL, coefficient, write
 from joulemap.answer.hardware_file import check_files
 from joulemap.catalog.chip import list_architectures, load_class, load_hardware
+from joulemap.catalog.design import write_design
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from sample import thin
 
@@ -296,7 +299,7 @@ def test_a_chip_without_what_its_class_needs_is_told_so(tmp_path: Path) -> None:
     )
     with pytest.raises(
         CatalogueError,
-        match=r"tiny\.toml: memory_levels: l2 and l3 missing among l9; a kpu needs l2, l3",
+        match=r"tiny\.toml: memory_levels: l2 and l3 missing among l9; chips of the class kpu need l2, l3",
     ):
         check_files([write(tmp_path, text)])
 
@@ -395,3 +398,26 @@ def test_a_pipe_is_there_and_no_file(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("hardware", "check", "pipe.toml")
     assert done.returncode == ExitCode.CATALOGUE
     assert "it is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("differs", [True, False])
+def test_two_files_of_one_question_with_one_id_are_refused(differs: bool, tmp_path: Path) -> None:
+    files = tmp_path / "a.toml", tmp_path / "b.toml"
+    for number, file in enumerate(files):
+        text = copy_text("l4").replace('id = "my_l4"', 'id = "mine"')
+        file.write_text(text.replace('"NVIDIA L4"', f'"Mine {number if differs else 0}"'), encoding="utf-8")
+    asked = Settings(hardware=tuple(map(str, files)))
+    if not differs:
+        assert {entry.id for entry, _ in select_hardware(asked).pairs} == {"mine"}
+        return
+    with pytest.raises(CatalogueError, match=r"b\.toml: the name 'mine' is already that of .*a\.toml"):
+        select_hardware(asked)
+
+
+def test_two_designs_of_one_question_with_one_id_are_refused(tmp_path: Path) -> None:
+    for name, bandwidth in (("a", 4e11), ("b", 5e11)):
+        text = write_design("mine", "l4", {"memory_bandwidth": bandwidth})
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    asked = Settings(hardware=(str(tmp_path / "a.toml"), str(tmp_path / "b.toml")))
+    with pytest.raises(CatalogueError, match=r"b\.toml: the id 'mine' is already that of .*a\.toml"):
+        select_hardware(asked)

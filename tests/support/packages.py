@@ -19,6 +19,7 @@ def write_filled(folder: Path, *, chip: str = "acme_x1") -> Path:
     file = find_file(place, chip)
     text = file.read_text(encoding="utf-8").replace('source = "copied"', 'source = "mine"')
     text = re.sub(r"^copied = .*\n", "", text, flags=re.MULTILINE)
+    (file.parents[1] / "page.md").write_text(f"# {chip}\n\nThe card of a data sheet.\n", encoding="utf-8")
     file.write_text(re.sub(r"^mine = .*", 'mine = "Acme data sheet 1"', text, flags=re.MULTILINE), encoding="utf-8")
     return place
 

@@ -1,7 +1,8 @@
-"""Builds render the queries, and a checkout without that, or with a query that is newer, is refused."""
+"""Builds render the queries and pack the tables; a checkout without queries, or with a newer one, is refused."""
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from joulemap.store.library import HEADERS, SHIPPED
+from joulemap.tools.pack import TABLES
 
 ROOT = Path(__file__).parents[2]
 RENDERED = SHIPPED.relative_to(ROOT)
@@ -62,6 +64,9 @@ def test_a_build_needs_no_more_than_it_states_to_render() -> None:
 @pytest.mark.parametrize("version", ["standard", "editable"])
 def test_a_build_of_a_fresh_checkout_renders_the_queries(version: str, checkout: Path) -> None:
     pytest.importorskip("hatchling")
+    tables = checkout / TABLES
+    tables.mkdir(parents=True)
+    (tables / "own.csv").write_text("hardware\nl4\n", encoding="utf-8")
     run("-m", "hatchling", "build", "--target", f"wheel:{version}", tree=checkout)
     rendered = {path.name: path.read_bytes() for path in SHIPPED.iterdir()}
     assert {path.name: path.read_bytes() for path in (checkout / RENDERED).iterdir()} == rendered
@@ -70,6 +75,11 @@ def test_a_build_of_a_fresh_checkout_renders_the_queries(version: str, checkout:
         with zipfile.ZipFile(wheel) as package:
             names = [one for one in package.namelist() if Path("src", one).parent == RENDERED]
             assert {Path(one).name: package.read(one) for one in names} == rendered
+            packed = [one for one in package.namelist() if Path("src", one).parent == TABLES]
+            assert {Path(one).name: lzma.decompress(package.read(one)) for one in packed} == {
+                "own.csv.xz": b"hardware\nl4\n"
+            }
+    assert [path.name for path in tables.iterdir()] == ["own.csv"]
 
 
 def test_a_checkout_is_refused_until_its_queries_are_rendered_as_they_are(checkout: Path) -> None:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 from test_wing import run_python
 
 import joulemap
-from joulemap.answer.package_check import PackageCheck, check_package
+from joulemap.answer.hardware_file import read_trial_workloads
+from joulemap.answer.package_check import PackageCheck, check_package, list_odd
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.new_package import write_package
+from joulemap.catalog.new_package import PAGE, write_package
 from joulemap.catalog.package import list_owners, load_package
+from joulemap.catalog.starter import MINE
 from joulemap.domain.supplied import Supplied
 from joulemap.physics.architecture import find_architecture
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.run import RunColumns
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.version import UNKNOWN, formula_version
 from joulemap.system.entry_point import list_entry_points
@@ -31,6 +39,16 @@ from packages import MEASURED, find_file, install, write_filled
 
 PACKAGE = Path(joulemap.__file__).parent
 NAME = "joulemap-acme-x1"
+
+
+COMPILER = """[compiler]
+name = "own"
+cut = "each"
+operators = ["linear", "{}"]
+basis = "published"
+source = "mine"
+
+[quantities]"""
 
 
 PROGRAM = """
@@ -98,6 +116,7 @@ def add_class(place: Path, code: str = "") -> None:
     (module / "architecture" / "photonic.toml").write_text(shared, encoding="utf-8")
     lines = (data / "hardware" / "plasticine.toml").read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("aliases"))
+    text = re.sub(r'^name = ".*"', 'name = "Laser"', text, count=1, flags=re.MULTILINE)
     text = text.replace('id = "plasticine"', 'id = "laser"').replace('"cgra"', '"photonic"')
     (module / "hardware" / "laser.toml").write_text(text, encoding="utf-8")
 
@@ -112,20 +131,81 @@ def test_a_new_package_fails_its_check_until_its_numbers_have_sources(tmp_path: 
     assert not checked.is_sound
 
 
-def write_measured(folder: Path) -> Path:
-    """Write a filled package with a measurement; tests of equal packages share the template of their catalogue."""
+SEEN = ",,,,,".join(["acme_x1,resnet50,fp16,1,engine,0.0007", "a bench,driver 1,clock\n"])
+FAR = ",,,,,".join(["acme_x1,resnet50,fp16,1,engine,1.2", "a bench,in ms,\n"])
+LACKING = ",,,,,".join(["acme_x1,resnet50,fp4,1,engine,0.0012", "a bench,driver 1,\n"])
+
+
+def write_measured(folder: Path, *others: str) -> Path:
+    """Write a filled package with a measurement and other rows, which have the column `seen`.
+
+    Tests of equal packages share the template of their catalogue.
+    """
     place = write_filled(folder)
     measured = place / "src" / "joulemap_acme_x1" / "measurement" / "acme_x1.csv"
-    measured.write_text(measured.read_text(encoding="utf-8") + MEASURED, encoding="utf-8")
+    header, row = measured.read_text(encoding="utf-8"), MEASURED
+    if others:
+        header, row = header.replace("\n", ",seen\n"), row.replace("\n", ",\n")
+    measured.write_text("".join((header, row, *others)), encoding="utf-8")
     return place
 
 
 def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
-    place = write_measured(tmp_path / "new")
+    place = write_measured(tmp_path / "new", SEEN)
     checked = check_package(place)
     assert checked.is_sound, checked.describe_faults()
-    assert "1 of 1 row (held out)" in find_texts(checked, "measurements")
+    text = find_texts(checked, "measurements")
+    assert "2 of 2 rows predicted; no number was chosen with 1 of them" in text
+    assert "0.0 % of 1 measured values" in text  # the other row is no test
+    assert "The worst is acme_x1: resnet50 at fp16, batch 1, engine" in text
     assert list_packages() == ()
+
+
+def test_rows_far_off_and_rows_without_a_prediction_are_faults(tmp_path: Path) -> None:
+    checked = check_package(write_measured(tmp_path / "new", FAR, LACKING))
+    faults = [one.text for one in checked.findings if one.state != "ok"]
+    assert len(faults) == 2
+    assert "resnet50 at fp4, batch 1, engine is not predicted: acme_x1 has no fp4" in faults[0]
+    assert re.search(r"resnet50 at fp16, batch 1, engine: latency predicted 1,\d{3}x too low", faults[1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            'clock = { value = 2.04, unit = "GHz"',
+            'clock = { value = 2.04, unit = "MHz"',
+            "clock of 2.04 MHz is outside",
+        ),
+        ("[quantities]", COMPILER.format("conv.convd"), "called conv.convd; did you mean conv"),
+        ("[quantities]", COMPILER.format("conv.conv2d kernel=1-7"), ""),
+    ],
+)
+def test_a_number_or_an_operator_that_cannot_be_meant_is_a_fault(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    place = write_filled(tmp_path / "new")
+    file = find_file(place)
+    text = file.read_text(encoding="utf-8").replace(old, new, 1)
+    if "MHz" in new:  # the peaks are of the clock
+        text = re.sub(r"(rate = .*) \}", r'\1, explanation = "a test" }', text)
+        text = re.sub(r"(^\[peaks\..*\n)", r'\1explanation = "a test"\n', text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")
+    supplied = load(package_of(place))
+    assert supplied.describe_faults() == ""
+    faults = [fault for one in supplied.hardware for fault in list_odd(one)]
+    assert len(faults) == bool(words)
+    assert words in "".join(faults)
+
+
+def test_texts_of_a_new_package_are_faults(tmp_path: Path) -> None:
+    place = write_filled(tmp_path / "new")
+    file, page = find_file(place), find_file(place).parents[1] / "page.md"
+    file.write_text(file.read_text(encoding="utf-8").replace('"Acme data sheet 1"', f'"{MINE}"'), encoding="utf-8")
+    page.write_text(PAGE.format(chip="acme_x1"), encoding="utf-8")
+    checked = check_package(place)
+    assert find_states(checked) == {"files": "ok", "sources": "wrong", "predictions": "not run", "page": "wrong"}
+    assert "sources.mine (line" in find_texts(checked, "sources")
 
 
 def test_a_new_package_overwrites_nothing_and_takes_no_known_name(tmp_path: Path) -> None:
@@ -141,6 +221,12 @@ def test_a_new_package_overwrites_nothing_and_takes_no_known_name(tmp_path: Path
     ):
         with pytest.raises(UsageError, match=words):
             write_package(name, tmp_path / folder, like=like)
+    with pytest.raises(UsageError, match=r"--architecture asic: expected one of .*npu"):
+        write_package("acme_x1", tmp_path / "new", architecture="asic")
+    own = package_of(write_filled(tmp_path / "own"))
+    with trying(own), pytest.raises(UsageError, match=rf"already that of acme_x1 of the package {NAME} 0\.1\.0"):
+        write_package("acme_x1", tmp_path / "new", like="l4")
+    shutil.rmtree(tmp_path / "own")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
 
@@ -179,6 +265,7 @@ def test_digests_cover_every_number_and_the_version_of_a_package(tmp_path: Path)
         ('id = "acme_x1"', 'id = "l4"', "'l4' is already that of l4"),
         ('id = "acme_x1"', 'id = "acme_x1"\naliases = ["RTX 3070"]', "already that of rtx_3070"),
         ('id = "acme_x1"', 'id = "npu"', "a class of hardware"),
+        ('id = "acme_x1"', 'id = "acme_x1"\nname = "Hailo-8"', "'Hailo-8' is already that of hailo_8"),
         ('unit = "GHz"', 'unit = "GB"', "clock"),
         ('architecture = "gpu"', 'architecture = "cgpu"', "cgpu"),
     ],
@@ -200,7 +287,7 @@ def test_measurements_of_other_chips_are_refused(tmp_path: Path) -> None:
     measured.write_text(measured.read_text(encoding="utf-8") + MEASURED.replace("acme_x1", "l4"), encoding="utf-8")
     supplied = load(package_of(place))
     assert supplied.measurements == ()
-    assert "unknown hardware 'l4'" in supplied.describe_faults()
+    assert "hardware: l4: rows of a package must be of its own chips, acme_x1" in supplied.describe_faults()
 
 
 def test_a_class_of_a_package_has_a_version_that_covers_its_code(tmp_path: Path) -> None:
@@ -231,6 +318,109 @@ def test_an_error_of_a_class_refuses_its_chips_alone(tmp_path: Path) -> None:
         assert "RuntimeError: no light" in supplied.describe_faults()
         with pytest.raises(UnsupportedError, match="photonic"):
             find_architecture("photonic")
+
+
+CGRA = (PACKAGE / "physics" / "architecture" / "cgra.py").read_text(encoding="utf-8")
+LOAD = """
+[[loads]]
+name = "measured"
+model = "resnet18"
+precision = "int8"
+batch = 1
+runtime = "engine"
+covers = "board"
+power = { value = 30, unit = "W", basis = "assumed", source = "bench" }
+"""
+
+
+def add_faulty_class(place: Path, fault: str) -> None:
+    """Give a package the class `photonic`, whose `place` begins with a statement, and a chip with a measured load."""
+    add_class(place, CGRA.replace("        work = kernels.work\n", f"        {fault}\n", 1))
+    laser = find_file(place).with_name("laser.toml")
+    text = laser.read_text(encoding="utf-8").replace("[sources]", '[sources]\nbench = "a bench"', 1)
+    laser.write_text(text + LOAD, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("raise RuntimeError('no light')", "RuntimeError: no light"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("return None", "AttributeError"),
+    ],
+)
+def test_a_class_that_fails_refuses_every_run_of_its_chips(tmp_path: Path, fault: str, words: str) -> None:
+    place = write_filled(tmp_path / "new")
+    add_faulty_class(place, fault)
+    described = load_catalogue().hardware
+    with trying(package_of(place)):
+        laser = load_package(package_of(place), dict(list_owners(described.values()))).hardware[-1]
+        work = read_trial_workloads(["mobilenet_v2"])["mobilenet_v2"]
+        asked = [
+            (anchor_hardware(one), Configuration(hardware=one.id, precision="int8")) for one in (laser, described["l4"])
+        ]
+        refused, answered = Evaluator(work).evaluate_all(asked)
+        (alone,) = Evaluator(work).evaluate_all(asked[:1])
+    assert isinstance(answered, RunColumns)
+    for one in (refused, alone):
+        assert isinstance(one, UnsupportedError)
+        assert words in str(one)
+        assert f"pip uninstall {NAME}" in str(one)
+    line = CGRA.splitlines().index("        work = kernels.work") + 1
+    assert f"photonic.py, line {line})" in str(refused) if "raise" in fault else "photonic.py)" in str(refused)
+
+
+@pytest.mark.parametrize("code", ["raise RuntimeError('no\\nlight')", "import sys; sys.exit('no light')"])
+def test_an_error_of_a_class_shows_its_traceback_on_demand(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = write_filled(tmp_path / "new")
+    add_class(place, f"{code}\n")
+    monkeypatch.setenv("JOULEMAP_DEBUG", "1")
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(package_of(place)):
+        assert [one.id for one in load_package(package_of(place), owners).hardware] == ["acme_x1"]
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_a_class_that_another_package_has_leaves_out_the_second_package(tmp_path: Path) -> None:
+    first, second = package_of(write_filled(tmp_path / "a")), package_of(write_filled(tmp_path / "b"))
+    second = attrs.evolve(second, name="joulemap-beta")
+    for package in (first, second):
+        add_class(package.folder.parents[1])
+    owners = dict(list_owners(load_catalogue().hardware.values()))
+    with trying(first), trying(second):
+        assert load_package(first, owners).faults == ()
+        supplied = load_package(second, owners)
+    assert supplied == Supplied(package=second, faults=supplied.faults)
+    line = supplied.describe_faults()
+    assert all(text in line for text in ("joulemap-beta", "'photonic'", f"the package {NAME} 0.1.0"))
+
+
+def test_a_class_without_a_module_is_left_out(tmp_path: Path) -> None:
+    package = package_of(write_filled(tmp_path / "new"))
+    add_class(package.folder.parents[1])
+    (package.folder / "architecture" / "photonic.py").unlink()
+    assert "put photonic.py beside it" in load(package).faults[0].text
+
+
+@pytest.mark.slow
+def test_a_class_that_fails_at_a_load_refuses_its_chip_in_every_command(tmp_path: Path) -> None:
+    place, site = write_filled(tmp_path / "new"), tmp_path / "site"
+    add_faulty_class(place, "raise SystemExit('bye')")
+    install(place, site)
+    compared, served, listed, checked = ask_all(
+        ("compare", "resnet18", "l4", "laser"),
+        ("llm", "llama-3.1-8b", "laser", "l4"),
+        ("hardware", "list"),
+        ("extend", "check", NAME),
+        path=site,
+        cwd=tmp_path,
+    )
+    assert [one.returncode for one in (compared, served, listed)] == [ExitCode.OK] * 3
+    assert "SystemExit: bye" in " ".join(compared.stdout.split())
+    assert checked.returncode == ExitCode.CHECK_FAILED
+    assert "wrong: ledger: laser" in checked.stdout
 
 
 @pytest.mark.slow

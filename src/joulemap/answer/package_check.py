@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
 from joulemap.answer.computed import described, make_table
+from joulemap.answer.hardware_file import LONGEST_TRIAL_S
+from joulemap.answer.validate import describe_medians
+from joulemap.present.cell import QUANTITY, show
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
 from joulemap.system.package import Package, list_packages, trying
 from joulemap.system.record import frozen
+from joulemap.system.units import FS_PER_S, format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.supplied import Supplied
+    from joulemap.generated.validate import ScoredRow
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.run import RunColumns
     from joulemap.physics.workload import WorkloadColumns
@@ -31,8 +38,8 @@ TITLE: Final = Template("{package} in {folder}")
 SOUND: Final = "All checks pass."
 UNSOUND: Final = Template("{count:n check} found a fault.")
 
-FILES, SOURCES, DIGEST, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
-    "files", "sources", "digests", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
+FILES, SOURCES, DIGEST, PLAUSIBLE, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
+    "files", "sources", "digests", "plausible", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
 )  # fmt: skip
 
 CONTENT: Final = Template(
@@ -57,11 +64,31 @@ NEVER: Final = Template(
 )
 SLOWER: Final = Template("{hardware}: {model} at {precision} is slower with {growth:plain}x {what}")
 CHEAPER: Final = Template("{hardware}: {model} at {precision} needs less energy at batch {batch} than at batch {least}")
-SCORED: Final = Template("{scores} No coefficient was fitted to {held_out} of {count:n row} (held out).")
+SCORED: Final = Template(
+    "{predicted} of {count:n row} predicted; no number was chosen with {held_out} of them (held out). [{scores} ]"
+    "The worst is {worst}."
+)
+ROW: Final = Template(
+    "{hardware}: {model} at {precision}, batch {batch:plain}, {runtime}: {quantity} predicted {factor:plain}x too "
+    "{side}"
+)
+HIGH, LOW = "high", "low"
+FAR: Final = Template("{row}: check the units of the row and the numbers of the chip")
 UNSCORED: Final = "none, so nothing scores the predictions of these chips"
-UNPREDICTED: Final = Template("{reason}")
+UNPREDICTED: Final = Template(
+    "{hardware}: {model} at {precision}, batch {batch:plain}, {runtime} is not predicted: {reason}"
+)
+UNEVALUATED: Final = "joulemap cannot run its model here"
+ODD_CLOCK: Final = Template("{hardware}: clock of {clock} is outside {least} to {most}: check its unit")
+LONG: Final = Template("{hardware}: {model} at {precision} would take {latency}: check clock, peaks and bandwidths")
+USUAL: Final = Template("clocks are {least} to {most}, and no trial model takes over {longest}")
+UNKNOWN_OPERATOR: Final = Template(
+    "{hardware}: compiler.operators: no kind or operation is called {name}[; did you mean {near}?]"
+)
+SKIPPED: Final = Template("no trial model runs on {hardware:list}")
 DOCUMENTED: Final = Template("{page}")
 UNDOCUMENTED: Final = Template("{folder}/page.md is missing: say where the numbers come from")
+UNWRITTEN: Final = Template("{page} still has the text of a new package: write what a user of the chip should know")
 FIRST: Final = "the checks above found faults"
 
 GROWTH: Final = 1.25
@@ -73,6 +100,15 @@ BATCHES: Final = (1, 2, 4, 8)
 TOLERANCE: Final = 1e-9
 """Relative difference between equal results."""
 
+CLOCKS_HZ: Final = (1e7, 1e10)
+"""Plausible clocks of chips; those of microcontrollers may be lower.
+
+Source: assumed; a clock outside is in a wrong unit.
+"""
+
+MOST_FACTOR: Final = 10.0
+"""Factor between a measured and a predicted value above which one of them is in a wrong unit. Source: assumed."""
+
 MOST_SHARE: Final = 1.0 + 1e-6
 """Share of a peak from which a run exceeds it; shares are sums of rounded times."""
 
@@ -82,8 +118,8 @@ class PackageFinding:
     """Result of one check, or one fault that it found."""
 
     check: str = described(
-        "check: files, sources, digests, ledger, peaks, monotone, measurements or page; predictions, where no check of "
-        "them was run"
+        "check: files, sources, digests, plausible, ledger, peaks, monotone, measurements or page; predictions, where "
+        "they could not be checked"
     )
     state: str = described("ok, wrong, or not run")
     text: str = described("what was checked, or what is wrong and where")
@@ -165,10 +201,21 @@ def _check(package: Package) -> Iterator[PackageFinding]:
         yield PackageFinding(check=PREDICTIONS, state="not run", text=FIRST)
     else:
         yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
-        yield from _check_predictions(supplied)
-    page = package.page
-    text = DOCUMENTED(page=str(page)) if page else UNDOCUMENTED(folder=str(package.folder))
-    yield PackageFinding(check=PAGE, state="ok" if page else "wrong", text=text)
+        try:
+            yield from _check_predictions(supplied)
+        except JoulemapError as error:
+            yield PackageFinding(check=PREDICTIONS, state="wrong", text=str(error))
+    yield from _report(PAGE, _check_page(package), lambda: DOCUMENTED(page=str(package.page)))
+
+
+def _check_page(package: Package) -> Iterator[str]:
+    """Yield what is wrong with the page of a package."""
+    from joulemap.catalog.new_package import PLACEHOLDER
+
+    if package.page is None:
+        yield UNDOCUMENTED(folder=str(package.folder))
+    elif PLACEHOLDER in package.page.read_text(encoding="utf-8", errors="replace"):
+        yield UNWRITTEN(page=str(package.page))
 
 
 def _report(check: str, faults: Iterable[str], describe: Callable[[], str]) -> Iterator[PackageFinding]:
@@ -210,16 +257,71 @@ def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
     """Yield the results of the checks that predict, in a temporary database."""
     from joulemap.plan.source import Source
 
+    odd = [fault for one in supplied.hardware for fault in list_odd(one)]
+    least, most = (format_si(one, "Hz") for one in CLOCKS_HZ)
+    longest = format_si(LONGEST_TRIAL_S, "s")
+    yield from _report(PLAUSIBLE, odd, lambda: USUAL(least=least, most=most, longest=longest))
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         source = Source(path=Path(folder) / "check.duckdb")
-        yield from _check_runs(source, supplied)
-        slower = (fault for one in supplied.hardware for fault in _check_monotone(one))
+        refused: dict[str, str] = {}
+        yield from _check_runs(source, supplied, refused)
+        slower = (fault for one in supplied.hardware if one.id not in refused for fault in _check_monotone(one))
         yield from _report(MONOTONE, slower, lambda: NEVER(growth=GROWTH))
-        yield _score(source, supplied)
+        skipped = SKIPPED(hardware=list(refused))
+        yield from (PackageFinding(check=one, state="not run", text=skipped) for one in (PEAKS, MONOTONE) if refused)
+        yield from _score(source, supplied)
 
 
-def _check_runs(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
-    """Yield whether the ledgers of trial runs close, and whether a run exceeds a peak."""
+def list_odd(hardware: Hardware) -> list[str]:
+    """Return a line for each number that is probably in a wrong unit, and for each operator that does not exist."""
+    return [*_check_plausible(hardware), *_check_operators(hardware)]
+
+
+def _check_plausible(hardware: Hardware) -> Iterator[str]:
+    """Yield the numbers of a chip that are probably in a wrong unit."""
+    from joulemap.answer.hardware_file import choose_trial_models, read_trial_workloads
+    from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
+    from joulemap.plan.budget import bind_alone
+
+    least, most = CLOCKS_HZ
+    if HardwareEntry.of(hardware).form == "microcontroller":
+        least = 0.0
+    clock_hz = hardware.clock.value
+    if not least <= clock_hz <= most:
+        ends = {"least": format_si(CLOCKS_HZ[0], "Hz"), "most": format_si(most, "Hz")}
+        yield ODD_CLOCK(hardware=hardware.id, clock=format_si(clock_hz, "Hz"), **ends)
+    plain = bind_alone(hardware, DEFAULT_MODE)
+    for model, work in read_trial_workloads(choose_trial_models(hardware)).items():
+        for precision, (run,) in _evaluate(work, [plain], 1).items():
+            if run is not None and run.latency_fs > LONGEST_TRIAL_S * FS_PER_S:
+                latency = format_si(run.latency_fs / FS_PER_S, "s")
+                yield LONG(hardware=hardware.id, model=model, precision=precision, latency=latency)
+
+
+def _check_operators(hardware: Hardware) -> Iterator[str]:
+    """Yield the names in the list of a chip's own compiler that no operator has, with the nearest one."""
+    from joulemap.catalog.hardware import list_compilers, read_compiler
+    from joulemap.physics.record.compiler import ANY, EVERYTHING, EXCEPTED, REFUSED as REFUSING
+    from joulemap.physics.record.kind import KINDS
+    from joulemap.plan.workload import list_operations
+
+    def split(entry: str) -> str:
+        return entry.partition(" ")[0].lstrip(EXCEPTED + REFUSING)
+
+    listed = [split(entry) for name in list_compilers() for entry in read_compiler(name).operators]
+    known = {ANY, EVERYTHING, *KINDS, *(one.rpartition(".")[2] for one in listed), *list_operations()}
+    for entry in hardware.compiler.operators if hardware.compiler is not None else ():
+        name = split(entry)
+        if name.rpartition(".")[2] not in known:
+            near = difflib.get_close_matches(name.rpartition(".")[2], sorted(known), n=1)
+            yield UNKNOWN_OPERATOR(hardware=hardware.id, name=name, near=near[0] if near else None)
+
+
+def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> Iterator[PackageFinding]:
+    """Yield whether the ledgers of trial runs close, and whether a run exceeds a peak.
+
+    Adds to `refused` the chips on which no trial model runs, with a reason.
+    """
     from joulemap.answer.database import check
     from joulemap.answer.hardware_file import choose_trial_models
     from joulemap.answer.sanity import COPY, PRODUCT
@@ -242,8 +344,8 @@ def _check_runs(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     with reading(source) as connection:
         probes = tuple(fetch(connection, Probe, run_ids=run_ids))
     evaluated = {one.hardware for one in probes if one.average_power_w is not None}
-    reasons = {one.hardware: one.reason for one in probes if one.hardware not in evaluated}
-    broken = [REFUSED(hardware=name, reason=reason) for name, reason in reasons.items()]
+    refused |= {one.hardware: one.reason for one in probes if one.hardware not in evaluated}
+    broken = [REFUSED(hardware=name, reason=reason) for name, reason in refused.items()]
     audit = check(source).findings
     broken += [BROKEN(one, hardware="database", location=one.location or "database") for one in audit]
     closes = CLOSES(count=len(run_ids), models=list(models))
@@ -336,17 +438,59 @@ def _sum_run(run: RunColumns | UnsupportedError | KeyError) -> _Totals | None:
     )
 
 
-def _score(source: Source, supplied: Supplied) -> PackageFinding:
-    """Return the errors of the predictions of the measured runs."""
-    from joulemap.answer.validate import describe_scores, validate
+def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
+    """Yield the errors of the predictions of the measured runs, and each row that is far off or not predicted."""
+    from joulemap.answer.validate import evaluating_measured
+    from joulemap.generated.validate import ScoredRow
+    from joulemap.store.query import fetch
 
     if not supplied.measurements:
-        return PackageFinding(check=MEASURED, state="ok", text=UNSCORED)
-    measured = {row.hardware for row in supplied.measurements}
-    try:
-        rows = [row for name in sorted(measured) for row in validate(source, name, by="all")]
-    except JoulemapError as error:
-        return PackageFinding(check=MEASURED, state="wrong", text=UNPREDICTED(reason=str(error)))
-    held_out = sum(not row.seen for row in supplied.measurements)
-    text = SCORED(scores=describe_scores(rows), held_out=held_out, count=len(supplied.measurements))
-    return PackageFinding(check=MEASURED, state="ok" if rows else "wrong", text=text)
+        yield PackageFinding(check=MEASURED, state="ok", text=UNSCORED)
+        return
+    rows: list[ScoredRow] = []
+    lost: list[str] = []
+    for name in sorted({row.hardware for row in supplied.measurements}):
+        which = {"hardware": name, "model": "", "precision": "", "source": ""}
+        with evaluating_measured(source, which, "auto", trust=False) as (connection, _, notes):
+            rows += fetch(connection, ScoredRow, chips=[name])
+            lost += notes
+    faults = [_describe_missing(row, lost) for row in rows if row.quantity is None]
+    scored = sorted((row for row in rows if row.quantity is not None), key=_factor_of, reverse=True)
+    faults += [FAR(row=_describe_row(row)) for row in scored if _factor_of(row) > MOST_FACTOR]
+    yield from (PackageFinding(check=MEASURED, state="wrong", text=text) for text in faults)
+    if scored and not faults:
+        count = len(supplied.measurements)
+        text = SCORED(
+            predicted=count,
+            count=count,
+            held_out=sum(not row.seen for row in supplied.measurements),
+            scores=_describe_errors([row for row in scored if not row.is_seen]),
+            worst=_describe_row(scored[0]),
+        )
+        yield PackageFinding(check=MEASURED, state="ok", text=text)
+
+
+def _describe_missing(row: ScoredRow, notes: Sequence[str]) -> str:
+    reason = row.refusal or "; ".join(one for one in notes if row.model in one) or UNEVALUATED
+    return UNPREDICTED(row, reason=reason)
+
+
+def _factor_of(row: ScoredRow) -> float:
+    """Return the factor, at least 1, between the measured and the predicted value of a row."""
+    ratio = (row.predicted or 0.0) / (row.measured or 1.0)
+    return max(ratio, 1.0 / ratio) if ratio > 0.0 else float("inf")
+
+
+def _describe_row(row: ScoredRow) -> str:
+    side = HIGH if (row.predicted or 0.0) > (row.measured or 0.0) else LOW
+    return ROW(row, quantity=show(row.quantity, QUANTITY), factor=_factor_of(row), side=side)
+
+
+def _describe_errors(rows: Sequence[ScoredRow]) -> str | None:
+    """Return the median error of the most measured quantities, and the coverage of all; None without rows."""
+    by_quantity: dict[str, list[float]] = {}
+    for row in rows:
+        by_quantity.setdefault(row.quantity or "", []).append(abs((row.predicted or 0.0) / (row.measured or 1.0) - 1.0))
+    medians = [(name, median(errors), len(errors)) for name, errors in sorted(by_quantity.items())]
+    covered = [row.is_covered for row in rows if row.is_covered is not None]
+    return describe_medians(medians, sum(covered) / len(covered) if covered else None, len(covered)) or None

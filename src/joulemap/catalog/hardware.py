@@ -253,11 +253,15 @@ def _resolve_compiler(chip: HardwareFile, shared: ArchitectureFile) -> Compiler 
     )
 
 
+def list_compilers() -> list[str]:
+    """Return the names of the known compilers."""
+    return sorted(path.stem for path in (DATA / "compiler").glob("*.toml"))
+
+
 @cache
 def read_compiler(name: str) -> CompilerFile:
     """Return the operators of a known compiler; ValueError for an unknown name."""
-    known = sorted(path.stem for path in (DATA / "compiler").glob("*.toml"))
-    _check_choice(f"compiler.list: {name!r}", name, known)
+    _check_choice(f"compiler.list: {name!r}", name, list_compilers())
     return read_file(DATA / "compiler" / f"{name}.toml", CompilerFile)[0]
 
 
@@ -327,7 +331,7 @@ def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
     if missing:
         raise ValueError(
             f"memory_levels: {' and '.join(missing)} missing among {', '.join(names)}; "
-            f"a {chip.architecture} needs {', '.join(shared.needed_levels)}"
+            f"chips of the class {chip.architecture} need {', '.join(shared.needed_levels)}"
         )
 
 

@@ -300,6 +300,11 @@ def read_measurements(
     return _check_all(path, rows, KNOWN, lambda row: check_single(row, entries, models))
 
 
+def list_measured(path: Path) -> list[str]:
+    """Return the hardware of the rows of a file as written, each once; CatalogueError for a file that is no table."""
+    return list(dict.fromkeys(str(row["hardware"]) for _, row in _read_rows(path) if row.get("hardware")))
+
+
 def check_single(
     row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.catalog.package import list_owners
-from joulemap.domain.architecture import find_class
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.system.errors import UsageError
 from joulemap.system.name import fold_name
 
@@ -48,10 +48,13 @@ Adds the chip `{chip}` to [joulemap](https://pypi.org/project/joulemap/).
 5. `pip install .`, and then `joulemap compare mobilenet_v2 {chip} l4`.
 """
 
-PAGE: Final = """\
-# {chip}
+PLACEHOLDER: Final = "Say here which product the numbers describe"
+"""Text of the page of a new package that its author replaces."""
 
-Say here which product the numbers describe, where they come from, and what is not known yet.
+PAGE: Final = f"""\
+# {{chip}}
+
+{PLACEHOLDER}, where they come from, and what is not known yet.
 """
 
 MEASURED: Final = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,boundary,scope,source,conditions\n"
@@ -76,8 +79,8 @@ def write_package(
     """Write a package with a chip to a new or empty folder; return the folder and its files.
 
     The numbers are those of the chip `like`, or of the default chip of a class, and marked as copied. The folder is
-    by default `joulemap-CHIP`. Raises UsageError for a name that is taken or a folder that is not empty,
-    UnknownNameError for an unknown chip, CatalogueError for an unknown class.
+    by default `joulemap-CHIP`. Raises UsageError for a name that is taken, a folder that is not empty or an unknown
+    class, UnknownNameError for an unknown chip.
     """
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.starter import packaged_text
@@ -89,6 +92,8 @@ def write_package(
         raise UsageError(f"the name {chip!r} is already that of {owner or 'a class of hardware'}; choose another")
     if bool(architecture) == bool(like):
         raise UsageError("name one of --like HARDWARE and --architecture CLASS")
+    if architecture and not find_class(architecture):
+        raise UsageError(f"--architecture {architecture}: expected one of {', '.join(CLASS_HARDWARE)}")
     distribution = f"joulemap-{chip.replace('_', '-')}"
     place = folder or Path(distribution)
     if os.path.lexists(place) and (not place.is_dir() or any(place.iterdir())):

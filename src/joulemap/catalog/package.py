@@ -12,14 +12,14 @@ import attrs
 
 from joulemap.catalog.chip import list_architectures, load_class, load_hardware
 from joulemap.domain.architecture import find_class, find_whole_class
-from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.catalogue import HardwareEntry, find_alike
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.supplied import Fault, Supplied
 from joulemap.physics.architecture import find_architecture
 from joulemap.system.errors import CatalogueError, JoulemapError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.name import fold_name
-from joulemap.system.package import GROUP, Package
+from joulemap.system.package import GROUP, Package, find_class_package
 
 if TYPE_CHECKING:
     from joulemap.catalog.family import Member
@@ -33,7 +33,7 @@ def load_package(package: Package, owners: Mapping[str, str]) -> Supplied:
     """Load the chips, classes and measurements of a package.
 
     `owners` maps the names that are taken, as `fold_name` writes them, to their owners. A chip that has one is left
-    out.
+    out, and so is a package with a class that another package has.
     """
     faults: list[Fault] = []
     if not package.folder.is_dir():
@@ -41,6 +41,11 @@ def load_package(package: Package, owners: Mapping[str, str]) -> Supplied:
     elif not package.list_hardware():
         folder = package.folder / "hardware"
         faults.append(Fault(file=folder, text=f"{folder}: there is no hardware file (.toml)"))
+    for path in package.list_classes():
+        owner = find_class_package(path.stem)
+        if owner is not None and owner != package:
+            text = f"{path}: the class {path.stem!r} is already that of the package {owner.label}; choose another name"
+            return Supplied(package=package, faults=(Fault(file=path, text=text),))
     classes = [one for path in package.list_classes() for one in _try(path, faults, partial(_check_class, path))]
     taken = dict(owners)
     chips = [
@@ -81,6 +86,9 @@ def _check_class(path: Path) -> str:
     name = path.stem
     if name in list_architectures() or find_class(name) or find_whole_class(name):
         raise CatalogueError(f"{path}: the class {name!r} is built in; choose another name")
+    module = path.with_suffix(".py")
+    if not module.is_file():
+        raise CatalogueError(f"{path}: its module is missing: put {module.name} beside it")
     shared = load_class(name, str(path))
     if shared.architecture != name:
         raise CatalogueError(f"{path}: architecture: {shared.architecture!r}, expected the file's name {name!r}")
@@ -94,19 +102,20 @@ def _load_chip(path: Path, package: Package, owners: dict[str, str]) -> Hardware
     """Return the chip of a file, marked as the package's, and add its names to those that are taken."""
     hardware = load_hardware(path)
     find_architecture(hardware.architecture)
-    for name in (hardware.id, *hardware.aliases):
+    names = tuple(dict.fromkeys((hardware.id, *hardware.aliases, hardware.name)))
+    for name in names:
         if find_class(name) or find_whole_class(name):
             raise CatalogueError(f"{path}: the name {name!r} is that of a class of hardware; choose another")
         owner = owners.get(fold_name(name))
         if owner is not None:
             raise CatalogueError(f"{path}: the name {name!r} is already that of {owner}; choose another")
-    owners |= {fold_name(name): f"{hardware.id} of {package.label}" for name in (hardware.id, *hardware.aliases)}
+    owners |= {fold_name(name): f"{hardware.id} of the package {package.label}" for name in names}
     return attrs.evolve(hardware, package=package.label).with_own_digest()
 
 
 def _read_measurements(path: Path, entries: Mapping[str, HardwareEntry]) -> tuple[MeasuredRow, ...]:
     """Return the rows of a file of measurements; CatalogueError for a row about other hardware than `entries`."""
-    from joulemap.catalog.measurement import MAX_FILE_BYTES, read_measurements
+    from joulemap.catalog.measurement import MAX_FILE_BYTES, list_measured, read_measurements
     from joulemap.catalog.sheet import load_models
 
     try:
@@ -114,11 +123,13 @@ def _read_measurements(path: Path, entries: Mapping[str, HardwareEntry]) -> tupl
             return ()
     except FileError as error:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
-    rows = read_measurements(path, lambda _names: entries, load_models())
-    foreign = sorted({row.hardware for row in rows if HardwareRef.read(row.hardware).label not in entries})
+    foreign = [name for name in list_measured(path) if not find_alike(entries, HardwareRef.read(name).label)]
     if foreign:
-        raise CatalogueError(f"{path}: hardware: {', '.join(foreign)} is not described by this package")
-    return rows
+        raise CatalogueError(
+            f"{path}: hardware: {', '.join(foreign)}: rows of a package must be of its own chips, "
+            f"{', '.join(entries) or 'of which there is none'}"
+        )
+    return read_measurements(path, lambda _names: entries, load_models())
 
 
 def list_owners(hardware: Iterable[Hardware]) -> Iterator[tuple[str, str]]:
@@ -127,8 +138,10 @@ def list_owners(hardware: Iterable[Hardware]) -> Iterator[tuple[str, str]]:
 
     named: tuple[Hardware | Member, ...] = (*hardware, *list_members().values())
     for one in named:
-        for name in (one.id, *one.aliases):
-            yield fold_name(name), f"{one.id} in the catalogue"
+        package = getattr(one, "package", "")  # members of families are built in
+        owner = f"{one.id} of the package {package}" if package else f"{one.id} in the catalogue"
+        for name in (one.id, *one.aliases, one.name):
+            yield fold_name(name), owner
 
 
 def read_project(folder: Path) -> Package:

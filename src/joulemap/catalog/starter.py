@@ -231,14 +231,17 @@ def packaged_text(chip_id: str, architecture: str, like: str) -> str:
 
 
 def list_unreplaced(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the key and line of each number of a hardware file whose source is still a placeholder of a new file."""
+    """Yield the key and line of each number of a hardware file whose source is still a placeholder of a new file, and
+    of the placeholder.
+    """
     lines = text.splitlines()
-    placeholders = [COPIED, *(["mine"] if f'mine = "{MINE}"' in lines else [])]
+    keys = (line.partition("=")[0].strip() for line in lines if MINE in line and not line.startswith("#"))
+    marks = [MINE, *(f'source = "{key}"' for key in (COPIED, *keys))]
     table = ""
     for number, line in enumerate(lines, start=1):
         if line.startswith("["):
             table = line.strip("[] ")
-        elif not line.startswith("#") and any(f'source = "{one}"' in line for one in placeholders):
+        elif not line.startswith("#") and any(mark in line for mark in marks):
             yield f"{table}.{line.partition('=')[0].strip()}", number
 
 
@@ -319,5 +322,7 @@ def _entry(quantity: Quantity) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    """Return the built-in hardware whose numbers appear in a minimal file of a class."""
+    """Return the built-in hardware whose numbers appear in a minimal file of a class; CatalogueError without one."""
+    if architecture not in CLASS_HARDWARE:
+        raise CatalogueError(f"{architecture} has no default chip to start from: name one with --like")
     return load_catalogue().hardware[CLASS_HARDWARE[architecture]]

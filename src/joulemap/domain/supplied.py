@@ -29,10 +29,10 @@ class Supplied:
     """Content of a package that is valid, and the files that are not."""
 
     package: Package
-    hardware: tuple[Hardware, ...]
-    architectures: tuple[str, ...]
+    hardware: tuple[Hardware, ...] = ()
+    architectures: tuple[str, ...] = ()
     """Classes that the package defines."""
-    measurements: tuple[Any, ...]
+    measurements: tuple[Any, ...] = ()
     """Measured runs of its chips: rows of `Measurement` or of the kinds that wings read."""
     faults: tuple[Fault, ...]
 

@@ -77,6 +77,24 @@ class ServingRefusal(Row, query="validate.refusal"):
     quantity_count: int
 
 
+class ScoredRow(Row, query="validate.row"):
+    """Each measured row of some chips with its predictions, or the reason why there is none; one row per
+    measurement and measured quantity, one per measurement without a prediction.
+    """
+
+    hardware: str
+    model: str
+    precision: str
+    batch: float
+    runtime: str
+    quantity: str | None
+    measured: float | None
+    predicted: float | None
+    is_seen: bool
+    is_covered: bool | None
+    refusal: str
+
+
 class PredictionScore(Row, query="validate.score"):
     """Predictions against measurements: errors, bias and rank correlation; one row per group and measured quantity."""
 

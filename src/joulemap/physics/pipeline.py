@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import numpy as np
 
-from joulemap.physics.architecture import find_architecture
+from joulemap.physics.architecture import find_architecture, refuse
 from joulemap.physics.column import gather, list_actions, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
@@ -31,7 +31,7 @@ from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import Patterns, add_up_runs
 from joulemap.physics.timing import count_parts, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
-from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -42,7 +42,7 @@ Place = tuple[Timed, int, int]
 """(timed kernels of several chips, index of one chip, number of chips)."""
 
 Result = TypeVar("Result")
-Ask = TypeVar("Ask")
+Ask = TypeVar("Ask", tuple[Hardware, Configuration], tuple[int, Hardware, Configuration])
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
 LEAST_GB: Final = 0.1
@@ -372,11 +372,9 @@ def evaluate_alike(
     """Return what `make` returns for all together; if that fails, for each alone, with exceptions due to hardware."""
     try:
         return make(asked)
-    except (JoulemapError, KeyError) as error:
-        if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
-            return [error]
+    except Exception as error:
         if len(asked) == 1:
-            raise
+            return [refuse(asked[0][-2].architecture, error)]
     return [run for one in asked for run in evaluate_alike([one], make)]
 
 

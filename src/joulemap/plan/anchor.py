@@ -11,11 +11,13 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.physics.record.calibration import Calibration
 from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import DEFAULT_MODE
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
 from joulemap.plan.version import formula_version
 from joulemap.system.errors import CatalogueError, UnsupportedError
+from joulemap.system.package import find_class_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +39,8 @@ _LOADS: dict[tuple[str, int], WorkloadColumns] = {}
 def anchor_hardware(hardware: Hardware) -> Hardware:
     """Return hardware at its default mode, with the energies per action that its anchor adds or changes.
 
-    The anchor is the board power that no circuit explains. Raises CatalogueError for a chip that cannot be mapped.
+    The anchor is the board power that no circuit explains. Every run of a chip of a package is refused if the class of
+    the package fails here. Raises CatalogueError for another chip that cannot be mapped.
     """
     if hardware.priced_at == BOARD:
         return hardware
@@ -47,6 +50,11 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     actions = _ANCHORS[key]
     if isinstance(actions, KeyError):  # neither the hardware's file nor its class gives the number
         raise describe_gap(hardware.id, actions) from actions
+    if isinstance(actions, UnsupportedError) and find_class_package(hardware.architecture) is not None:
+        from joulemap.physics.architecture import REFUSAL
+
+        refusal = Quantity(value=1.0, unit="1", basis="assumed", source=str(actions))
+        return attrs.evolve(hardware, coefficients={**hardware.coefficients, REFUSAL: refusal})
     if isinstance(actions, Exception):
         raise actions
     return hardware.anchored(actions)
@@ -88,7 +96,6 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     """
     from joulemap.domain.label import PACE_MEANING
     from joulemap.physics.record.calibration import is_pace
-    from joulemap.physics.record.quantity import Quantity
 
     served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}
     kept = {name: one for name, one in calibration.coefficients.items() if name not in served}

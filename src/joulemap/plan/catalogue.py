@@ -95,8 +95,11 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
 
 
 def check_names(chips: Iterable[tuple[str, Hardware]], known: Mapping[str, HardwareEntry]) -> None:
-    """Raise CatalogueError if hardware, given with the label of its file, reuses a name of the catalogue or a class."""
+    """Raise CatalogueError if hardware, given with the label of its file, reuses a name of the catalogue, of a class or
+    of other given hardware.
+    """
     taken: dict[str, HardwareEntry] = {}
+    given: dict[str, tuple[str, Hardware]] = {}
     for label, hardware in chips:
         if not taken:
             taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
@@ -105,9 +108,16 @@ def check_names(chips: Iterable[tuple[str, Hardware]], known: Mapping[str, Hardw
                 raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
             other = taken.get(fold_name(name))
             if other is not None and other.digest != hardware.digest:
+                from joulemap.catalog.load import load_catalogue
+
+                chip = load_catalogue().hardware.get(other.id)
+                owner = f"of the package {chip.package}" if chip is not None and chip.package else "in the catalogue"
                 raise CatalogueError(
-                    f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+                    f"{label}: the name {name!r} is already that of {other.id} {owner}; choose another"
                 )
+            file, same = given.setdefault(fold_name(name), (label, hardware))
+            if same.digest != hardware.digest:
+                raise CatalogueError(f"{label}: the name {name!r} is already that of {file}; choose another")
 
 
 @contextlib.contextmanager

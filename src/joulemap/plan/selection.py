@@ -453,7 +453,10 @@ def read_names(
         for path in files:
             if path not in whole:
                 design = _read_design(path, known, own)
-                designs[design.id] = design
+                other = designs.setdefault(design.id, design)
+                if other != design:
+                    place = "" if other.variant is None else other.variant.place
+                    raise CatalogueError(f"{path}: the id {design.id!r} is already that of {place}; choose another")
                 names.append(str(HardwareRef(design.id, "", ref.mode)))
     return tuple(names), own, designs
 

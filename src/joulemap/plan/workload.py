@@ -285,3 +285,10 @@ def opening_workload(source: Source, model: Model) -> Iterator[tuple[int, Connec
             ensure_catalogue(connection)
             key = ensure_workload(connection, model, workload)
         yield find_workload_id(connection, key), connection
+
+
+def list_operations() -> frozenset[str]:
+    """Return the names of PyTorch operators that a trace counts; an operation has one of them or a common name."""
+    from joulemap.trace.formula import FORMULAS
+
+    return frozenset(FORMULAS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import lzma
 import os
 import shutil
 import subprocess
@@ -19,16 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from joulemap.store.template import PACKED, SHIPPED
+from joulemap.store.template import SHIPPED
 from joulemap.tools.bundle import main as make_bundle
+from joulemap.tools.pack import pack
 
 ROOT: Final = Path(__file__).parents[3]
-
-TABLES: Final = ROOT / "src" / "joulemap" / "catalog" / "data" / "measurement" / "public"
-"""Folder of large tables, which a wheel has compressed."""
-
-LZMA: Final = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}]
-"""Compression of the database and the tables. Their texts have no alignment (`pb`)."""
 
 EPOCH: Final = "SOURCE_DATE_EPOCH"
 """Environment variable with the time of a reproducible build. Source: reproducible-builds.org."""
@@ -43,7 +37,7 @@ def build(folder: Path) -> list[Path]:
     folder.mkdir(parents=True)
     environment = {**os.environ, EPOCH: read_time()}
     make_bundle()
-    with _made_database(environment), _packed_tables():
+    with _made_database(environment):
         for kind in ("wheel", "sdist"):
             command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(folder)]
             subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
@@ -70,31 +64,14 @@ def _made_database(environment: dict[str, str]) -> Iterator[None]:
         command = [sys.executable, "-m", "joulemap", "hardware", "list"]
         subprocess.run(command, check=True, env=own, stdout=subprocess.DEVNULL)
         (database,) = SHIPPED.glob("*.duckdb")
-        _pack(database).unlink()
+        pack(database)
+        database.unlink()
         index = database.with_suffix(".json")
         noted = json.loads(index.read_text(encoding="utf-8"))
         index.write_text(json.dumps({**noted, "seen": []}), encoding="utf-8")
         yield
     finally:
         shutil.rmtree(SHIPPED, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _packed_tables() -> Iterator[None]:
-    """Keep large tables in the package a second time, compressed, while this context lasts."""
-    try:
-        for path in TABLES.glob("*.csv"):
-            _pack(path)
-        yield
-    finally:
-        for path in TABLES.glob(f"*.csv{PACKED}"):
-            path.unlink()
-
-
-def _pack(path: Path) -> Path:
-    """Write a file compressed, beside it; return its path."""
-    Path(f"{path}{PACKED}").write_bytes(lzma.compress(path.read_bytes(), filters=LZMA))
-    return path
 
 
 def squeeze(path: Path) -> None:

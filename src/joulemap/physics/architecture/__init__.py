@@ -8,11 +8,13 @@ of another distribution may supply a class too (`system/package.py`).
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
 
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
@@ -20,10 +22,15 @@ from joulemap.physics.placement import Placed, Placement
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.workload import Work
-from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
+from joulemap.system.errors import Interrupted, UnknownNameError, UnsupportedError
 from joulemap.system.package import Package, find_class_package
 
 Returned = TypeVar("Returned")
+
+REFUSAL: Final = "refusal"
+"""Coefficient that marks a chip whose class failed on the probes of its anchor; its source is the reason. Every run of
+the chip is refused with it.
+"""
 
 
 class Architecture(Protocol[Placed]):
@@ -75,6 +82,8 @@ def _import_supplied(package: Package, name: str) -> Architecture[Placement]:
     from importlib.util import module_from_spec, spec_from_file_location
 
     path = package.folder / "architecture" / f"{name}.py"
+    if not path.is_file():
+        raise UnsupportedError(f"the class {name} of the package {package.label} has no module: {path} is missing")
     try:
         spec = spec_from_file_location(f"{package.folder.name}.architecture.{name}", path)
         assert spec is not None
@@ -82,26 +91,32 @@ def _import_supplied(package: Package, name: str) -> Architecture[Placement]:
         module = module_from_spec(spec)
         sys.modules[spec.name] = module  # records look their module up by name
         spec.loader.exec_module(module)
-        return SuppliedArchitecture(package.label, name, module.ARCHITECTURE)
-    except Exception as error:
-        raise _blame(package.label, name, error) from error
+        return SuppliedArchitecture(package, name, module.ARCHITECTURE)
+    except Interrupted:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _blame(package, name, error) from error
 
 
 class SuppliedArchitecture:
     """Model of a class of a package; its errors are refusals of a chip, so that other chips are still evaluated."""
 
-    def __init__(self, label: str, name: str, own: Architecture[Any]) -> None:
-        self.label = label
+    def __init__(self, package: Package, name: str, own: Architecture[Any]) -> None:
+        self.package = package
         self.name = name
         self.own = own
         self.unit_area: UnitArea = own.unit_area
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values on which the formulas of the class branch."""
+        if (refusal := hardware.coefficients.get(REFUSAL)) is not None:
+            raise UnsupportedError(refusal.source)
         return self._call(self.own.decides, hardware, work, precision)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return the kernels placed on the hardware."""
+        if (refusal := hardware.coefficients.get(REFUSAL)) is not None:
+            raise UnsupportedError(refusal.source)
         placed: Placement = self._call(self.own.place, kernels, hardware)
         return placed
 
@@ -112,12 +127,43 @@ class SuppliedArchitecture:
     def _call(self, function: Callable[..., Returned], *arguments: Any) -> Returned:
         try:
             return function(*arguments)
-        except JoulemapError:
+        except (UnsupportedError, Interrupted):
             raise
-        except Exception as error:
-            raise _blame(self.label, self.name, error) from error
+        except (Exception, SystemExit) as error:
+            raise _blame(self.package, self.name, error) from error
 
 
-def _blame(label: str, name: str, error: Exception) -> UnsupportedError:
+def refuse(name: str, error: Exception) -> UnsupportedError | KeyError:
+    """Return the refusal of a chip of a class whose run raised an error; raise any error that is none.
+
+    Errors of a chip of a package's class are refusals, because shared formulas fail where its own return nonsense.
+    """
+    if isinstance(error, UnsupportedError):
+        return error
+    if name not in _list_built_in() and (package := find_class_package(name)) is not None:
+        return _blame(package, name, error)
+    if isinstance(error, KeyError):
+        return error
+    raise error
+
+
+def _blame(package: Package, name: str, error: Exception | SystemExit) -> UnsupportedError:
+    """Return the refusal of a chip of a package's class for an error, which names the last line of the package."""
+    import traceback
+
+    folder, frames = package.folder.resolve(), traceback.extract_tb(error.__traceback__)
+    own = [(one.filename, one.lineno) for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
+    place = "{}, line {}".format(*own[-1]) if own else str(folder / "architecture" / f"{name}.py")
     text = " ".join(str(error).split())
-    return UnsupportedError(f"the class {name} of the package {label} failed: {type(error).__name__}: {text}")
+    if os.environ.get("JOULEMAP_DEBUG"):
+        _show("".join(traceback.format_exception(error)))
+    return UnsupportedError(
+        f"the class {name} of the package {package.label} failed: {type(error).__name__}: {text} ({place}); tell its "
+        f"maker, or remove it: `pip uninstall {package.name}`"
+    )
+
+
+@cache
+def _show(text: str) -> None:
+    """Write a traceback to stderr, once."""
+    sys.stderr.write(text)
