@@ -83,6 +83,7 @@ READING: dict[str, str] = {
     "answer.compare.architecture._cite": "a source in the catalogue",
     "answer.cost.cost": "the plural of a unit of work",
     "answer.cost._read_options": "an argument of the user",
+    "answer.package_check._check_operators": "names in a compiler's list, as its author wrote them",
     "answer.explain.table._select_energy": "the syntax of columns",
     "answer.explain.table._lay_purposes": "the syntax of columns",
     "answer.explain.table._lay_subgraphs": "names that a query joins",

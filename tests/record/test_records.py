@@ -262,7 +262,7 @@ def test_duckdb_and_pandas_read_a_record(tmp_path: Path) -> None:
 
 
 def test_recorded_numbers_are_those_of_the_product() -> None:
-    """A whole model as `predict` gives it, and a server as `verify` would be told, for every quantity of a result."""
+    """A whole model has the numbers of `predict`."""
     row = next(
         one for one in predict_wholes(["resnet50"]) if one[1:5] == ("l4", "engine", "", "int8") and one.batch == 8
     )
@@ -270,6 +270,11 @@ def test_recorded_numbers_are_those_of_the_product() -> None:
     assert_close(row.latency_s or math.nan, float(found.latency_s), rel=1e-12)
     assert_close((row.inference_j or 0.0) * 8, float(found.energy_j), rel=1e-12)
     assert_close((row.latency_s or 0.0) * (row.latency_factor or 0.0), float(found.latency_high_s), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_recorded_servers_are_those_of_the_product() -> None:
+    """A server as `verify` would be told, for every quantity of a result."""
     chip, _ = find_chip("h100_sxm5")
     index = RecordIndex(evaluate([Task(("llama-3.2-1b",), True)], 1, lambda done, total: None))
     for scope, engine, weights, prompt, output, batch in (

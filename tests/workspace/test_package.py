@@ -161,6 +161,7 @@ def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: P
     assert list_packages() == ()
 
 
+@pytest.mark.slow
 def test_rows_far_off_and_rows_without_a_prediction_are_faults(tmp_path: Path) -> None:
     checked = check_package(write_measured(tmp_path / "new", FAR, LACKING))
     faults = [one.text for one in checked.findings if one.state != "ok"]
@@ -441,6 +442,7 @@ def test_a_class_of_a_package_answers_like_the_class_that_it_copies(tmp_path: Pa
     assert checked.returncode == ExitCode.OK, checked.stdout
 
 
+@pytest.mark.slow
 def test_an_installed_package_answers_and_leaves_its_runs_readable(tmp_path: Path) -> None:
     place, site = write_measured(tmp_path / "new"), tmp_path / "site"
     install(place, site)
