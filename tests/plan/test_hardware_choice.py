@@ -496,7 +496,12 @@ def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_
 
     def answer() -> tuple[str, float, int]:
         command = [sys.executable, "-c", PRINT_ANSWER, str(tmp_path / "one.duckdb")]
-        environment = {**os.environ, "PYTHONPATH": str(copy.parent), "JOULEMAP_CACHE": str(tmp_path / "cache")}
+        own = {
+            "PYTHONPATH": str(copy.parent),
+            "JOULEMAP_CACHE": str(tmp_path / "cache"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        environment = {**os.environ, **own}
         told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stderr
         digest, energy_j, run_id = told.stdout.split()

@@ -59,7 +59,12 @@ class Copy:
         kept = path.read_text()
         assert before in kept, (file, before)
         path.write_text(kept.replace(before, after))
-        environment = {**os.environ, "PYTHONPATH": str(self.place), "JOULEMAP_CACHE": str(self.place / "cache")}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.place),
+            "PYTHONDONTWRITEBYTECODE": "1",  # bytecode would hide a change of the same size within a second
+            "JOULEMAP_CACHE": str(self.place / "cache"),
+        }
         command = [sys.executable, "-c", self.PROGRAM]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
         path.write_text(kept)
