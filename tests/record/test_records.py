@@ -437,7 +437,7 @@ def test_a_file_of_a_tool_is_scored_on_the_command_line(joulemap: Run, folder: P
     run_of = {
         "hw": "h100", "model": "meta-llama/Llama-3.1-8B-Instruct", "framework": "vllm", "precision": "bf16",
         "date": "2026-05-02", "num_gpus": 1, "tp": 1, "ep": 1, "isl": 1024, "osl": 1024, "conc": 8,
-        "mean_ttft": 0.15, "mean_tpot": 0.0119, "mean_e2el": 12.2, "tput_per_gpu": 1400.0, "output_tput_per_gpu": 700.0,
+        "mean_ttft": 0.15, "mean_tpot": 0.0119, "mean_e2el": 10.4, "tput_per_gpu": 1400.0, "output_tput_per_gpu": 700.0,
     }  # fmt: skip
     path = tmp_path / "inferencex.json"
     path.write_text(json.dumps([run_of, {**run_of, "hw": "nobody_knows"}, {**run_of, "conc": 16}]))
@@ -449,6 +449,9 @@ def test_a_file_of_a_tool_is_scored_on_the_command_line(joulemap: Run, folder: P
     assert (one["result_count"], one["predicted_count"], one["inside_count"]) == (10, 5, 4)
     assert one["unpredicted"] == "batch 5"
     assert "nobody_knows" in done.stderr
+    empty = joulemap("record", "list", "--folder", str(tmp_path / "none"))
+    assert empty.returncode == 0
+    assert "record make" in empty.stdout
     listed = joulemap("record", "list", "--folder", str(folder))
     assert "came after their record" in listed.stdout
 

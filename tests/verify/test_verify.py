@@ -326,6 +326,19 @@ def test_a_prompt_alone_has_no_time_between_tokens(tmp_path: Path) -> None:
     assert_close(row.batch, 8.325406649602808 * 0.054577085783294024 / 4.0, rel=1e-9)
 
 
+@pytest.mark.parametrize(("latency_s", "mean"), [(21.9247, 921.6), (25.0, 1024.0)])
+def test_inferencex_states_the_longest_request_unless_its_rate_says_otherwise(
+    tmp_path: Path, latency_s: float, mean: float
+) -> None:
+    """1,326 tokens a second for 21.9 s are 909 for each of 32 requests, below the stated 1,024; for 25 s, 1,036."""
+    one = json.loads((DATA / "inferencex.json").read_text())[0] | {"median_e2el": latency_s}
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps([one]))
+    row: Any = read_file(path, NOTHING)[0].row
+    assert_close(row.prompt_tokens, mean, rel=1e-12)
+    assert_close(row.output_tokens, mean, rel=1e-12)
+
+
 def test_lengths_that_no_file_tells_are_asked_for(tmp_path: Path) -> None:
     place = tmp_path / "old.json"
     place.write_text(re.sub(r'"[io]sl": \d+, ', "", (DATA / "inferencex.json").read_text(encoding="utf-8")))

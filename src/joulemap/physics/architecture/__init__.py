@@ -8,7 +8,6 @@ of another distribution may supply a class too (`system/package.py`).
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from joulemap.physics.placement import Placed, Placement
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.workload import Work
+from joulemap.system.debug import show_traceback
 from joulemap.system.errors import Interrupted, UnknownNameError, UnsupportedError
 from joulemap.system.package import Package, find_class_package
 
@@ -155,15 +155,8 @@ def _blame(package: Package, name: str, error: Exception | SystemExit) -> Unsupp
     own = [(one.filename, one.lineno) for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
     place = "{}, line {}".format(*own[-1]) if own else str(folder / "architecture" / f"{name}.py")
     text = " ".join(str(error).split())
-    if os.environ.get("JOULEMAP_DEBUG"):
-        _show("".join(traceback.format_exception(error)))
+    show_traceback(error)
     return UnsupportedError(
         f"the class {name} of the package {package.label} failed: {type(error).__name__}: {text} ({place}); tell its "
         f"maker, or remove it: `pip uninstall {package.name}`"
     )
-
-
-@cache
-def _show(text: str) -> None:
-    """Write a traceback to stderr, once."""
-    sys.stderr.write(text)

@@ -192,8 +192,7 @@ class VidurPredictor:
 
     def list_passes(self, batch: VidurBatch) -> Passes:
         """Return the pass of the step predictor whose time a batch has."""
-        sequences, tokens, context, chunk, chunk_context = self._find_sizes(batch)
-        return Passes.of(sequences, tokens=tokens, context=context, chunk=chunk, chunk_context=chunk_context)
+        return _make_pass(self._find_sizes(batch))
 
     def get_metrics(self) -> dict[str, float]:
         """Return the energy and the number of batches and tokens since the last reset."""
@@ -234,12 +233,12 @@ class VidurPredictor:
         return float(self._granularity * round(tokens / self._granularity))
 
     def _predict(self, sizes: tuple[float, ...]) -> VidurTime:
-        sequences, tokens, context, chunk, chunk_context = sizes
-        passes = Passes.of(sequences, tokens=tokens, context=context, chunk=chunk, chunk_context=chunk_context)
+        passes = _make_pass(sizes)
         found = self._steps.price(passes)
         if found.refusal:
             raise UnsupportedError(str(found.refusal), code="memory")
         (parts,) = self._steps.split(passes)
+        sequences, tokens, *_ = sizes
         is_prompt = sequences <= 0.0 or tokens > VERIFIED
         return sum_components(parts, is_prompt=is_prompt, energy_j=float(found.energy_j))
 
@@ -268,6 +267,12 @@ def sum_components(parts: Mapping[str, float], *, is_prompt: bool, energy_j: flo
     phase = "attention_prefill_execution_time" if is_prompt else "attention_decode_execution_time"
     each[phase] = each.get(phase, 0.0) + each.pop(ATTENTION, 0.0)
     return VidurTime(num_layers=len(layers), attention_all_reduce_time=exchange_ms, energy_j=energy_j, **once, **each)
+
+
+def _make_pass(sizes: tuple[float, ...]) -> Passes:
+    """Return the pass of these sizes, in the order of the arguments of `Passes.of`."""
+    names = ("tokens", "context", "chunk", "chunk_context")
+    return Passes.of(sizes[0], **dict(zip(names, sizes[1:], strict=True)))
 
 
 def _list_requests(batch: VidurBatch) -> Sequence[tuple[VidurRequest, int]]:

@@ -33,8 +33,8 @@ TOLERANCE: Final = 0.02
 BETWEEN: Final = 0.1
 """Half-width of the logarithm that the line between two batches adds to an interval.
 
-Source: `predict` at 2 to 128 samples and 8 to 32 requests differs from lines between 1, 8 and 256, and 4 and 64, by 1
-to 4 % in the median, and for nine in ten by up to 13 % (whole models) and 22 % (servers).
+Source: `benchmarks/record_line.py`: the line is 1.5 to 4.9 % from the prediction in the median, and for nine in ten
+cells up to 7 % (whole models) and 19 % (servers).
 """
 
 MOST_WAIT: Final = 2.0

@@ -29,16 +29,12 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code
+from joulemap.wing.verify.reader import OFFLINE_BATCH, RANGE_MEAN
 
 CHIPS: Final = Path(__file__).parent / "data" / "chip.toml"
 
 BATCHES: Final = (1, 8)
 """Samples per batch of whole models: what a camera sends, and what a server collects."""
-
-OFFLINE: Final = 256
-"""Samples per batch of whole models under an engine on the chips of groups with `is_offline`, as in MLPerf's offline
-scenario.
-"""
 
 PARTS: Final = ("operator", "block")
 """Families of parts of a model, which nobody publishes results for."""
@@ -56,8 +52,11 @@ RUNTIMES: Final = {"gpu": ("eager", "fused", DEPLOYED_RUNTIME), "cpu": ("eager",
 kernels are left out, because hardly any result states them.
 """
 
-LENGTHS: Final = ((922, 922), (7373, 922))
-"""Mean prompt and output tokens of InferenceX's requests, whose nominal lengths are 1024/1024 and 8192/1024."""
+NOMINAL: Final = ((1024, 1024), (8192, 1024))
+"""Prompt and output tokens of InferenceX's longest requests."""
+
+LENGTHS: Final = tuple((round(RANGE_MEAN * prompt), round(RANGE_MEAN * output)) for prompt, output in NOMINAL)
+"""Mean prompt and output tokens of InferenceX's requests."""
 
 REQUESTS: Final = (4, 64)
 """Requests that are always in flight on a server; InferenceX publishes these most often."""
@@ -93,7 +92,7 @@ class ChipGroup:
     servers: tuple[str, ...] = attrs.field(converter=tuple)
     """Engines under which servers of language models are predicted on the chips."""
     is_offline: bool
-    """True if whole models are predicted in batches of `OFFLINE` too."""
+    """True if whole models are predicted in batches of `OFFLINE_BATCH` too."""
     chips: tuple[str, ...] = attrs.field(converter=tuple)
 
 
@@ -136,7 +135,7 @@ def list_setups() -> list[Setup]:
         one
         for group in load_groups()
         for chip in group.chips
-        for one in _list_setups(load_chips().find(chip), (*BATCHES, OFFLINE) if group.is_offline else BATCHES)
+        for one in _list_setups(load_chips().find(chip), (*BATCHES, OFFLINE_BATCH) if group.is_offline else BATCHES)
     ]
 
 

@@ -55,6 +55,9 @@ def show_scores(rows: Sequence[ScoreRow], title: str, limit: int) -> Document:
 def show_records(chain: Chain, rows: Sequence[ScoreRow], limit: int) -> Document:
     """Return the document of the records of a folder and of their scores."""
     scores = show_scores(rows, f"records in {chain.folder}", limit)
+    answer = (
+        scores.answer if chain.entries else f"{chain.folder} has no record: `joulemap record make` writes the first"
+    )
     records = make_table(
         "records",
         ListedRecord,
@@ -74,10 +77,10 @@ def show_records(chain: Chain, rows: Sequence[ScoreRow], limit: int) -> Document
     shown = lay(records, RECORD_COLUMNS, sha256=lambda row: row.sha256[:12], row_count=lambda row: f"{row.row_count:,}")
     return Document(
         title=scores.title,
-        answer=scores.answer,
-        sections=(*scores.sections, Section("Records", shown)),
+        answer=answer,
+        sections=(*scores.sections, *([Section("Records", shown)] if chain.entries else [])),
         notes=scores.notes,
-        data={"answer": describe(rows), "records": records.records(), "scores": scores.table.records()},
+        data={"answer": answer, "records": records.records(), "scores": scores.table.records()},
         table=scores.table,
     )
 

@@ -128,6 +128,9 @@ RANGE_MEAN: Final = 0.9
 Source: `RANDOM_RANGE_RATIO` 0.8 of SemiAnalysisAI/InferenceX; output rates x latencies of its results agree.
 """
 
+LEAST_FIXED: Final = (1.0 + RANGE_MEAN) / 2.0
+"""Share of the nominal tokens that a file's rate and latency must make for its lengths to count as fixed."""
+
 
 def assume(option: str, value: str | int) -> Finding:
     """Return the finding that a setting was assumed, which an option sets."""
@@ -154,7 +157,14 @@ def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, state
 
 
 def convert_ranged(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the columns of a served model's run whose file states the longest request, as `convert_served` does."""
+    """Return the columns of a run of InferenceX, which states the longest request, as `convert_served` does.
+
+    Lengths are means, unless by Little's law the run made as many tokens as requests of that length have.
+    """
+    needed = ("output_tokens_per_device_s", "device_count", "request_latency_s", "concurrency", "output_tokens")
+    rate, devices, latency_s, at_once, longest = (float(cells.get(name) or math.nan) for name in needed)
+    if rate * devices * latency_s / at_once > LEAST_FIXED * longest:
+        return convert_served(cells, one, content, stated)
     lengths: Cells = {name: RANGE_MEAN * cells[name] for name in ("prompt_tokens", "output_tokens") if name in cells}
     return convert_served({**cells, **lengths}, one, content, stated)
 
