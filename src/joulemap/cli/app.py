@@ -30,7 +30,6 @@ from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice
-from joulemap.system.debug import is_debugging
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 
 EPILOG = (
@@ -168,6 +167,8 @@ def run(arguments: Sequence[str]) -> int:
             if pointer := find_pointer(unknown, arguments):
                 return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
+        from joulemap.system.debug import is_debugging
+
         if is_debugging():
             raise
         if isinstance(error, OSError) and (refused := _explain_path(error)):

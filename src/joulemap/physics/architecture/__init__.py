@@ -21,7 +21,6 @@ from joulemap.physics.placement import Placed, Placement
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.workload import Work
-from joulemap.system.debug import show_traceback
 from joulemap.system.errors import Interrupted, UnknownNameError, UnsupportedError
 from joulemap.system.package import Package, find_class_package
 
@@ -150,6 +149,8 @@ def refuse(name: str, error: Exception) -> UnsupportedError | KeyError:
 def _blame(package: Package, name: str, error: Exception | SystemExit) -> UnsupportedError:
     """Return the refusal of a chip of a package's class for an error, which names the last line of the package."""
     import traceback
+
+    from joulemap.system.debug import show_traceback
 
     folder, frames = package.folder.resolve(), traceback.extract_tb(error.__traceback__)
     own = [(one.filename, one.lineno) for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
