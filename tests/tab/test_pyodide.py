@@ -11,6 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from browser import DESKTOP, PHONE, running_browser, why_not
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
 from joulemap.present.cell import show_quantity
-from joulemap.wing.tab import reply
+from joulemap.wing.tab import reply, site as making
 from joulemap.wing.tab.site import write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import find_pyodide, run_in_pyodide, why_no_pyodide
@@ -135,20 +136,34 @@ def _round(value: Any) -> Any:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Server of a folder that logs nothing."""
+    """Server of a folder that logs nothing, and whose files other sites may load."""
 
     def log_message(self, *given: Any) -> None:
         """Write nothing."""
 
+    def end_headers(self) -> None:
+        """Let other origins read, as a CDN does."""
+        self.send_header("Access-Control-Allow-Origin", "*")
+        super().end_headers()
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Yield the address at which a folder is served."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
+    with serving(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -161,13 +176,17 @@ def browser() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def opening(browser: Browser, address: str, link: str = "", **given: Any) -> Iterator[tuple[Page, list[str]]]:
-    """Yield the page after its first answer; nobody else was asked, and nothing was said on the console."""
+    """Yield the page after its first answer; nobody else was asked, and nothing was said on the console.
+
+    `others` are addresses that the page may ask.
+    """
     width, height = given.pop("size", DESKTOP)
+    known = (address, *given.pop("others", ()))
     context: BrowserContext = browser.new_context(viewport={"width": width, "height": height}, **given)
     page, noise = context.new_page(), list[str]()
     page.on("console", lambda message: noise.append(message.text))
     page.on("pageerror", lambda error: noise.append(str(error)))
-    page.on("request", lambda request: noise.extend([request.url] if address not in request.url else []))
+    page.on("request", lambda request: noise.extend([] if any(one in request.url for one in known) else [request.url]))
     try:
         page.goto(f"{address}{link}")
         page.wait_for_function("() => times.answer", timeout=120_000)
@@ -297,3 +316,15 @@ def test_without_python_the_static_answer_stays(browser: Browser, address: str) 
     page.wait_for_function("() => document.getElementById('state').textContent.startsWith('Python did not load')")
     assert page.inner_text(".decision") == json.loads(reply.answer("{}"))["line"]
     context.close()
+
+
+def test_python_from_a_cdn_gives_the_same_answer(browser: Browser, tmp_path: Path) -> None:
+    """A page without files of Pyodide takes them from another origin, and asks nobody but it."""
+    (tmp_path / "pyodide").mkdir()
+    (tmp_path / "pyodide" / "full").symlink_to(find_pyodide() or "")
+    with serving(tmp_path) as cdn:
+        with patch.object(making, "CDN", f"{cdn}pyodide/full/"):
+            write_site(tmp_path / "site")
+        assert not list((tmp_path / "site").rglob("*.wasm"))
+        with serving(tmp_path / "site") as address, opening(browser, address, "#batch=7", others=[cdn]) as (page, _):
+            assert page.inner_text(".decision") == json.loads(reply.answer('{"batch": "7"}'))["line"]
