@@ -8,6 +8,7 @@ so that a prediction equals the run of the same configuration to the femtosecond
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -174,22 +175,26 @@ class Cells:
         self.case_of: list[int] = []
         chips: dict[Any, tuple[Hardware, str]] = {}
         pairs: dict[tuple[str, str], tuple[str, str]] = {}
-        for model, hardware, precision, batch, runtime, weights in rows:
+        for model, hardware, precision, given, runtime, weights in rows:
+            batch = _check_batch(given)
             subject_key = (model if isinstance(model, str) else id(model)), batch
             if subject_key not in places:
                 places[subject_key] = len(self.subjects)
-                self.subjects.append(_find_subject(model, _check_batch(batch)))
+                self.subjects.append(_find_subject(model, batch))
             chip_key = hardware if isinstance(hardware, str) else id(hardware)
             if chip_key not in chips:
                 chips[chip_key] = find_chip(hardware)
+            for kind, name in (("precision", precision), ("runtime", runtime), ("weight precision", weights or "")):
+                if not isinstance(name, str):
+                    raise UsageError(f"{kind} is {name!r}, expected a name")
             if (precision, weights) not in pairs:
                 pairs[precision, weights] = _check_precision(precision, weights)
             chip, calibration = chips[chip_key]
-            place, (kind, stored) = places[subject_key], pairs[precision, weights]
-            configuration = _configure(chip.id, kind, int(batch), runtime, stored)
+            place, (carried, stored) = places[subject_key], pairs[precision, weights]
+            configuration = _configure(chip.id, carried, batch, runtime, stored)
             self.asked.append((place, chip, configuration))
             work = self.subjects[place].work
-            case_key = id(chip), kind, stored, runtime, work
+            case_key = id(chip), carried, stored, runtime, work
             if case_key not in cases:
                 cases[case_key] = len(self.cases)
                 self.cases.append(Case(hardware=chip, configuration=configuration, work=work, calibration=calibration))
@@ -235,18 +240,31 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     values = {}
     for name, given in changes.items():
-        array = np.asarray(given, dtype=np.float64)
+        array = _read_numbers(name, given)
         limits = (float(array.min()), float(array.max())) if array.size else ()
         values[find_constant(hardware, name, limits).address] = array
     try:
         shape = np.broadcast_shapes(*(one.shape for one in values.values()))
     except ValueError as error:
         raise UsageError(f"the changes do not broadcast: {error}") from error
+    if not math.prod(shape):
+        return _predict_none(shape)
     varied = {address: np.atleast_1d(one) for address, one in follow(hardware, values).items()}
     points = evaluate_points(cells.subjects[place].evaluator, hardware, configuration, varied)
     changed = attrs.evolve(case, hardware=attrs.evolve(hardware, loads=()), varied=frozenset(values))
     widths = load_chips().errors.find_half_widths(points, [changed], np.zeros(len(points), dtype=np.int64))
     return form_prediction(points, widths, np.where(points.refusal == "", "", OTHER), shape)
+
+
+def _read_numbers(name: str, given: ArrayLike) -> Floats:
+    """Return the values of a change as an array; UsageError if one is no finite number."""
+    try:
+        values: Floats = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} is {given!r}, expected numbers") from None
+    if not np.isfinite(values).all():
+        raise UsageError(f"{name}: {values[~np.isfinite(values)].flat[0]:g} is not a finite number")
+    return values
 
 
 def find_constant(hardware: Hardware, name: str, values: Iterable[float]) -> Constant:
@@ -304,10 +322,10 @@ def _to_joules(energy_fj: Integers) -> Floats:
 
 
 def _check_batch(batch: object) -> int:
-    """Return a batch size; UsageError unless it is a whole number from 1."""
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+    """Return a batch size; UsageError unless it is a whole number from 1, of Python or of numpy."""
+    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1:
         raise UsageError(f"batch is {batch!r}, expected a whole number from 1")
-    return batch
+    return int(batch)
 
 
 @lru_cache(maxsize=KEPT)

@@ -98,6 +98,11 @@ def test_no_configuration_has_no_prediction() -> None:
     found = predict([], "l4", batch=[[1], [2]])
     assert found.shape == found.energy_high_j.shape == found.refusal.shape == (2, 0)
     assert found.parts_j == {}
+    assert predict("resnet18", "l4", changes={"clock": np.zeros((3, 0)), "tdp": 60.0}).shape == (3, 0)
+
+
+def test_whole_numbers_of_numpy_are_batches() -> None:
+    assert_equal(predict("resnet18", "l4", batch=[np.int64(8)]), predict("resnet18", "l4", batch=[8]))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,13 @@ def test_no_configuration_has_no_prediction() -> None:
         ("resnet50", "l4", {"batch": 0}, UsageError, "batch is 0, expected a whole number from 1"),
         ("resnet50", "l4", {"batch": 1.5}, UsageError, "batch is 1.5"),
         ("resnet50", "l4", {"batch": True}, UsageError, "batch is True"),
+        ("resnet50", "l4", {"batch": [[1, 2], [3]]}, UsageError, "batch is"),
+        ("resnet50", "l4", {"precision": 16}, UsageError, "precision is 16"),
+        ("resnet50", "l4", {"precision": None}, UsageError, "precision is None"),
+        ("resnet50", "l4", {"runtime": [["eager"], ["fused", "graph"]]}, UsageError, "runtime is"),
+        ("resnet50", "l4", {"changes": {"clock": "fast"}}, UsageError, "clock is 'fast'"),
+        ("resnet50", "l4", {"changes": {"clock": [1e9, math.nan]}}, UsageError, "clock: nan"),
+        ("resnet50", "l4", {"changes": {"clock": math.inf}}, UsageError, "clock: inf"),
         ("maxvit_t", "l4", {"batch": [1, 2, 3], "precision": ["bf16", "int8"]}, UsageError, "do not broadcast"),
         (3, "l4", {}, UsageError, "the model is of type int"),
         ("resnet50", None, {}, UsageError, "the hardware is of type NoneType"),
