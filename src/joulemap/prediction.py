@@ -176,7 +176,7 @@ class Cells:
         chips: dict[Any, tuple[Hardware, str]] = {}
         pairs: dict[tuple[str, str], tuple[str, str]] = {}
         for model, hardware, precision, given, runtime, weights in rows:
-            batch = _check_batch(given)
+            batch = check_count("batch", given)
             subject_key = (model if isinstance(model, str) else id(model)), batch
             if subject_key not in places:
                 places[subject_key] = len(self.subjects)
@@ -184,9 +184,7 @@ class Cells:
             chip_key = hardware if isinstance(hardware, str) else id(hardware)
             if chip_key not in chips:
                 chips[chip_key] = find_chip(hardware)
-            for kind, name in (("precision", precision), ("runtime", runtime), ("weight precision", weights or "")):
-                if not isinstance(name, str):
-                    raise UsageError(f"{kind} is {name!r}, expected a name")
+            check_names(precision=precision, runtime=runtime, weight_precision=weights or "")
             if (precision, weights) not in pairs:
                 pairs[precision, weights] = _check_precision(precision, weights)
             chip, calibration = chips[chip_key]
@@ -240,7 +238,7 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     values = {}
     for name, given in changes.items():
-        array = _read_numbers(name, given)
+        array = read_numbers(name, given)
         limits = (float(array.min()), float(array.max())) if array.size else ()
         values[find_constant(hardware, name, limits).address] = array
     try:
@@ -256,7 +254,7 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     return form_prediction(points, widths, np.where(points.refusal == "", "", OTHER), shape)
 
 
-def _read_numbers(name: str, given: ArrayLike) -> Floats:
+def read_numbers(name: str, given: ArrayLike) -> Floats:
     """Return the values of a change as an array; UsageError if one is no finite number."""
     try:
         values: Floats = np.asarray(given, dtype=np.float64)
@@ -321,11 +319,18 @@ def _to_joules(energy_fj: Integers) -> Floats:
     return joules
 
 
-def _check_batch(batch: object) -> int:
-    """Return a batch size; UsageError unless it is a whole number from 1, of Python or of numpy."""
-    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1:
-        raise UsageError(f"batch is {batch!r}, expected a whole number from 1")
-    return int(batch)
+def check_names(**names: object) -> None:
+    """Raise UsageError for an argument that is no text."""
+    for kind, name in names.items():
+        if not isinstance(name, str):
+            raise UsageError(f"{kind} is {name!r}, expected a name")
+
+
+def check_count(name: str, count: object) -> int:
+    """Return a count; UsageError unless it is a whole number from 1, of Python or of numpy."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise UsageError(f"{name} is {count!r}, expected a whole number from 1")
+    return int(count)
 
 
 @lru_cache(maxsize=KEPT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -193,6 +194,13 @@ def test_a_table_is_near_exact_steps() -> None:
         ("llama-3.1-8b", "l4", {"weight_precision": "q9"}, JoulemapError, "q9"),
         ("llama-3.1-8b", "l4", {"changes": {"tdq": 60.0}}, UnknownNameError, "unknown constant 'tdq'"),
         ("llama-3.1-8b", "l4", {"changes": {"tdp": -1.0}}, UsageError, "tdp: "),
+        ("llama-3.1-8b", "l4", {"changes": {"tdp": [60.0, 70.0]}}, UsageError, "expected one number"),
+        ("llama-3.1-8b", "l4", {"changes": {"tdp": "low"}}, UsageError, "tdp is 'low'"),
+        ("llama-3.1-8b", "l4", {"expert_devices": 0}, UsageError, "expert_devices is 0"),
+        ("llama-3.1-8b", "l4", {"data_devices": "2"}, UsageError, "data_devices is '2'"),
+        ("llama-3.1-8b", "l4", {"precision": 16}, UsageError, "precision is 16"),
+        ("llama-3.1-8b", "l4", {"engine": None}, UsageError, "engine is None"),
+        ("llama-3.1-8b", "l4", {"compiled_tokens": "all"}, UsageError, "compiled_tokens is 'all'"),
     ],
 )
 def test_bad_input_is_one_clear_line(
@@ -202,6 +210,26 @@ def test_bad_input_is_one_clear_line(
         predict_step(model, chip, **given)
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "given", "text"),
+    [
+        (-1.0, {}, "sequences of a pass is -1"),
+        (4.0, {"context": [1.0, -5.0]}, "context of a pass is -5"),
+        (4.0, {"context": math.nan}, "context of a pass is nan"),
+        (4.0, {"tokens": math.inf}, "tokens of a pass is inf"),
+        ([1.0, 0.0], {}, "a pass has no token"),
+        ("many", {}, "sizes of passes: "),
+        ([1.0, 2.0], {"context": [1.0, 2.0, 3.0]}, "sizes of passes: "),
+    ],
+)
+def test_a_pass_that_cannot_be_is_one_clear_line(sequences: Any, given: dict[str, Any], text: str) -> None:
+    predictor = predict_step("llama-3.2-1b", "l4")
+    for act in (predictor.price, predictor.split, lambda passes: evaluate_steps([(predictor, passes)])):
+        with pytest.raises(UsageError) as raised:
+            act(Passes.of(sequences, **given))
+        assert str(raised.value).startswith(text)
 
 
 def test_a_slower_memory_lengthens_a_step() -> None:

@@ -21,7 +21,7 @@ from joulemap.physics.change import change_hardware
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.physics.workload import Floats
-from joulemap.prediction import find_chip, find_constant
+from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_numbers
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
@@ -125,11 +125,12 @@ class StepPredictor:
         return Room(deployment=self._deployment)
 
     def price(self, passes: Passes) -> StepPrediction:
-        """Return the time and energy of passes with their intervals; raises as `Deployment.price` does.
+        """Return the time and energy of passes with their intervals; raises as `Deployment.price` does, and UsageError
+        for sizes that no pass has.
 
         Passes that memory does not hold are not evaluated.
         """
-        shape, flat = passes.shape, passes.flatten()
+        shape, flat = passes.shape, passes.checked().flatten()
         refusal = self._check_memory(flat)
         fits = np.flatnonzero(refusal == "")
         numbers = np.full((6, len(refusal)), np.nan)
@@ -148,7 +149,7 @@ class StepPredictor:
 
     def _list_asked(self, passes: Passes) -> tuple[PassErrors, list[Asked]]:
         """Return the passes of one device that `price` needs; without those that memory does not hold."""
-        flat = passes.flatten()
+        flat = passes.checked().flatten()
         return self._errors, self._deployment.ask(flat.take(np.flatnonzero(self._check_memory(flat) == "")))
 
     def split(self, passes: Passes) -> tuple[dict[str, float], ...]:
@@ -165,7 +166,7 @@ class StepPredictor:
             name_pass(one.decoder, asked, is_folded=one.hardware.compiler is None).time(
                 self._errors.list_chips(asked), self._errors.configuration
             )
-            for asked in one.ask(passes.flatten())
+            for asked in one.ask(passes.checked().flatten())
         )
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
@@ -265,6 +266,11 @@ def predict_step(
     Raises UnknownNameError for an unknown name, UsageError for a model that cannot be divided in this way, and
     UnsupportedError for a chip that the engine does not run on or that lacks the precision.
     """
+    check_names(model=model, engine=engine, precision=precision, weight_precision=weight_precision, cache=cache)
+    devices, expert_devices = check_count("devices", devices), check_count("expert_devices", expert_devices)
+    data_devices = check_count("data_devices", data_devices)
+    pipeline_devices = check_count("pipeline_devices", pipeline_devices)
+    compiled_tokens = _read_number("compiled_tokens", compiled_tokens)
     decoder = find_decoder(model)
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders(), "see `joulemap model list`")
@@ -286,9 +292,6 @@ def predict_step(
         raise UnsupportedError(f"{chip.id} has no {precision} (it has {', '.join(chip.peaks)})", code="precision")
     if cache and cache not in CACHES:
         raise UnknownNameError("precision of a cache", cache, CACHES)
-    for name, count in (("devices", devices), ("pipeline_devices", pipeline_devices)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise UsageError(f"{name} is {count!r}, expected a whole number from 1")
     check_devices(decoder, devices, expert_devices, data_devices, pipeline_devices)
     _check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
     return StepPredictor(
@@ -312,11 +315,20 @@ def predict_step(
 
 def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
     """Return a chip with other numbers; UsageError if they contradict each other."""
-    made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in changes.items()]
+    values = {name: _read_number(name, value) for name, value in changes.items()}
+    made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in values.items()]
     try:
         return change_hardware(chip, made)
     except ValueError as error:
         raise UsageError(f"{chip.id}: {error}") from error
+
+
+def _read_number(name: str, value: float) -> float:
+    """Return a single number; UsageError if it is none."""
+    numbers = read_numbers(name, value)
+    if numbers.ndim:
+        raise UsageError(f"{name} is {value!r}, expected one number")
+    return float(numbers)
 
 
 def _check_links(chip: Hardware, joined: int, world: int) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from joulemap.physics.workload import Floats
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 KNOTS: Final = 4.0
@@ -49,15 +50,28 @@ class Passes:
         chunk_context: ArrayLike = 0.0,
         following: ArrayLike = 1.0,
     ) -> Self:
-        """Return passes from sizes that are scalars or arrays of one shape."""
-        columns = np.broadcast_arrays(
-            *(
-                np.asarray(one, dtype=np.float64)
-                for one in (sequences, tokens, context, chunk, chunk_context, following)
-            )
-        )
+        """Return passes from sizes that are scalars or arrays, which broadcast.
+
+        Raises UsageError for sizes that are no numbers or do not broadcast.
+        """
+        given = (sequences, tokens, context, chunk, chunk_context, following)
+        try:
+            columns = np.broadcast_arrays(*(np.asarray(one, dtype=np.float64) for one in given))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"sizes of passes: {error}") from None
         names = (field.name for field in attrs.fields(cls))
         return cls(**dict(zip(names, columns, strict=True)))
+
+    def checked(self) -> Self:
+        """Return the same passes; UsageError for a size that is not finite or below 0, or a pass without a token."""
+        for field in attrs.fields(type(self)):
+            sizes = getattr(self, field.name)
+            is_wrong = ~(np.isfinite(sizes) & (sizes >= 0.0))
+            if is_wrong.any():
+                raise UsageError(f"{field.name} of a pass is {sizes[is_wrong].flat[0]:g}, expected a number from 0")
+        if (self.sequences * self.tokens + self.chunk <= 0.0).any():
+            raise UsageError("a pass has no token: it needs sequences, or a chunk of a prompt")
+        return self
 
     @property
     def shape(self) -> tuple[int, ...]:
