@@ -326,10 +326,10 @@ def check_names(**names: object) -> None:
             raise UsageError(f"{kind} is {name!r}, expected a name")
 
 
-def check_count(name: str, count: object) -> int:
-    """Return a count; UsageError unless it is a whole number from 1, of Python or of numpy."""
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise UsageError(f"{name} is {count!r}, expected a whole number from 1")
+def check_count(name: str, count: object, least: int = 1) -> int:
+    """Return a count; UsageError unless it is a whole number from `least`, of Python or of numpy."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
+        raise UsageError(f"{name} is {count!r}, expected a whole number from {least}")
     return int(count)
 
 

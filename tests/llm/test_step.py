@@ -161,6 +161,8 @@ def test_a_step_that_memory_does_not_hold_is_refused() -> None:
         [1.0, 64.0], [1000.0, 30_000.0]
     )
     assert np.isnan(seconds).tolist() == np.isnan(joules).tolist() == [False, True]
+    with pytest.raises(UsageError, match="sequences is 0"):
+        predictor.table(sequences=0)
     with pytest.raises(UnsupportedError, match="for weights, but"):
         predict_step("llama-3.1-70b", "l4").table()
     assert predict_step("llama-3.1-70b", "l4").price(Passes.of(1)).refusal != ""

@@ -97,11 +97,13 @@ class StepTable:
         prompt_tokens: ArrayLike = 0.0,
         prompt_context: ArrayLike = 0.0,
     ) -> tuple[Floats, Floats]:
-        """Return seconds and joules of steps as `Table.step` does; NaN where memory does not hold the sequences."""
+        """Return seconds and joules of steps as `Table.step` does; NaN where memory does not hold the sequences, or
+        their number is negative.
+        """
         each = np.interp(np.asarray(context_tokens, dtype=np.float64), self._contexts, self._cache_bytes)
         prompts = np.interp(np.add(prompt_tokens, prompt_context), self._contexts, self._cache_bytes)
         held = np.multiply(sequences, each) + np.where(np.greater(prompt_tokens, 0.0), prompts, 0.0)
-        fits = np.where(held <= self._free_bytes, 1.0, np.nan)
+        fits = np.where((held >= 0.0) & (held <= self._free_bytes), 1.0, np.nan)
         seconds, joules = self._table.step(sequences, context_tokens, prompt_tokens, prompt_context)
         return seconds * fits, joules * fits
 
@@ -172,8 +174,10 @@ class StepPredictor:
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
 
-        Raises UnsupportedError if memory does not hold the weights.
+        Raises UnsupportedError if memory does not hold the weights, UsageError for a size that is no whole number.
         """
+        sequences, context_tokens = check_count("sequences", sequences), check_count("context_tokens", context_tokens)
+        prompt_tokens = check_count("prompt_tokens", prompt_tokens, least=0)
         if self._room.free < 0.0:
             raise UnsupportedError(self._describe_shortage(0.0), code=MEMORY)
         contexts = np.unique(np.round(np.linspace(0.0, max(context_tokens, prompt_tokens), KNOTS)))
