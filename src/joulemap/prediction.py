@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from joulemap.bundle.chip import load_chips
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
-from joulemap.physics.change import follow
+from joulemap.physics.change import follow, open_to_change
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
@@ -247,9 +247,10 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
         raise UsageError(f"the changes do not broadcast: {error}") from error
     if not math.prod(shape):
         return _predict_none(shape)
+    hardware = open_to_change(hardware, values)
     varied = {address: np.atleast_1d(one) for address, one in follow(hardware, values).items()}
     points = evaluate_points(cells.subjects[place].evaluator, hardware, configuration, varied)
-    changed = attrs.evolve(case, hardware=attrs.evolve(hardware, loads=()), varied=frozenset(values))
+    changed = attrs.evolve(case, hardware=hardware, varied=frozenset(values))
     widths = load_chips().errors.find_half_widths(points, [changed], np.zeros(len(points), dtype=np.int64))
     return form_prediction(points, widths, np.where(points.refusal == "", "", OTHER), shape)
 

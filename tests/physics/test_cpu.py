@@ -12,13 +12,17 @@ import torch
 import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.operator.name import find_operator
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import STREAMED, WorkloadColumns
+from joulemap.physics.workload import STREAMED, WorkloadColumns, columns_of
+from joulemap.prediction import predict
 from joulemap.system.errors import UnsupportedError
+from joulemap.trace.single import describe
 from models import Depthwise, Gemm, Residual, columns, image
 from sample import thin
 from variants import uncapped
@@ -259,3 +263,27 @@ def test_a_special_function_takes_its_clocks_whatever_the_lanes() -> None:
     ]
     assert_close(more[0] - more[1], 1000 * (3.8 - 1 / 8) / chip.CLOCK_HZ, rel=1e-6)
     assert more[2:] == more[:2]
+
+
+SCAN = "scan(kind={},heads=128,head_dim=64,state=128,groups=8,tokens={})"
+
+
+@pytest.mark.parametrize("kind", ["mamba", "mamba2", "delta"])
+@pytest.mark.parametrize("name", ["raspberry_pi_5", "epyc_9654"])
+def test_a_state_is_scanned_on_all_lanes(name: str, kind: str) -> None:
+    """A token reads and writes the state, 2^20 elements of four bytes, which no loop of dependent steps slows down."""
+    tokens = np.array([1, 2, 4, 5, 8, 64, 2048])
+    found = predict([SCAN.format(kind, count) for count in tokens], name, precision="fp32")
+    chip = load_catalogue().hardware[name]
+    state_bytes = 2.0 * 4.0 * 128 * 64 * 128
+    assert found.latency_s[0] < 1e-4 + 8.0 * state_bytes / chip.memory_bandwidth.value
+    assert (np.diff(found.latency_s) > 0.0).all()
+    assert found.latency_s[-1] < 2048 * found.latency_s[0]
+
+
+def test_a_scan_of_several_gemms_executes_all_its_macs() -> None:
+    operator = find_operator(SCAN.format("mamba2", 2048))
+    assert operator is not None
+    work = columns_of(describe(operator, 1, NO_KEY))
+    found = run(load_catalogue().hardware["raspberry_pi_5"], "fp32", work)
+    assert found.subgraphs.executed_mac_count.sum() >= found.mac_count

@@ -8,7 +8,7 @@ the main clock, as in a power mode. The highest clock of the die stays, so volta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -36,18 +36,21 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
     if not changes and not name:
         return hardware
     values = {one.address: one.value for one in changes}
-    highest = hardware.clock_die or (hardware.full_clock if CLOCK in values else None)
-    whole = attrs.evolve(
-        hardware,
-        clock_die=highest,
-        loads=() if changes else hardware.loads,  # they were measured on the unchanged chip
-    )
+    whole = open_to_change(hardware, values) if changes else hardware
     return attrs.evolve(
         set_numbers(whole, follow(whole, values), attrs.evolve),
         id=name or hardware.id,
         described_digest=hardware.described_digest or hardware.digest,
         digest=extend_digest(hardware.digest, word_changes(changes, name)),
     )
+
+
+def open_to_change(hardware: Hardware, addresses: Container[Address]) -> Hardware:
+    """Return a chip some of whose numbers will change: the highest clock of its die stays, and the loads that were
+    measured on the unchanged chip are left out.
+    """
+    highest = hardware.clock_die or (hardware.full_clock if CLOCK in addresses else None)
+    return attrs.evolve(hardware, clock_die=highest, loads=())
 
 
 def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int) -> Hardware:

@@ -94,7 +94,8 @@ QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
 """Block sizes of fused attention: (minimum queries of a sequence, queries per block). The first match applies."""
 SERIAL: Final = ("sort", "scan", "nms", "cumsum")
 """Operations in loops whose steps wait for each other or for a branch, so that a row runs on the scalar units of one
-core. `gemm_groups` states their independent rows.
+core. `gemm_groups` states their independent rows. A `scan` of the kind `reduction` is such a search; others update a
+state, whose elements are independent.
 """
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """Fetch blocks per instruction, because a block holds two instructions. The instruction TLB is looked up once per
@@ -207,6 +208,12 @@ def _seen_share(kernels: KernelColumns) -> Floats:
     return np.where(work.is_causal, kernels.per_operator(share), 1.0)
 
 
+def _is_serial(kernels: KernelColumns) -> Booleans:
+    """Return a mask of the operators in loops of dependent steps."""
+    work = kernels.work
+    return work.of_operation(*SERIAL) & (~work.of_operation("scan") | work.of_kind("reduction"))
+
+
 def _serial_s(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the seconds of operations in loops of dependent steps; each core takes whole rows, in turns."""
     work = kernels.work
@@ -287,20 +294,22 @@ class Cpu(Indifferent):
         is_eager = kernels.runtime.launches_each
         in_lanes = not kernels.runtime.is_built and mode == "vector"
         tile_n = _pipe_lanes(hardware, kernels.precision) if in_lanes else hardware.coefficient("tile_columns", mode)
-        is_grouped = work.of_kind("grouped_conv")
+        is_grouped, is_serial = work.of_kind("grouped_conv"), _is_serial(kernels)
+        has_tiles = work.is_gemm | is_grouped
+        state = kernels.own_read_bytes / kernels.carried_bytes
+        elements = np.where(work.of_operation("scan"), state, work.output_element_count)
 
         tiles = np.where(
-            work.is_gemm | is_grouped,
+            has_tiles,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
-            np.where(work.of_operation(*SERIAL), work.gemm_groups, work.output_element_count / ELEMENTS_PER_TASK),
+            np.where(is_serial, work.gemm_groups, elements / ELEMENTS_PER_TASK),
         )
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
         shown = np.where(kernels.rides, 0.0, np.ceil(tiles))
         padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
-        tile_macs = np.where(
-            work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
-        )
+        own_macs = work.mac_count / tiles  # more than the shape has where a scan has several GEMMs
+        tile_macs = np.where(has_tiles, np.maximum(tile_m * padded_n * work.gemm_k, own_macs), own_macs)
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * _efficiency(kernels, hardware)
         saved = np.ones(work.operator_count)
         if kernels.runtime.is_built and mode == "vector":
@@ -323,8 +332,8 @@ class Cpu(Indifferent):
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
             compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz
-        if work.of_operation(*SERIAL).any():
-            compute = np.where(work.of_operation(*SERIAL), _serial_s(kernels, hardware), compute)
+        if is_serial.any():
+            compute = np.where(is_serial, _serial_s(kernels, hardware), compute)
         if is_eager:
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
@@ -353,7 +362,7 @@ class Cpu(Indifferent):
             wave_count=np.where(kernels.rides, 0.0, waves),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
-            executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
+            executed_macs=np.where(has_tiles, tiles * tile_macs, work.mac_count),
             computed_macs=work.mac_count * seen / saved,
             multiplied_macs=work.mac_count * seen / saved,
             seen_share=seen,
@@ -379,7 +388,7 @@ class Cpu(Indifferent):
         elementwise = work.elementwise_count * placement.seen_share
         special = work.special_count * placement.seen_share
         fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
-        simple = elementwise / np.where(work.of_operation(*SERIAL), 1.0, lanes)
+        simple = elementwise / np.where(_is_serial(kernels), 1.0, lanes)
         crossing_read = kernels.input_bytes + kernels.weight_bytes
         copied = placement.pass_bytes / 2.0  # each byte is read and written
         streamed = np.where(work.is_gemm, 0.0, crossing_read / width)

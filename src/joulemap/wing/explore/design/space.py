@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
-import attrs
 import numpy as np
 
 from joulemap.domain.value import read_values
 from joulemap.physics.area import Area
+from joulemap.physics.change import open_to_change
+from joulemap.physics.record.address import CLOCK
 from joulemap.physics.record.constant import SHORT, list_constants, match_names
 from joulemap.system.errors import UsageError
 from joulemap.system.name import find_nearest
@@ -89,9 +90,7 @@ class Space:
                 raise UsageError(f"{shown}: no value is given")
             parameters[constant.name] = VariedConstant(constant=constant, values=distinct)
         check_together(parameters)
-        highest = hardware.clock_die or hardware.full_clock
-        # these powers were measured on the unchanged board
-        hardware = attrs.evolve(hardware, clock_die=highest, loads=())
+        hardware = open_to_change(hardware, (CLOCK,))
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 
