@@ -25,7 +25,7 @@ from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
 from joulemap.physics.reason import refuse_precision
-from joulemap.physics.record.configuration import Configuration, name_precision
+from joulemap.physics.record.configuration import MAX_BATCH, Configuration, name_precision
 from joulemap.physics.record.constant import Constant, check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 KEPT: Final = 64
 """Maximum workloads that are kept, each at one batch size, with the kernels formed of them."""
+
+LARGEST: Final = 2**31 - 1
+"""Largest count of an argument."""
 
 EXACT_FJ: Final = 2**53
 """Largest energy in femtojoules up to which a float is exact."""
@@ -135,8 +138,8 @@ def predict(
     """Return the predictions of configurations; arguments are single values or arrays, which broadcast as in numpy.
 
     A model is a built-in one by name, a single operator such as `gemm(m=8,n=4096,k=4096)`, or a `Workload` at its own
-    batch size. Hardware is a built-in chip by id or alias, or a `Hardware`; chips run at their default power mode with
-    their built-in calibration. An empty weight precision means that of the activations.
+    batch size. Hardware is a built-in chip by id or alias, with or without a power mode as in `l4@50W`, or a
+    `Hardware`; chips run with their built-in calibration. An empty weight precision means that of the activations.
 
     `changes` maps names of numbers of the chip, as `--set` takes them, to values in their SI units. They broadcast to
     a grid, and every other argument is then a single value; numbers that follow from others do so. A chip that lacks
@@ -176,7 +179,7 @@ class Cells:
         chips: dict[Any, tuple[Hardware, str]] = {}
         pairs: dict[tuple[str, str], tuple[str, str]] = {}
         for model, hardware, precision, given, runtime, weights in rows:
-            batch = check_count("batch", given)
+            batch = check_count("batch", given, most=MAX_BATCH)
             subject_key = (model if isinstance(model, str) else id(model)), batch
             if subject_key not in places:
                 places[subject_key] = len(self.subjects)
@@ -327,10 +330,11 @@ def check_names(**names: object) -> None:
             raise UsageError(f"{kind} is {name!r}, expected a name")
 
 
-def check_count(name: str, count: object, least: int = 1) -> int:
-    """Return a count; UsageError unless it is a whole number from `least`, of Python or of numpy."""
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
-        raise UsageError(f"{name} is {count!r}, expected a whole number from {least}")
+def check_count(name: str, count: object, *, least: int = 1, most: int = LARGEST) -> int:
+    """Return a count; UsageError unless it is a whole number from `least` to `most`, of Python or of numpy."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not least <= count <= most:
+        upto = f" to {most:,}" if most < LARGEST else ""
+        raise UsageError(f"{name} is {count!r}, expected a whole number from {least}{upto}")
     return int(count)
 
 
@@ -391,7 +395,9 @@ def _find_named(name: str, batch: int) -> Subject:
 
     operator = find_operator(name)
     if operator is None:
-        raise UnknownNameError("model", name, zoo.models, "see `joulemap model list`, or pass a Workload")
+        raise UnknownNameError(
+            "model", name, zoo.models, "see `joulemap model list`, or pass a Workload; predict_step has language models"
+        )
     from joulemap.physics.record.workload import NO_KEY
     from joulemap.trace.single import describe
 
@@ -406,12 +412,15 @@ def find_chip(hardware: object) -> tuple[Hardware, str]:
     """
     chips = load_chips()
     if isinstance(hardware, str):
-        name = hardware if hardware in chips.ids else _find_id(hardware)
-        return chips.find(name), chips.calibrations.get(name, "")
+        name, mode = (hardware, "") if hardware in chips.ids else _find_id(hardware)
+        chip = _bind_mode(name, mode) if mode else chips.find(name)
+        return chip, chips.calibrations.get(name, "")
     if not isinstance(hardware, Hardware):
         raise UsageError(f"the hardware is of type {type(hardware).__name__}, expected an id or a Hardware")
     known = chips.find(hardware.id) if hardware.id in chips.ids else None
     if not hardware.described_digest and (known is None or known.digest != hardware.digest):
+        if (mode := hardware.power_mode) != DEFAULT_MODE:
+            return _bind_mode(hardware.id, mode, hardware.digest), chips.calibrations.get(hardware.id, "")
         from joulemap.plan.budget import bind_alone
 
         hardware = bind_alone(hardware, DEFAULT_MODE)
@@ -419,13 +428,30 @@ def find_chip(hardware: object) -> tuple[Hardware, str]:
     return hardware, chips.calibrations.get(hardware.id, "") if is_known else ""
 
 
-@cache
-def _find_id(name: str) -> str:
-    """Return the id of the chip that an alias or another spelling names; UnknownNameError without one."""
-    from joulemap.domain.catalogue import HardwareEntry, find_entry
+@lru_cache(maxsize=KEPT)
+def _bind_mode(name: str, mode: str, digest: str = "") -> Hardware:
+    """Return a built-in chip at a power mode as a run uses it; UsageError if its record has another digest than this
+    one, if given.
+    """
+    from joulemap.catalog.load import find_hardware
+    from joulemap.plan.budget import bind_alone
 
-    chips = load_chips()
-    for sign, what in (("@", "a power mode"), ("[", "constants")):
-        if sign in name:
-            raise UsageError(f"{name} names {what}, but predictions by name are at default settings: pass a Hardware")
-    return find_entry({one: HardwareEntry.of(chips.find(one)) for one in sorted(chips.ids)}, name).id
+    if digest and (name not in load_chips().ids or find_hardware(name).in_mode(mode).digest != digest):
+        raise UsageError(f"{name} is a variant at the power mode {mode}: make the variant at the default mode")
+    return bind_alone(find_hardware(name), mode)
+
+
+@cache
+def _find_id(name: str) -> tuple[str, str]:
+    """Return the id and power mode of the chip that an alias or another spelling names, with or without `@MODE`; the
+    mode is empty if it is the default. Raises UnknownNameError without one.
+    """
+    from joulemap.domain.catalogue import HardwareEntry, find_entry
+    from joulemap.domain.hardware_ref import HardwareRef
+
+    chips, ref = load_chips(), HardwareRef.read(name)
+    if ref.settings:
+        raise UsageError(f"{name} sets constants: pass changes={{...}} to predict, or a Hardware")
+    entry = find_entry({one: HardwareEntry.of(chips.find(one)) for one in sorted(chips.ids)}, ref.id)
+    mode = entry.find_mode(ref.mode) if ref.mode else DEFAULT_MODE
+    return entry.id, "" if mode == DEFAULT_MODE else mode

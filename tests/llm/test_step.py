@@ -157,10 +157,13 @@ def test_a_step_that_memory_does_not_hold_is_refused() -> None:
     assert "GB of each l4, 16.1 GB of them for weights" in found.refusal[1]
     for name in ("latency_s", "latency_low_s", "latency_high_s", "energy_j", "energy_low_j", "energy_high_j"):
         assert np.isnan(getattr(found, name)).tolist() == [False, True]
-    seconds, joules = predictor.table(sequences=64, context_tokens=32_000, prompt_tokens=512).step(
-        [1.0, 64.0], [1000.0, 30_000.0]
-    )
+    table = predictor.table(sequences=64, context_tokens=32_000, prompt_tokens=512)
+    seconds, joules = table.step([1.0, 64.0], [1000.0, 30_000.0])
     assert np.isnan(seconds).tolist() == np.isnan(joules).tolist() == [False, True]
+    for sizes in ((65, 100.0), (1, 33_000.0), (1, 100.0, 513.0), (1, 100.0, 1.0, 33_000.0)):
+        assert np.isnan(table.step(*sizes)).all()  # nothing is extrapolated
+    with pytest.raises(UnsupportedError, match=r"but .* GB are usable"):
+        predictor.split(Passes.of([1.0, 64.0], context=[1000.0, 30_000.0]))
     with pytest.raises(UsageError, match="sequences is 0"):
         predictor.table(sequences=0)
     with pytest.raises(UnsupportedError, match="for weights, but"):

@@ -111,8 +111,9 @@ def test_whole_numbers_of_numpy_are_batches() -> None:
         ("resnet5", "l4", {}, UnknownNameError, "unknown model 'resnet5'; did you mean resnet50"),
         ("resnet50", "rtx_4099", {}, UnknownNameError, "unknown hardware 'rtx_4099'; did you mean rtx_4090"),
         ("resnet50", "gpu", {}, UnknownNameError, "it is a class of hardware"),
-        ("resnet50", "l4@900MHz", {}, UsageError, "l4@900MHz names a power mode"),
-        ("resnet50", "l4[tdp=60W]", {}, UsageError, "names constants"),
+        ("resnet50", "l4@9W", {}, UnknownNameError, "unknown power mode '9W'"),
+        ("resnet50", "l4[tdp=60W]", {}, UsageError, "sets constants: pass changes"),
+        ("resnet50", "l4", {"batch": 10**18}, UsageError, "expected a whole number from 1 to 1,000,000"),
         ("resnet50", "l4", {"precision": "int3"}, JoulemapError, "int3"),
         ("resnet50", "l4", {"runtime": "quick"}, UnknownNameError, "unknown runtime 'quick'"),
         ("resnet50", "l4", {"weight_precision": "fp64"}, UsageError, "fp64"),
@@ -163,6 +164,24 @@ def test_records_are_predicted_as_names() -> None:
         predict(workload, "l4")
     bare = attrs.evolve(workload, subgraphs=())
     assert predict(bare, "l4", batch=2).energy_j == predict(workload, "l4", batch=2).energy_j
+
+
+@pytest.mark.parametrize("name", ["l4@50W", "jetson_orin_nano_8gb@15W", "h100_sxm5@1GHz"])
+def test_a_power_mode_is_predicted_as_its_run(name: str, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.evaluate("resnet18", hardware=name, precision="int8", runtime="engine")
+    ((latency, energy, wide, tall),) = workspace.sql(
+        "SELECT latency_s, energy_j, u.latency_half_width, u.energy_half_width "
+        "FROM runs JOIN run_uncertainty AS u USING (run_id)"
+    )
+    record = workspace.hardware(name)
+    for chip in (name, record):
+        found = predict("resnet18", chip, precision="int8", runtime="engine")
+        assert (found.latency_s, found.energy_j) == (latency, energy)
+        np.testing.assert_allclose(np.log(found.latency_high_s / found.latency_s), wide, rtol=1e-12)
+        np.testing.assert_allclose(np.log(found.energy_high_j / found.energy_j), tall, rtol=1e-12)
+    with pytest.raises(UsageError, match="make the variant at the default mode"):
+        predict("resnet18", attrs.evolve(record, digest="0" * 16), precision="int8")
 
 
 def test_weights_of_another_precision_take_less_memory() -> None:

@@ -309,6 +309,8 @@ def hardware(source: Source, name: str) -> Hardware:
     questions take in place of a name. Raises UnknownNameError, UsageError, or CatalogueError for an invalid file.
     """
     ref = HardwareRef.read(resolve_name(name))
+    if ref.settings:
+        raise UsageError(f"{name} sets constants, but a record has those of its file: attrs.evolve makes a variant")
     if not is_hardware_path(ref.label):
         entry = find_chip(known_hardware([ref.label]), ref.label)
         if entry.id in known_hardware():

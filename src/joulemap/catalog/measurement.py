@@ -28,10 +28,10 @@ from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, fin
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.operator.name import is_operator
-from joulemap.domain.settings import MAX_BATCH
 from joulemap.physics.record.configuration import (
     BOUNDARY,
     BOUNDARY_NAMES,
+    MAX_BATCH,
     MEASURED_AT,
     PRECISION_BYTES,
     name_precision,

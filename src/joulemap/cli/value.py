@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.domain.settings import MAX_BATCH
+from joulemap.physics.record.configuration import MAX_BATCH
 from joulemap.system.errors import UsageError
 from joulemap.system.name import split_names
 from joulemap.system.number import check_digits, read_real, read_whole

@@ -17,7 +17,7 @@ import attrs
 
 from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.settings import MAX_BATCH
+from joulemap.physics.record.configuration import MAX_BATCH
 from joulemap.physics.record.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant, is_module_name

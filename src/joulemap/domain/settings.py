@@ -15,7 +15,14 @@ from joulemap.domain.architecture import find_class
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.field import ABOVE_0, Check, as_path, each_count, each_text, whole_to, within
 from joulemap.domain.metric import MetricName
-from joulemap.physics.record.configuration import BOARD, BOUNDARY_ALIASES, BoundaryName, Precision, name_precision
+from joulemap.physics.record.configuration import (
+    BOARD,
+    BOUNDARY_ALIASES,
+    MAX_BATCH,
+    BoundaryName,
+    Precision,
+    name_precision,
+)
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME, RuntimeName
 from joulemap.physics.record.weight import name_weight_precision, pair_precisions
@@ -40,9 +47,6 @@ WAIT_S: Final = 30.0
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 """Default results database, in the working directory."""
-
-MAX_BATCH: Final = 1_000_000
-"""Largest batch size."""
 
 LONGEST_NAME: Final = 60
 """Maximum characters of a precision's name, including its group size."""

@@ -70,6 +70,9 @@ static power while kernels run.
 LIMIT_SHARE: Final = "limit_share"
 """Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""
 
+MAX_BATCH: Final = 1_000_000
+"""Largest batch size."""
+
 NO_HOST: Final = "none"
 """Host name that stands for a device alone: no transfers over its link, and no operators on a host."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -97,14 +98,21 @@ class StepTable:
         prompt_tokens: ArrayLike = 0.0,
         prompt_context: ArrayLike = 0.0,
     ) -> tuple[Floats, Floats]:
-        """Return seconds and joules of steps as `Table.step` does; NaN where memory does not hold the sequences, or
-        their number is negative.
+        """Return seconds and joules of steps as `Table.step` does; NaN for sizes beyond those of the table, which are
+        not extrapolated, and where memory does not hold the sequences.
         """
+        table = self._table
+        within = (
+            np.less_equal(sequences, table.decode.first[-1])
+            & np.less_equal(context_tokens, table.decode.second[-1])
+            & np.less_equal(prompt_tokens, table.prompt.second[-1])
+            & np.less_equal(prompt_context, table.attention.second[-1])
+        )
         each = np.interp(np.asarray(context_tokens, dtype=np.float64), self._contexts, self._cache_bytes)
         prompts = np.interp(np.add(prompt_tokens, prompt_context), self._contexts, self._cache_bytes)
         held = np.multiply(sequences, each) + np.where(np.greater(prompt_tokens, 0.0), prompts, 0.0)
-        fits = np.where((held >= 0.0) & (held <= self._free_bytes), 1.0, np.nan)
-        seconds, joules = self._table.step(sequences, context_tokens, prompt_tokens, prompt_context)
+        fits = np.where(within & (held >= 0.0) & (held <= self._free_bytes), 1.0, np.nan)
+        seconds, joules = table.step(sequences, context_tokens, prompt_tokens, prompt_context)
         return seconds * fits, joules * fits
 
 
@@ -112,7 +120,7 @@ class StepTable:
 class StepPredictor:
     """Model on the devices that serve it, as a function of the steps of its engine."""
 
-    _deployment: Deployment
+    _deployment: Deployment = attrs.field(repr=lambda one: f"<{one.decoder.name} on {one.hardware.id}>")
     _calibration: str = ""
     """Digest of the calibration of the chip; empty without one."""
 
@@ -158,9 +166,12 @@ class StepPredictor:
         """Return subgraph -> seconds of each pass in order, such as `layers.0.mlp.down_proj`; they sum to its time.
 
         `engine.` begins the names of the engine's own time. Raises UnsupportedError for a model that is traced or
-        divided into pipeline stages, whose subgraphs are not those of one pass.
+        divided into pipeline stages, whose subgraphs are not those of one pass, and for passes that memory does not
+        hold.
         """
-        one = self._deployment
+        one, flat = self._deployment, passes.checked().flatten()
+        if reason := next(filter(None, self._check_memory(flat).tolist()), ""):
+            raise UnsupportedError(reason, code=MEMORY)
         if one.stages > 1 or one.decoder.is_traced:
             reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
             raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
@@ -168,7 +179,7 @@ class StepPredictor:
             name_pass(one.decoder, asked, is_folded=one.hardware.compiler is None).time(
                 self._errors.list_chips(asked), self._errors.configuration
             )
-            for asked in one.ask(passes.checked().flatten())
+            for asked in one.ask(flat)
         )
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
