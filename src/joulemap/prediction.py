@@ -240,8 +240,7 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     values = {}
-    for name, given in changes.items():
-        array = read_numbers(name, given)
+    for name, array in read_changes(changes).items():
         limits = (float(array.min()), float(array.max())) if array.size else ()
         values[find_constant(hardware, name, limits).address] = array
     try:
@@ -256,6 +255,14 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     changed = attrs.evolve(case, hardware=hardware, varied=frozenset(values))
     widths = load_chips().errors.find_half_widths(points, [changed], np.zeros(len(points), dtype=np.int64))
     return form_prediction(points, widths, np.where(points.refusal == "", "", OTHER), shape)
+
+
+def read_changes(changes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Return the values of changes as arrays; UsageError for one without a name, or that is no finite number."""
+    if not isinstance(changes, Mapping):
+        raise UsageError(f"changes is {changes!r}, expected names and values, such as {{'tdp': 60.0}}")
+    check_names(**{f"the name {name!r} in changes": name for name in changes})
+    return {name: read_numbers(name, given) for name, given in changes.items()}
 
 
 def read_numbers(name: str, given: ArrayLike) -> Floats:

@@ -22,7 +22,7 @@ from joulemap.physics.change import change_hardware
 from joulemap.physics.record.constant import Change
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.physics.workload import Floats
-from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_numbers
+from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
@@ -330,7 +330,7 @@ def predict_step(
 
 def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
     """Return a chip with other numbers; UsageError if they contradict each other."""
-    values = {name: _read_number(name, value) for name, value in changes.items()}
+    values = {name: _read_number(name, value) for name, value in read_changes(changes).items()}
     made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in values.items()]
     try:
         return change_hardware(chip, made)
@@ -338,7 +338,7 @@ def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
         raise UsageError(f"{chip.id}: {error}") from error
 
 
-def _read_number(name: str, value: float) -> float:
+def _read_number(name: str, value: ArrayLike) -> float:
     """Return a single number; UsageError if it is none."""
     numbers = read_numbers(name, value)
     if numbers.ndim:
