@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 from command import run_here
@@ -14,7 +15,7 @@ from compare import assert_close
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
-from joulemap.ask.rule import weigh
+from joulemap.ask.rule import find_bias, weigh
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Precision
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
@@ -126,6 +127,8 @@ def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, 
         one: Finding(kind="host", run_id=one, bias=bias, doubt=doubt) for one, (bias, doubt) in moves.items()
     }
     assert_close(weigh([choice], moves, findings), weight, rel=1e-12)
+    backwards = attrs.evolve(choice, runs=(2, 1, 3))
+    assert find_bias([choice], moves, findings) == -find_bias([backwards], moves, findings)
 
 
 def make_answer(ratio: float, *caveats: Caveat, tied: tuple[int, ...] = ()) -> Facts:
@@ -143,6 +146,10 @@ def test_trust_names_what_could_reverse_the_decision() -> None:
     assert rank_caveats(make_answer(2.0, light)) == [(light, False)]  # the heaviest, so that a reader sees how little
     assert rank_caveats(make_answer(2.0, heavy, tied=(2,))) == [(heavy, False)]  # what is tied has no order to reverse
     assert len(list_notes(answer)) == 2
+    lacking = attrs.evolve(heavy, kind="host", bias=-0.8, values={"host_ratio": 1.2})  # what the runner-up lacks
+    assert rank_caveats(make_answer(2.0, lacking)) == [(lacking, False)]
+    assert rank_caveats(make_answer(2.0, attrs.evolve(lacking, bias=0.8)))[0][1]
+    assert "(could decide it)" in describe_trust(make_answer(1.0, lacking, tied=(2,)))
 
 
 @pytest.mark.slow

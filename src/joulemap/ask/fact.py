@@ -142,6 +142,10 @@ class Caveat:
     """Natural logarithm of the factor by which it could move the decision; 0 if it cannot."""
     move: float = 0.0
     """Natural logarithm of the factor by which it could move the values of its runs."""
+    bias: float = 0.0
+    """Natural logarithm of the factor that the winner's value lacks relative to the runner-up's, as far as it is known;
+    below 0 if the winner leads by more.
+    """
 
 
 @frozen(kw_only=True)

@@ -201,17 +201,26 @@ def _gather(findings: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[
         ids = tuple(one.run_id for one in alike if one.run_id is not None)
         weight = weigh(choices, ids, moves[kind]) if ids else max(one.doubt for one in alike)
         move = max(max(abs(one.bias), one.doubt) for one in alike)
-        yield Caveat(kind=kind, runs=ids, values=alike[0].values, weight=weight, move=move)
+        bias = find_bias(choices, ids, moves[kind])
+        yield Caveat(kind=kind, runs=ids, values=alike[0].values, weight=weight, move=move, bias=bias)
 
 
 def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | None, Finding]) -> float:
     """Return the logarithm of the factor by which a caveat of these runs could move the first choice."""
     own, pair = set(ids), choices[0].runs[:2] if choices else ()
-    if own.isdisjoint(pair):
+    doubts = [moves[one].doubt for one in pair if one in own]
+    return max(abs(find_bias(choices, own, moves)), math.hypot(*doubts))
+
+
+def find_bias(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | None, Finding]) -> float:
+    """Return the logarithm of the factor that the winner's value lacks relative to the runner-up's; 0 if these runs are
+    neither.
+    """
+    pair = choices[0].runs[:2] if choices else ()
+    if set(ids).isdisjoint(pair):
         return 0.0
     biases = [moves[one].bias if one in moves else 0.0 for one in pair]
-    doubts = [moves[one].doubt for one in pair if one in own]
-    return max(abs(biases[0] - (biases[1] if len(pair) > 1 else 0.0)), math.hypot(*doubts))
+    return biases[0] - (biases[1] if len(pair) > 1 else 0.0)
 
 
 @rule

@@ -29,6 +29,10 @@ MONEY: Final = ("USD", "USD/h")
 """Units whose values have cents; the ends of their intervals have two digits."""
 
 COULD_REVERSE: Final = " (could reverse it)"
+COULD_DECIDE: Final = " (could decide it)"
+
+DECIDING: Final = math.log(1.5)
+"""Least known bias that decides a tie: most intervals are narrower."""
 
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")
@@ -169,8 +173,10 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     parts = [head] if head else [RANGES] if has_ranges else []
     decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)
-    for caveat, could_reverse in rank_caveats(facts)[:MOST_CAVEATS]:
-        parts.append(describe_caveat(caveat, runs, decided) + (COULD_REVERSE if could_reverse else ""))
+    is_tie = any(one.tied for one in facts.of(Choice)[:1])
+    word = COULD_DECIDE if is_tie else COULD_REVERSE
+    for caveat, could_move in rank_caveats(facts)[:MOST_CAVEATS]:
+        parts.append(describe_caveat(caveat, runs, decided) + (word if could_move else ""))
     return "; ".join(parts)
 
 
@@ -181,7 +187,8 @@ def _find_decided(facts: Facts) -> tuple[int, ...]:
 
 
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
-    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it.
+    """Return the caveats that could move the decision, heaviest first, one per kind, and if each could reverse it, or
+    decide a tie.
 
     Without a decision, they are those that could move the values most. The heaviest is among them even if it moves the
     decision little, so that a reader sees how little.
@@ -199,7 +206,10 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     is_close = choice is not None and bool(choice.tied)
     ranked = sorted(by_kind.values(), key=lambda one: -(one.weight if choice is not None else one.move))
     heavy = [one for one in ranked if (one.weight if choice is not None else one.move) >= LEAST_MOVE * margin]
-    return [(one, one.weight >= margin > 0.0 and not is_close) for one in heavy or ranked[:1]]
+    return [
+        (one, abs(one.bias) >= DECIDING if is_close else one.bias >= 0.0 and one.weight >= margin > 0.0)
+        for one in heavy or ranked[:1]
+    ]
 
 
 def list_notes(facts: Facts, *, is_beyond_trust: bool = False) -> list[str]:
