@@ -124,10 +124,10 @@ def test_what_moves_both_versions_alike_moves_no_change() -> None:
     moves = {one.kind: (one.run_id, one.bias, one.doubt) for one in paired}
     assert moves["host"] == (11, 0.0, 0.0) == moves["unlisted"]
     assert moves["uncounted"] == (None, 0.0, 0.6)
-    assert moves["fallback"] == (12, 0.1, 0.0)
+    assert moves["fallback"] == (12, 0.0, 0.1)
     run_id, bias, doubt = moves["assumed"]
-    assert (run_id, doubt) == (11, 0.0)
-    assert_close(bias, -0.3, rel=1e-12)
+    assert (run_id, bias) == (11, 0.0)
+    assert_close(doubt, 0.3, rel=1e-12)
     (assumed,) = [one for one in paired if one.kind == "assumed"]
     assert assumed.values == {"share": 0.7}  # of the version that it moves more
 

@@ -207,7 +207,7 @@ def _find_prices(rows: Sequence[CostOption]) -> Iterator[Finding]:
             values: Mapping[str, Value] = {
                 "quantity": "cost", "host": None, "whole": None, "share": round(host / alone, 3), "factor": None,
             }  # fmt: skip
-            yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(read_usd(row) / alone))
+            yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(alone / read_usd(row)))
 
 
 def _find_elsewhere(rows: Sequence[CostOption]) -> Iterator[Caveat]:

@@ -146,4 +146,5 @@ def pair_findings(findings: Iterable[Finding | Refusal], pairs: Iterable[Pair]) 
             moved, move = (sum(one.bias or one.doubt for one in alike) for alike in (before, after))
             bias = 0.0 if move == moved else move - moved
             for one in before if abs(moved) > abs(move) else after:
-                yield attrs.evolve(one, run_id=run_b, bias=bias, doubt=0.0)
+                known = {"bias": bias, "doubt": 0.0} if one.bias else {"bias": 0.0, "doubt": abs(bias)}
+                yield attrs.evolve(one, run_id=run_b, **known)

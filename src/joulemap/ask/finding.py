@@ -19,7 +19,9 @@ class Finding:
     """None for a finding about the whole answer, whose `doubt` is its weight."""
     values: Mapping[str, Value] = {}
     bias: float = 0.0
+    """Natural logarithm of the factor that the run's value lacks, as far as it is known."""
     doubt: float = 0.0
+    """Natural logarithm of the factor by which the value may be off in either direction."""
 
 
 Rule: TypeAlias = Callable[[Scope], Iterable[Finding | Refusal]]

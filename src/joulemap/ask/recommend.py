@@ -358,7 +358,7 @@ def _find_hosts(shown: Iterable[RankedConfiguration], scope: Scope, wanted: Want
             "share": round(ratio - 1.0, 3) if ratio < MOST_SHARE else None,
             "factor": round(ratio, 1) if ratio >= MOST_SHARE else None,
         }
-        yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(ratio))
+        yield Finding(kind="counted", run_id=row.run_id, values=values, bias=-math.log(ratio))
 
 
 def _find_prices(shown: Iterable[RankedConfiguration], wanted: Wanted) -> Iterator[Finding]:

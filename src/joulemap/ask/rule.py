@@ -371,5 +371,5 @@ def narrow(scope: Scope) -> Iterator[Finding]:
             is_engine=RUNTIME[one.runtime].is_built,
         )
         if products.convolution != FP32:
-            bias = -UNKNOWN if products.gemm != products.convolution else -2.0 * UNKNOWN
+            bias = UNKNOWN if products.gemm != products.convolution else 2.0 * UNKNOWN
             yield Finding(kind="narrow", run_id=run_id, values={"precision": products.convolution}, bias=bias)

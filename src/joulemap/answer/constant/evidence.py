@@ -54,7 +54,7 @@ COLUMNS: Final = Template(
     "number word | *value | per percent elasticity | basis | rests on rests | share uncertainty_fraction"
 )
 SOURCES: Final = Template("number word | basis | source")
-STEP: Final = Template("sensitivity {model} {chip} --metric {metric} {repeated}")
+STEP: Final = Template("sensitivity {model} {chip} --metric {metric}[ --precision {precision}] {repeated}")
 NOTES: Final = (
     "per percent: percent of the result per percent of the number, each number alone",
     "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
@@ -110,6 +110,8 @@ class EvidenceAnswer(ConstantAnswer):
         ).out_of(len(self.rows), len(rows), "numbers", f"--limit {len(self.rows)}")
         texts = self._lay(self.rows, SOURCES())
         values = {"model": self.scope.model, "chip": self.scope.spell(self.scope.hardware[0]), "metric": self.metric}
+        if "--precision" not in repeated:  # the precision of the question, which the other command would not take
+            values["precision"] = self.scope.precisions[0][0]
         return self._compose_facts(
             self.facts,
             (Section("", shown),),

@@ -75,7 +75,7 @@ def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int 
             values = {"engine": engine, "vendor": None if one.evidence else one.vendor}
             yield Finding(kind="unmeasured", run_id=one.key, values=values, doubt=one.half_width or 0.0)
         if differ and lightest and one.weight_bytes:
-            bias = math.log(one.weight_bytes / lightest)
+            bias = math.log(lightest / one.weight_bytes)  # as if its weights were as narrow
             yield Finding(kind="precision", run_id=one.key, values={"precision": one.precision}, bias=bias)
         if one.slow_s:
             yield Finding(
