@@ -82,19 +82,23 @@ WORDS: Final = Words(
 GAINS: Final = Template("{subject} {gains} than the unchanged chip[; {rest}].")
 ONE: Final = "The best design has"
 SEVERAL: Final = "The best designs have"
-GAIN: Final = Template("{ratio:x} {direction} {noun}")
+GAIN: Final = Template("{ratio:x} {direction} {noun}[ ({numbers})]")
 LOWER, HIGHER = "lower", "higher"
 NO_GAIN: Final = Template("No design improves on the unchanged chip[; {rest}].")
 FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front")
 MANY_TIED: Final = Template("{count:#} others are statistically tied on {noun:and}")
 TIED: Final = Template("{band:#} of {points:n design} are statistically tied with it")
 WHOLE: Final = Template("{rest} of {objectives:and}.")
-ALONE: Final = Template("This design: {values:and}.")
+ALONE: Final = Template("{subject} {values:and}.")
+HAS: Final = Template("{design} has")
+WITH: Final = Template("{chip} with {numbers}")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
 MOST_ALIKE: Final = 0.5
 """Share of the other designs, statistically tied with the best, from which the first line says so."""
+SHORT: Final = 4
+"""Maximum words of a design's numbers among those of others."""
 MOST_NAMED: Final = 3
 """Maximum objectives whose gains the first line states."""
 
@@ -106,7 +110,7 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
     count = {name: round(value.value) for name, value in sizes.items()}
     if count["points"] == 1:
         values = [VALUE(noun=name_objective(one.metric), value=_show(one.value)) for one in choices[:MOST_NAMED]]
-        return ALONE(values=values)
+        return ALONE(subject=HAS(design=_name_design(facts, choices[0])), values=values)
     is_one = count["front"] == 1
     known = [one for one in choices if one.ratio is not None]
     rest = None if is_one and not count["band"] else TIED(**count) if is_one else FRONT(**count)
@@ -115,16 +119,30 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
         return WHOLE(rest=FRONT(**count), objectives=names)
     many = {one.metric: one.total for one in facts.of(Share) if one.level == ALIKE and one.share >= MOST_ALIKE}
     gained = [one for one in known if one.ratio is not None and one.ratio > TIE_RATIO]
-    gains = [_describe_gain(one, higher) for one in gained[:MOST_NAMED]]
-    if not gains:
+    if not gained:
         return NO_GAIN(rest=rest)
-    if tied := [one.metric for one in gained[:MOST_NAMED] if one.metric in many]:
+    gained = gained[:MOST_NAMED]
+    is_same = len({one.runs[0] for one in gained}) == 1
+    gains = [_describe_gain(one, higher, "" if is_same else _name_numbers(facts, one)) for one in gained]
+    if tied := [one.metric for one in gained if one.metric in many]:
         nouns = [name_objective(one) for one in tied if many[one] == many[tied[0]]]
         rest = MANY_TIED(count=many[tied[0]], noun=nouns)
-    word = " and " if is_one else " or "
-    subject = ONE if is_one else SEVERAL
+    word = " and " if is_one or is_same else " or "
+    subject = HAS(design=_name_design(facts, gained[0])) if is_same else ONE if is_one else SEVERAL
     whole = GAINS(subject=subject, gains=word.join(gains), rest=rest)
     return whole if whole.count(" ") < MOST_WORDS else GAINS(subject=subject, gains=word.join(gains), rest=None)
+
+
+def _name_design(facts: Facts, choice: Choice) -> str:
+    """Return the chip of the best design and its numbers, as a sentence names them."""
+    chip, _, numbers = facts.runs[choice.runs[0]].hardware.partition(": ")
+    return WITH(chip=chip, numbers=numbers) if numbers else chip
+
+
+def _name_numbers(facts: Facts, choice: Choice) -> str:
+    """Return the numbers of the best design; empty if they are too long for a sentence with others."""
+    numbers = facts.runs[choice.runs[0]].hardware.partition(": ")[2]
+    return numbers if numbers.count(" ") < SHORT else ""
 
 
 def name_objective(objective: str) -> str:
@@ -132,9 +150,10 @@ def name_objective(objective: str) -> str:
     return OBJECTIVES.get(objective, objective)
 
 
-def _describe_gain(choice: Choice, higher: Collection[str]) -> str:
+def _describe_gain(choice: Choice, higher: Collection[str], numbers: str) -> str:
     direction = HIGHER if choice.metric in higher else LOWER
-    return GAIN(ratio=choice.ratio, direction=direction, noun=name_objective(choice.metric))
+    noun = name_objective(choice.metric)
+    return GAIN(ratio=choice.ratio, direction=direction, noun=noun, numbers=numbers or None)
 
 
 def _show(value: Quantity) -> str:
