@@ -26,8 +26,12 @@ MORE: Final[Mapping[str, Template]] = {
 BEST: Final = Template("{fleet} {least}: {value} per month[ ({chance} sure)][; {more}].")
 TIED: Final = Template("{fleet} {least}: {value} per month, statistically tied with {rival}.")
 TOGETHER: Final = Template(
-    "{fleet} together {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
+    "{fleet} {way} {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
 )
+WAYS: Final = ("together", "(prefill > decode)")
+"""How a fleet of two kinds of servers works: each on whole requests, or each on a phase."""
+PHASES: Final = " > "
+"""What joins the names of two kinds that work on phases."""
 NO_PRICE: Final = Template("No fleet within all limits has a known price; {fleet} draws {power}.")
 NO_LIMITS: Final = Template("No fleet meets all limits; the nearest is {fleet}: its {reason}.")
 DEVICES_OF: Final = Template("{count} {name}")
@@ -59,7 +63,8 @@ def describe_answer(facts: Facts) -> str:
     fleet, chance = _count(facts, first.runs[0]), show_chance(first.probability)
     given = {"fleet": fleet, "least": _say_least(facts, first), "value": _show(first.value)}
     if _is_together(facts, first.runs[0]):
-        return TOGETHER(chance=chance, saved=None if first.ratio is None else 1.0 - 1.0 / first.ratio, **given)
+        saved = None if first.ratio is None else 1.0 - 1.0 / first.ratio
+        return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
     if len(first.runs) < 2 or first.ratio is None:
         return BEST(chance=None, more=None, **given)
     rival = name_run(facts.runs[first.runs[1]])
