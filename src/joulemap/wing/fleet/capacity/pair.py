@@ -109,7 +109,7 @@ class _Kind:
 def pair_servers(
     question: Question, servers: Sequence[tuple[Server, Sizing]], terms: Terms, best: FleetRow | None
 ) -> list[PairRow]:
-    """Return the pairs of kinds that meet the targets, best first by the objective, then by energy.
+    """Return the pairs of kinds that meet the targets, best first by the objective, then the surest.
 
     `best` is the best fleet of one kind. A pair is not tried if its lower bound is worse than the best fleet so far,
     except the first pair. Devices are all powered at every rate. There is no pair for one output token, because the
@@ -139,9 +139,8 @@ def pair_servers(
         value = None if row is None else terms.value(row)
         if row is not None and value is not None:
             pairs.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
-    return [
-        row for _, row in sorted(pairs, key=lambda one: (one[0], one[1].kwh_per_month, one[1].label))[:MOST_REPORTED]
-    ]
+    pairs.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
+    return [row for _, row in pairs[:MOST_REPORTED]]
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
