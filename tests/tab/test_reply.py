@@ -188,6 +188,8 @@ def test_a_file_of_weights_is_priced_by_its_header(tmp_path: Path) -> None:
         ({"batch": "²"}, "expected a whole number"),
         ({"view": "why", "chips": "l4"}, "Name two chips"),
         ({"view": "gpu", "chip": "nothing"}, "unknown hardware 'nothing'"),
+        ({"view": "gpu", "chip": "l4@50W"}, "l4@50W names a power mode"),
+        ({"chips": "l4[tdp=60W]"}, "l4[tdp=60W] sets constants"),
         ({"view": "gpu", "power": "0"}, "power is '0'"),
         ({"view": "gpu", "prompt": "many"}, "prompt is 'many'"),
     ],

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Sequence
 
 from joulemap.ask.fact import Term
-from joulemap.prediction import find_chip
 from joulemap.show.caveat import describe_trust
 from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.show.explain import describe_difference, describe_ranges
@@ -15,7 +14,7 @@ from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
 from joulemap.wing.tab.draw import draw_front, draw_intervals, draw_parts, draw_waterfall
-from joulemap.wing.tab.state import Answer, State, read_whole
+from joulemap.wing.tab.state import Answer, State, find_plain, read_whole
 
 MOST_CHIPS = 60
 """Maximum chips of one answer; a browser takes some milliseconds for each."""
@@ -76,7 +75,7 @@ def explain(state: State) -> Answer:
     """Return why the energies of two chips differ: parts that sum to the difference exactly."""
     chips, left_out = _find_known(state["chips"])
     if len(chips) < 2:
-        raise UsageError(" ".join([*left_out, show.TWO_CHIPS]))
+        raise UsageError(". ".join([*left_out, show.TWO_CHIPS]))
     contest = _hold(state, chips[:2])
     left_out += [str(one) for one in contest.found.refusal if one]
     command = _write_command("explain", state, contest)
@@ -104,7 +103,7 @@ def _find_known(text: str) -> tuple[list[str], list[str]]:
     named = [one.strip() for one in text.split(",") if one.strip()]
     for name in named[:MOST_CHIPS]:
         try:
-            ids[find_chip(name)[0].id] = None
+            ids[find_plain(name).id] = None
         except JoulemapError as error:
             lines.append(str(error))
     if len(named) > MOST_CHIPS:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from joulemap.ask.fact import Quantity
 from joulemap.domain.value import read_value
-from joulemap.prediction import find_chip, find_constant
+from joulemap.prediction import find_constant
 from joulemap.present.cell import show_quantity
 from joulemap.show.caveat import RANGES
 from joulemap.system.errors import JoulemapError, UnknownNameError
@@ -22,7 +22,7 @@ from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.llm.step import predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals
-from joulemap.wing.tab.state import Answer, State, read_whole
+from joulemap.wing.tab.state import Answer, State, find_plain, read_whole
 
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on a user's machine."""
@@ -62,7 +62,7 @@ class Served:
 
 def serve(state: State) -> Answer:
     """Return which language models a chip runs; one of them is a file if the state names it."""
-    chip, _ = find_chip(state["chip"])
+    chip = find_plain(state["chip"])
     prompt = read_whole(state, "prompt", 1, MOST_TOKENS)
     factors = {
         name: f"x{percent / 100:g}"
@@ -137,7 +137,7 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
     is_file = model.lower().endswith(GGUF)
     options = ["--batch", "1", "--prompt", str(prompt), "--output", "2", "--engine", ENGINE]
     try:
-        record, _ = find_chip(chip)
+        record = find_plain(chip)
         precision, weights = ("", "") if is_file else (_find_precision(model, chip), weights)
         options += [] if is_file else ["--precision", precision, "--weight-precision", weights]
         options += [part for name, factor in factors.items() for part in ("--set", f"{name}={factor}")]
@@ -166,7 +166,7 @@ def _find_precision(model: str, chip: str) -> str:
     decoder = find_decoder(model)
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders())
-    record, _ = find_chip(chip)
+    record = find_plain(chip)
     known = (choose_precision(decoder, record)[0], *WIDE)
     return next((one for one in known if one in record.peaks), known[0])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from joulemap.physics.record.hardware import Hardware
+from joulemap.prediction import find_chip
 from joulemap.system.errors import UsageError
 
 Answer = dict[str, Any]
@@ -38,6 +40,17 @@ DEFAULTS: Final[Mapping[str, State]] = {
     },
 }
 """View -> its fields, with the values that a link may leave out."""
+
+
+def find_plain(name: str) -> Hardware:
+    """Return a chip by id or alias, at its default power mode: others need files that the page lacks.
+
+    Raises UnknownNameError, and UsageError for a name with a power mode or constants.
+    """
+    for sign, what in (("@", "names a power mode"), ("[", "sets constants")):
+        if sign in name:
+            raise UsageError(f"{name[:40]} {what}, but chips of this page are at their defaults")
+    return find_chip(name)[0]
 
 
 def read_whole(state: State, name: str, least: int, most: int) -> int:
