@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from joulemap import __version__
-from joulemap.wing.embed.layer_time import list_sizes, sum_layers
+from joulemap.prediction import check_count, check_names
+from joulemap.system.file import check_output, write_text
+from joulemap.wing.embed.layer_time import check_weights, list_sizes, sum_layers
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
@@ -33,13 +35,20 @@ def write_kernel_profile(
     tokens: int = 4096,
     sequences: int = 256,
     context_tokens: int = 4096,
+    force: bool = False,
 ) -> None:
     """Write a kernel profile up to so many tokens and sequences per pass and tokens per context.
 
-    The names are those of the simulator. Raises UnsupportedError as `write_serving_profile` does.
+    The names are those of the simulator. A file that joulemap did not write is replaced only with `force`. Raises as
+    `write_serving_profile` does.
     """
+    check_names(gpu=gpu, model=model)
+    tokens, sequences = check_count("tokens", tokens), check_count("sequences", sequences)
+    context_tokens = check_count("context_tokens", context_tokens)
+    check_output(Path(path), force=force)
+    check_weights(steps)
     sizes, counts, prompts = list_sizes(1, tokens), list_sizes(1, sequences, 4), list_sizes(1, 16, 4)
-    lengths, contexts = list_sizes(64, tokens // 4, 4), list_sizes(64, context_tokens, 4)
+    lengths, contexts = list_sizes(64, max(tokens // 4, 1), 4), list_sizes(64, context_tokens, 4)
     passes = steps.split(Passes.of(0, chunk=sizes))
     layers = [sum_layers(one) for one in passes]
     length, prompt = np.meshgrid(lengths, prompts, indexing="ij")
@@ -69,4 +78,4 @@ def write_kernel_profile(
         "logits_gemm": {"tokens": counts, "latency_us": [one["lm_head"] for one in decode[: len(counts)]]},
     }
     text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in profile.items())  # JSON is YAML
-    Path(path).write_text(text, encoding="utf-8")
+    write_text(Path(path), text, force=force)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.llm.serving.surface import Passes
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.step import StepPredictor
 
 LAYER: Final[Mapping[str, str]] = {
     r"(input|post_attention)_layernorm": "layernorm",
@@ -41,6 +45,12 @@ def list_sizes(first: int, last: int, ratio: int = 2) -> list[int]:
         numbers.append(number)
         number *= ratio
     return [*numbers, last]
+
+
+def check_weights(steps: StepPredictor) -> None:
+    """Raise UnsupportedError with the reason if memory does not hold the weights and one sequence of one token."""
+    if refusal := str(steps.price(Passes.of(1)).refusal):
+        raise UnsupportedError(refusal, code="memory")
 
 
 def sum_layers(parts: Mapping[str, float]) -> Mapping[str, float]:
