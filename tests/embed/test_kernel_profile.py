@@ -92,3 +92,15 @@ def test_what_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="of them for weights, but"):
         write_kernel_profile(predict_step("llama-3.1-70b", "l4"), tmp_path / "profile.yaml", gpu="l4", model="m")
     assert not [*tmp_path.iterdir()]
+
+
+def test_attention_beyond_memory_grows_with_the_sequences(tmp_path: Path) -> None:
+    # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
+    yaml = pytest.importorskip("yaml")
+    path, steps = tmp_path / "kernel_profile.yaml", predict_step("llama-3.1-8b", "l4")
+    write_kernel_profile(steps, path, gpu="l4", model="m", tokens=64, sequences=64, context_tokens=4096)
+    one = yaml.safe_load(path.read_text(encoding="utf-8"))["generation_attention"]
+    assert (one["tokens"], one["context"][-1]) == ([1, 4, 16, 64], 4096)
+    assert one["latency_us"][-1][3] == 4.0 * one["latency_us"][-1][2]
+    with pytest.raises(UnsupportedError, match="of them for weights, but"):
+        write_kernel_profile(steps, path, gpu="l4", model="m", tokens=64, sequences=4, context_tokens=100_000)

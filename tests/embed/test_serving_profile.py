@@ -151,3 +151,14 @@ def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_
     assert "hardware: x\n" in (written / "meta.yaml").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="cannot make the folder"):
         write(written / "meta.yaml")
+
+
+def test_attention_beyond_memory_has_no_row(tmp_path: Path) -> None:
+    # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
+    steps = predict_step("llama-3.1-8b", "l4")
+    folder = write_serving_profile(steps, tmp_path, hardware="x", model="m", tokens=16, sequences=4)
+    rows = read(folder, "attention")
+    held = {(int(one["n_decode"]), int(one["kv_decode"])) for one in rows}
+    assert (1, 16384) in held
+    assert (4, 8192) in held
+    assert (4, 16384) not in held

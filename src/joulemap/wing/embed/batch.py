@@ -38,7 +38,7 @@ def read_sizes(name: str, sizes: Iterable[int], least: int = 0) -> Sequence[int]
     read = list(sizes)
     if {*map(type, read)} <= {int} and min(read, default=least) >= least:
         return read  # in a tenth of the time
-    return [check_count(name, one, least) for one in read]
+    return [check_count(name, one, least=least) for one in read]
 
 
 def count_tokens(prompts: Iterable[Request]) -> tuple[int, float]:

@@ -11,7 +11,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from joulemap import __version__
 from joulemap.prediction import check_count, check_names
 from joulemap.system.errors import UsageError
 from joulemap.system.file import check_output, make_folder, write_text
-from joulemap.wing.embed.layer_time import check_weights, list_sizes, sum_layers
+from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def write_serving_profile(
     """Write the tables to `folder`/`hardware`/`model`/`variant`, and return this folder.
 
     The names are those of the simulator: labels of its cluster configuration and its `--dtype`. Tables go up to so many
-    tokens and sequences per pass and tokens per context. Files that joulemap did not write are replaced only with
-    `force`.
+    tokens and sequences per pass and tokens per context; attention that memory does not hold has no row. Files that
+    joulemap did not write are replaced only with `force`.
 
     Raises UnsupportedError for a model on several devices, with layers that the tables do not have, such as experts, or
     beyond the memory of the device. Raises UsageError for a name that is no folder, a size below 1, or a file that
@@ -56,7 +56,6 @@ def write_serving_profile(
     target = _find_folder(Path(folder), hardware=hardware, model=model, variant=variant)
     tokens, sequences = check_count("tokens", tokens), check_count("sequences", sequences)
     context_tokens = check_count("context_tokens", context_tokens)
-    check_weights(steps)
     sizes, counts = list_sizes(1, tokens), list_sizes(1, sequences)
     dense = [
         (layer, size, time)
@@ -75,9 +74,9 @@ def write_serving_profile(
     shapes = [(*one, *other) for one in prefill for other in decode if one[0] or other[0]]
     columns = [list(column) for column in zip(*shapes, strict=True)]
     passes = Passes.of(columns[2], context=columns[3], chunk=columns[0], chunk_context=columns[1])
-    attention = [sum_layers(one)["attention"] for one in steps.split(passes)]
+    attention = time_layers(steps, passes)
     head = ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode")
-    rows = [(*one, time) for one, time in zip(shapes, attention, strict=True)]
+    rows = [(*one, time["attention"]) for one, time in zip(shapes, attention, strict=True) if isinstance(time, Mapping)]
     meta = {
         "profiler_version": f"joulemap {__version__}",
         "vllm_version": "n/a",

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from joulemap.prediction import check_count
-from joulemap.system.errors import UsageError
 from joulemap.wing.embed.batch import (
     Request,
     are_suffixes,
@@ -76,9 +75,7 @@ class SglangPredictor:
         Raises UsageError for a size that is no whole number, UnsupportedError if memory does not hold the weights.
         """
         self._table = steps.table(sequences=sequences, context_tokens=context_tokens, prompt_tokens=prompt_tokens)
-        self._predictor, self._verified = steps, check_count("verified_tokens", verified_tokens)
-        if verified_tokens > VERIFIED:
-            raise UsageError(f"verified_tokens is {verified_tokens}, expected at most {VERIFIED}: more are a prompt")
+        self._predictor, self._verified = steps, check_count("verified_tokens", verified_tokens, most=VERIFIED)
         self._sequences, self._context, self._prompt = sequences, context_tokens, prompt_tokens
         self.reset_metrics()
 
