@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_kernel_profile
 from joulemap.wing.llm import predict_step
 
@@ -59,3 +61,46 @@ def test_gemms_are_near_those_that_it_ships(profile: dict[str, Any]) -> None:
         found = dict(zip(profile[name]["tokens"], profile[name]["latency_us"], strict=True))
         for size, time in stored.items():
             assert time / factor < found[size] < time * factor, (name, size)
+
+
+@pytest.mark.parametrize(
+    "given", [{"tokens": 0}, {"sequences": -4}, {"context_tokens": 1.5}, {"gpu": None}, {"model": 1}]
+)
+def test_sizes_and_names_that_no_profile_has_are_refused(given: dict[str, object], tmp_path: Path) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"{name} is"):
+        write_kernel_profile(
+            predict_step("qwen2.5-7b", "h100_sxm5"),
+            tmp_path / "kernel_profile.yaml",
+            **{"gpu": "h", "model": "m", **given},  # type: ignore[arg-type]
+        )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_profile_of_one_token_has_all_tables(tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    path, steps = tmp_path / "kernel_profile.yaml", predict_step("qwen2.5-7b", "h100_sxm5")
+    write_kernel_profile(steps, path, gpu="h", model="m", tokens=1, sequences=1, context_tokens=1)
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["context_attention"]["isl"] == [1]
+
+
+def test_what_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    steps = predict_step("qwen2.5-7b", "h100_sxm5")
+    for path in (tmp_path, tmp_path / "none" / "profile.yaml"):
+        with pytest.raises(UsageError, match="cannot write"):
+            write_kernel_profile(steps, path, gpu="h", model="m")
+    with pytest.raises(UnsupportedError, match="of them for weights, but"):
+        write_kernel_profile(predict_step("llama-3.1-70b", "l4"), tmp_path / "profile.yaml", gpu="l4", model="m")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_attention_beyond_memory_grows_with_the_sequences(tmp_path: Path) -> None:
+    # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
+    yaml = pytest.importorskip("yaml")
+    path, steps = tmp_path / "kernel_profile.yaml", predict_step("llama-3.1-8b", "l4")
+    write_kernel_profile(steps, path, gpu="l4", model="m", tokens=64, sequences=64, context_tokens=4096)
+    one = yaml.safe_load(path.read_text(encoding="utf-8"))["generation_attention"]
+    assert (one["tokens"], one["context"][-1]) == ([1, 4, 16, 64], 4096)
+    assert one["latency_us"][-1][3] == 4.0 * one["latency_us"][-1][2]
+    with pytest.raises(UnsupportedError, match="of them for weights, but"):
+        write_kernel_profile(steps, path, gpu="l4", model="m", tokens=64, sequences=4, context_tokens=100_000)

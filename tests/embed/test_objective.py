@@ -67,7 +67,25 @@ def test_modules_are_searched_too() -> None:
     assert study.best_params["width"] == min(widths)
 
 
-@pytest.mark.parametrize(("latency", "message"), [("", "state a limit"), ("5 mJ", "expected s")])
+@pytest.mark.parametrize(
+    ("latency", "message"),
+    [
+        ("", "state a limit"),
+        ("5 mJ", "expected s"),
+        ("5", "has no unit"),
+        (0.001, 'latency is 0.001, expected a text with a unit, such as "0.001 ms"'),
+        (["1 ms"], 'expected a text with a unit, such as "5 ms"'),
+    ],
+)
 def test_a_faulty_limit_is_one_clear_line(latency: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_objective(lambda trial: "resnet18", "l4", latency=latency)
+
+
+def test_a_cost_is_of_one_chip_and_batch() -> None:
+    with pytest.raises(UsageError, match=r"on is \['l4'\], expected a name"):
+        make_objective(lambda trial: "resnet18", ["l4"], latency="1s")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"on is \['l4'\], expected a name"):
+        predict_cost("resnet18", ["l4"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"batch is \[1, 2\], expected a whole number from 1"):
+        predict_cost("resnet18", "l4", batch=[1, 2])  # type: ignore[arg-type]

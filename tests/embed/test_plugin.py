@@ -107,6 +107,9 @@ def test_costly():
         ('max="1 mJ", on="l4"', 'return "resnet51"', "joules: unknown model 'resnet51'"),
         ('max="1 mJ", on="l4"', "pass", "joules: the model is of type NoneType, expected a built-in name"),
         ('max="1 mW", on="l4"', 'return "resnet50"', "joules: max: '1 mW' is in mW, expected J"),
+        ('max=40, on="l4"', 'return "resnet50"', 'joules: max is 40, expected a text with a unit, such as "40 mJ"'),
+        ('latency=0.5, on="l4"', 'return "resnet50"', "joules: latency is 0.5, expected a text with a unit"),
+        ('max="1 mJ", on=["l4"]', 'return "resnet50"', "joules: on is ['l4'], expected a name"),
         ('on="l4"', 'return "resnet50"', 'joules: state a limit: max="40 mJ" or latency="5 ms"'),
         ('max="1 J", on="hailo_8", precision="fp32"', 'return "resnet50"', "joules: hailo_8 has no fp32"),
     ],
@@ -133,3 +136,10 @@ def test_reports_have_the_predictions(pytester: pytest.Pytester) -> None:
 def test_a_start_of_pytest_loads_next_to_nothing(tmp_path: Path) -> None:
     own = {name for name in loaded_after(f"import {PLUGIN}", tmp_path) if name.startswith("joulemap")}
     assert own == {"joulemap", "joulemap.system", "joulemap.wing", "joulemap.wing.embed", PLUGIN}
+
+
+def test_only_the_mark_needs_pytest(tmp_path: Path) -> None:
+    without = "import sys\nsys.modules['pytest'] = None\nfrom joulemap.wing.embed import *\n"
+    loaded_after(without + "assert predict_cost('resnet18', 'l4').energy_per_inference_j > 0", tmp_path)
+    asked = "from joulemap.system.errors import MissingPackageError\ntry: joules(on='l4', max='1 J')\n"
+    loaded_after(without + asked + "except MissingPackageError: pass\nelse: raise SystemExit(1)", tmp_path)

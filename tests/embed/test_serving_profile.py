@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_serving_profile
 from joulemap.wing.llm import Passes, StepPredictor, predict_step
 
@@ -97,3 +97,68 @@ def test_layers_without_a_table_are_refused(model: str, devices: int, name: str,
     with pytest.raises(UnsupportedError, match=f"no layer for .*{name}"):
         write_serving_profile(steps, tmp_path, hardware="x", model="m", tokens=16, sequences=2, context_tokens=32)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tokens": 0},
+        {"tokens": 2.5},
+        {"sequences": -4},
+        {"context_tokens": 0},
+        {"model": "../../Q"},
+        {"model": "a//b"},
+        {"model": "/etc"},
+        {"model": ""},
+        {"model": "a/.."},
+        {"hardware": ""},
+        {"hardware": "a/b"},
+        {"hardware": "a\\b"},
+        {"hardware": "."},
+        {"variant": ".."},
+        {"variant": None},
+    ],
+)
+def test_sizes_and_names_that_no_profile_has_are_refused(
+    steps: StepPredictor, given: dict[str, object], tmp_path: Path
+) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"{name} is"):
+        write_serving_profile(steps, tmp_path / "perf", **{"hardware": "x", "model": "m", **given})  # type: ignore[arg-type]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_model_beyond_memory_has_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="of them for weights, but"):
+        write_serving_profile(predict_step("llama-3.1-70b", "l4"), tmp_path, hardware="l4", model="m")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_path: Path) -> None:
+    def write(folder: Path, force: bool = False) -> Path:
+        return write_serving_profile(
+            steps, folder, hardware="x", model="o/m", tokens=16, sequences=1, context_tokens=16, force=force
+        )
+
+    written = write(tmp_path)
+    assert write(tmp_path) == written
+    (written / "meta.yaml").write_text("mine\n", encoding="utf-8")
+    (written / "tp1" / "dense.csv").unlink()
+    with pytest.raises(UsageError):
+        write(tmp_path)
+    assert not (written / "tp1" / "dense.csv").exists()
+    write(tmp_path, force=True)
+    assert "hardware: x\n" in (written / "meta.yaml").read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot make the folder"):
+        write(written / "meta.yaml")
+
+
+def test_attention_beyond_memory_has_no_row(tmp_path: Path) -> None:
+    # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
+    steps = predict_step("llama-3.1-8b", "l4")
+    folder = write_serving_profile(steps, tmp_path, hardware="x", model="m", tokens=16, sequences=4)
+    rows = read(folder, "attention")
+    held = {(int(one["n_decode"]), int(one["kv_decode"])) for one in rows}
+    assert (1, 16384) in held
+    assert (4, 8192) in held
+    assert (4, 16384) not in held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -67,9 +68,62 @@ def test_the_file_has_a_column_per_field(costs: tuple[TokenCost, ...], tmp_path:
 
 
 def test_bad_input_is_one_clear_line() -> None:
-    with pytest.raises(UsageError, match=r"pue is 0\.9, expected at least 1"):
+    with pytest.raises(UsageError, match=r"pue is 0\.9, expected a number of at least 1"):
         predict_token_costs(["llama-3.2-1b"], ["l4"], pue=0.9)
     with pytest.raises(UnknownNameError, match="unknown grid region 'mars'"):
         predict_token_costs(["llama-3.2-1b"], ["l4"], region="mars")
     with pytest.raises(UnknownNameError, match="unknown language model 'llama-9'"):
         predict_token_costs(["llama-9"], ["l4"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"batch": -1},
+        {"batch": 2.5},
+        {"batch": 0},
+        {"context_tokens": -5},
+        {"context_tokens": 0},
+        {"devices": 0},
+        {"region": None},
+        {"pue": "1.2"},
+        {"pue": [1.2, 1.3]},
+        {"pue": float("nan")},
+        {"models": [1]},
+        {"models": None},
+        {"hardware": [None]},
+    ],
+)
+def test_numbers_and_names_that_no_cost_has_are_refused(given: Mapping[str, object]) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"{name}(:| is)"):
+        predict_token_costs(**{"models": ["llama-3.2-1b"], "hardware": ["l4"], **given})  # type: ignore[arg-type]
+
+
+def test_a_name_alone_is_a_list_of_one(costs: tuple[TokenCost, ...]) -> None:
+    (alone,) = predict_token_costs("llama-3.2-1b", "l4", batch=8, context_tokens=512, region="fr", pue=1.2)
+    assert alone == costs[1]
+
+
+def test_a_chip_that_cannot_run_a_pass_refuses_its_row_alone() -> None:
+    able, unable = predict_token_costs(["falcon-mamba-7b"], ["l20", "kpu_t256"])
+    assert "scan" in unable.refusal
+    assert (able.refusal, unable.output_token_j) == ("", None)
+    assert predict_token_costs("falcon-mamba-7b", "l20") == (able,)
+
+
+def test_what_cannot_be_written_leaves_no_file(costs: tuple[TokenCost, ...], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the costs have 1"):
+        write_token_costs([*costs, 1], tmp_path / "token.csv")  # type: ignore[list-item]
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "notes.csv").write_text("mine\n", encoding="utf-8")
+    for path in (
+        tmp_path,
+        tmp_path / "none" / "token.csv",
+        tmp_path / "notes.csv" / "token.csv",
+        tmp_path / "notes.csv",
+    ):
+        with pytest.raises(UsageError):
+            write_token_costs(costs, path)
+    write_token_costs(costs, tmp_path / "notes.csv", force=True)
+    assert (tmp_path / "notes.csv").read_text(encoding="utf-8").startswith("model,hardware,")

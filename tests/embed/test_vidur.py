@@ -179,6 +179,31 @@ def test_bad_input_is_one_clear_line(steps: StepPredictor, predictor: VidurPredi
         VidurPredictor(steps, granularity=0)
     with pytest.raises(UsageError, match="the batch has no requests"):
         predictor.get_execution_time(Batch([], []))
+    with pytest.raises(UsageError, match="num_tokens has 1 numbers for 2 requests"):
+        predictor.get_execution_time(Batch([Request(1000, True)] * 2, [1]))
+    with pytest.raises(UsageError, match="num_q_tokens is -3, expected a whole number from 1"):
+        predictor.get_execution_time(QueryBatch([Request(0, False)], [-3]))
+    with pytest.raises(UsageError, match="num_processed_tokens is -500, expected a whole number from 0"):
+        predictor.get_execution_time(Batch([Request(-500, True)], [1]))
+
+
+def test_caches_of_all_prompts_are_held(predictor: VidurPredictor) -> None:
+    # of 512 KiB per token, fewer than 130,000 tokens fit beside the weights
+    for batch in (
+        Batch([Request(1000, True)] + [Request(3000, False)] * 64, [1] + [600] * 64),
+        Batch([Request(3000, False)] * 64, [600] * 64),
+        Batch([Request(3000, False)] * 64, [8] * 64),
+        Batch([Request(1000, True)] * 10**4, [1] * 10**4),
+    ):
+        with pytest.raises(UnsupportedError, match="of them for weights, but"):
+            predictor.get_execution_time(batch)
+
+
+def test_short_prompts_are_sequences_of_a_prompt(steps: StepPredictor, predictor: VidurPredictor) -> None:
+    time = predictor.get_execution_time(Batch([Request(1024, False)] * 8, [8] * 8))
+    exact = steps.price(Passes.of(7, tokens=8, context=1024, chunk=8, chunk_context=1024))
+    assert time.total_time == pytest.approx(float(exact.latency_s), rel=1e-9, abs=0)
+    assert time.attention_decode_execution_time == 0.0
 
 
 def test_vidur_itself_adds_the_components_up_alike(predictor: VidurPredictor) -> None:

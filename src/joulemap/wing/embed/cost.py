@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from joulemap.cli.value import read_quantity
 from joulemap.physics.record.workload import Workload
-from joulemap.prediction import predict
+from joulemap.prediction import check_count, check_names, predict
 from joulemap.present.cell import show_interval
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -63,17 +64,30 @@ def read_model(model: object) -> str | Workload:
     )
 
 
+def read_limit(name: str, limit: object, unit: str) -> float | None:
+    """Return a limit such as `40 mJ` in `unit`, None for an empty text or None.
+
+    Raises UsageError for another text, and for a number, whose unit is unknown.
+    """
+    if limit is None or isinstance(limit, str):
+        return read_quantity(name, limit or "", unit)
+    number = f"{limit:g}" if isinstance(limit, (int, float)) and not isinstance(limit, bool) else "5"
+    raise UsageError(f'{name} is {limit!r}, expected a text with a unit, such as "{number} m{unit}"')
+
+
 def predict_cost(
     model: object, on: str, *, precision: str = "bf16", batch: int | None = None, runtime: str = "fused"
 ) -> InferenceCost:
     """Return the cost of a model on a chip; the batch size is that of the example inputs, or 1.
 
-    A model is a built-in name, a `Workload`, or a pair (module, example inputs). Raises as `joulemap.predict` does, and
-    UnsupportedError for a chip that cannot run the configuration.
+    A model is a built-in name, a `Workload`, or a pair (module, example inputs). Raises as `joulemap.predict` does,
+    UsageError for several values of an argument, and UnsupportedError for a chip that cannot run the configuration.
     """
+    check_names(on=on, precision=precision, runtime=runtime)
     work = read_model(model)
     if batch is None:
         batch = work.batch if isinstance(work, Workload) else 1
+    batch = check_count("batch", batch)
     found = predict(work, on, precision=precision, batch=batch, runtime=runtime)
     if found.refusal:
         raise UnsupportedError(str(found.refusal), code=str(found.refusal_code))

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from joulemap.system.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.surface import Passes
+    from joulemap.wing.llm.step import StepPredictor
 
 LAYER: Final[Mapping[str, str]] = {
     r"(input|post_attention)_layernorm": "layernorm",
@@ -59,3 +65,19 @@ def sum_layers(parts: Mapping[str, float]) -> Mapping[str, float]:
             raise UnsupportedError(f"the tables of simulators have no layer for {name}", code="parts")
         times[layer] += 1e6 * seconds / (NORMS if layer == "layernorm" else 1)
     return times
+
+
+def time_layers(steps: StepPredictor, passes: Passes) -> list[Mapping[str, float] | UnsupportedError]:
+    """Return layer -> microseconds as `sum_layers` for each pass, or the refusal of one that memory does not hold."""
+    flat = passes.flatten()
+    return [_time_one(steps, flat.take(np.array([number]))) for number in range(flat.sequences.size)]
+
+
+def _time_one(steps: StepPredictor, one: Passes) -> Mapping[str, float] | UnsupportedError:
+    try:
+        (parts,) = steps.split(one)
+    except UnsupportedError as error:
+        if error.code != "memory":
+            raise
+        return error
+    return sum_layers(parts)

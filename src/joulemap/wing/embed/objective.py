@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from joulemap.cli.value import read_quantity
+from joulemap.prediction import check_names
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.embed.cost import predict_cost
+from joulemap.wing.embed.cost import predict_cost, read_limit
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -39,9 +39,10 @@ def make_objective(
     `latency`, such as `5 ms`, or that the chip cannot run is infeasible; the latter has an infinite energy. Its
     attributes `latency_s`, `energy_per_inference_low_j` and `energy_per_inference_high_j` have the other numbers.
 
-    Raises UsageError for a limit that cannot be read.
+    Raises UsageError for a limit that cannot be read, or a chip that is no text.
     """
-    limit_s = read_quantity("latency", latency, "s")
+    check_names(on=on)
+    limit_s = read_limit("latency", latency, "s")
     if limit_s is None:
         raise UsageError('state a limit: latency="5 ms"')
 

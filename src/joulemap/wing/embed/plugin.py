@@ -23,28 +23,6 @@ LIMITS: Final = ("max", "latency", "strict")
 """Arguments of the mark that set its limits; the others say how the model runs."""
 
 
-def joules(
-    *,
-    on: str,
-    max: str = "",  # noqa: A002 - a test reads as a sentence: `@joules(max="40 mJ", on="l4")`
-    latency: str = "",
-    precision: str = "bf16",
-    batch: int | None = None,
-    runtime: str = "fused",
-    strict: bool = False,
-) -> pytest.MarkDecorator:
-    """Return the decorator of a test that fails if its model needs more than `max` per inference, or than `latency`
-    per batch, on a chip.
-
-    The model is what the test returns, or else its argument `model`: a pair (module, example inputs), a built-in name
-    or a `Workload`. Limits are texts such as `40 mJ` and `5 ms`. A test fails if the whole 80 % interval lies above a
-    limit; a strict one also if only the predicted value does. `batch` is that of the example inputs, or 1.
-    """
-    return pytest.mark.joules(
-        on=on, max=max, latency=latency, precision=precision, batch=batch, runtime=runtime, strict=strict
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
     config.addinivalue_line("markers", "joules(max, on): fail if the model of the test needs more energy on this chip")
@@ -96,10 +74,10 @@ def _check(item: pytest.Function, model: object, marks: list[pytest.Mark]) -> No
 
 def _compare(cost: InferenceCost, max: str = "", latency: str = "", strict: bool = False) -> list[str]:  # noqa: A002
     """Return a text for each limit that a cost exceeds; UsageError without a limit."""
-    from joulemap.cli.value import read_quantity
     from joulemap.system.errors import UsageError
+    from joulemap.wing.embed.cost import read_limit
 
-    most_j, most_s = read_quantity("max", max, "J"), read_quantity("latency", latency, "s")
+    most_j, most_s = read_limit("max", max, "J"), read_limit("latency", latency, "s")
     if most_j is None and most_s is None:
         raise UsageError('state a limit: max="40 mJ" or latency="5 ms"')
     least_j = cost.energy_per_inference_j if strict else cost.energy_per_inference_low_j

@@ -6,7 +6,9 @@ power usage effectiveness and the carbon intensity of a grid. This table states 
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +17,9 @@ import attrs
 
 from joulemap import __version__
 from joulemap.catalog.sheet import find_region
+from joulemap.prediction import check_count, check_names, read_numbers
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.step import StepPredictor, evaluate_steps, predict_step
@@ -68,8 +72,8 @@ class TokenCost:
 
 
 def predict_token_costs(
-    models: Iterable[str],
-    hardware: Iterable[str],
+    models: str | Iterable[str],
+    hardware: str | Iterable[str],
     *,
     engine: str = "vllm",
     devices: int = 1,
@@ -80,11 +84,17 @@ def predict_token_costs(
 ) -> tuple[TokenCost, ...]:
     """Return the costs of each model on each chip, one after another; a chip that cannot serve a model is refused.
 
-    Raises as `predict_step` does for unknown names, UsageError for a `pue` below 1.
+    A single name stands for a list of one. Raises as `predict_step` does for unknown names, UsageError for a `pue`
+    below 1 and for a number of sequences or tokens that is no whole number from 1.
     """
-    if not pue >= 1.0:
-        raise UsageError(f"pue is {pue}, expected at least 1: the power of the datacenter over that of the boards")
-    grid, chips = find_region(region), tuple(hardware)
+    if isinstance(pue, str) or (ratio := read_numbers("pue", pue)).ndim or not ratio >= 1.0:
+        raise UsageError(
+            f"pue is {pue!r}, expected a number of at least 1: the power of the datacenter over that of the boards"
+        )
+    check_names(region=region)
+    devices, batch = check_count("devices", devices), check_count("batch", batch)
+    context_tokens = check_count("context_tokens", context_tokens)
+    grid, names, chips = find_region(region), _list_names("models", models), _list_names("hardware", hardware)
     asked = [
         TokenCost(
             model=model,
@@ -97,24 +107,46 @@ def predict_token_costs(
             gco2_per_kwh=grid.intensity.value,
             grid_year=grid.year,
             grid_basis=grid.intensity.basis,
-            pue=pue,
+            pue=float(ratio),
             source=f"joulemap {__version__}",
         )
-        for model in models
+        for model in names
         for chip in chips
     ]
     steps = [_find_steps(one) for one in asked]
     passes = Passes.of([1.0, batch], tokens=[context_tokens, 1.0], context=[0.0, context_tokens])
-    evaluate_steps((one, passes) for one in steps if isinstance(one, StepPredictor))
+    with contextlib.suppress(UnsupportedError):  # `price` finds which of the chips cannot run its model
+        evaluate_steps((one, passes) for one in steps if isinstance(one, StepPredictor))
     return tuple(_predict(one, known, passes) for one, known in zip(asked, steps, strict=True))
 
 
-def write_token_costs(costs: Iterable[TokenCost], path: str | Path) -> None:
-    """Write costs as a CSV file with a column per field; a value that is None is empty."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in attrs.fields(TokenCost)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(attrs.asdict(one) for one in costs)
+def write_token_costs(costs: Iterable[TokenCost], path: str | Path, *, force: bool = False) -> None:
+    """Write costs as a CSV file with a column per field; a value that is None is empty.
+
+    Raises UsageError for anything else than costs, and for a file that cannot be written; one that joulemap did not
+    write is replaced only with `force`.
+    """
+    rows = [costs] if isinstance(costs, TokenCost) else list(costs)
+    for one in rows:
+        if not isinstance(one, TokenCost):
+            raise UsageError(f"the costs have {one!r}, expected what predict_token_costs returns")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [one.name for one in attrs.fields(TokenCost)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(attrs.asdict(one) for one in rows)
+    write_text(Path(path), text.getvalue(), force=force)
+
+
+def _list_names(kind: str, names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return names, of which there may be a single one; UsageError for anything else."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise UsageError(f"{kind} is {names!r}, expected names")
+    listed = tuple(names)
+    for one in listed:
+        check_names(**{kind: one})
+    return listed
 
 
 def _find_steps(asked: TokenCost) -> StepPredictor | str:
@@ -129,7 +161,10 @@ def _predict(asked: TokenCost, steps: StepPredictor | str, passes: Passes) -> To
     """Return a cost with the numbers of a prompt and a decode step, or with the reason why it has none."""
     if isinstance(steps, str):
         return attrs.evolve(asked, refusal=steps)
-    found = steps.price(passes)
+    try:
+        found = steps.price(passes)
+    except UnsupportedError as error:
+        return attrs.evolve(asked, refusal=str(error))
     if refusal := next(filter(None, found.refusal.tolist()), ""):
         return attrs.evolve(asked, refusal=refusal)
     grams = MILLION * asked.pue * asked.gco2_per_kwh / J_PER_KWH

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.overhead import VERIFIED
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.embed.batch import Request, Sizes, find_shortage, find_sizes, make_pass, read_sizes
 
 if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.surface import Passes
     from joulemap.wing.llm.step import StepPredictor
 
 MS_PER_S: Final = 1e3
@@ -44,6 +44,9 @@ COMPONENTS: Final[Mapping[str, str]] = {
     r"mlp\.(down_proj|experts\.down|shared_experts\.down_proj)": "mlp_layer_down_proj_execution_time",
 }
 """Subgraph of a layer -> component. An activation is part of the GEMM before it, and routing part of the first GEMM."""
+
+TOKENS: Final = ("num_tokens", "num_q_tokens")
+"""Attributes of a batch that may have the new tokens of its requests."""
 
 LOGIT: Final = "engine.logit"
 """Sampling, the only time of an engine that `schedule_time` does not have."""
@@ -181,18 +184,24 @@ class VidurPredictor:
         """
         if pipeline_stage:
             raise UsageError(f"pipeline stage {pipeline_stage}, expected 0: the model is on one stage")
-        sizes = self._find_sizes(batch)
-        if sizes not in self._known:
-            self._known[sizes] = self._predict(sizes)
-        time = self._known[sizes]
+        decoding, prompts = _divide(batch)
+        sizes, requests = self._find_sizes(decoding, prompts), [*decoding, *prompts]
+        if decoding and len(prompts) > 1:  # one chunk, which has the KV cache of one
+            held = self._round(sum(new + past for new, past in requests) / len(requests))
+            if shortage := find_shortage(self._steps, len(requests), held):
+                raise UnsupportedError(shortage, code="memory")
+        key = *sizes, not decoding
+        if key not in self._known:
+            self._known[key] = self._predict(sizes, is_prompt=not decoding)
+        time = self._known[key]
         self._batches += 1
         self._joules += time.energy_j
-        self._tokens += sum(new for _, new in _list_requests(batch))
+        self._tokens += sum(new for new, _ in requests)
         return time
 
     def list_passes(self, batch: VidurBatch) -> Passes:
         """Return the pass of the step predictor whose time a batch has."""
-        return _make_pass(self._find_sizes(batch))
+        return make_pass(self._find_sizes(*_divide(batch)))
 
     def get_metrics(self) -> dict[str, float]:
         """Return the energy and the number of batches and tokens since the last reset."""
@@ -206,40 +215,22 @@ class VidurPredictor:
         """Begin another simulation."""
         self._joules, self._batches, self._tokens = 0.0, 0, 0
 
-    def _find_sizes(self, batch: VidurBatch) -> tuple[float, ...]:
-        """Return the sizes of the pass of a batch, in the order of the arguments of `Passes.of`.
-
-        Prompts alone are equal prompts that attend to as many pairs of tokens. Beside decode steps they are one chunk.
-        """
-        contexts, prompts = [], []
-        for request, new in _list_requests(batch):
-            past = request.num_processed_tokens
-            if request.is_prefill_complete:
-                contexts.append(past)
-            else:
-                prompts.append((new, past))
-        if not contexts and not prompts:
+    def _find_sizes(self, decoding: Sequence[Request], prompts: Sequence[Request]) -> Sizes:
+        """Return the sizes of the pass of a batch, with rounded contexts."""
+        if not decoding and not prompts:
             raise UsageError("the batch has no requests")
-        added, context = sum(new for new, _ in prompts), self._round(sum(contexts) / max(len(contexts), 1))
-        # attention of a token covers the tokens before it
-        pairs = sum(new * (past + new / 2.0) for new, past in prompts)
-        each = added / max(len(prompts), 1)
-        if len(prompts) > 1 and not contexts and each > VERIFIED:
-            return float(len(prompts)), each, self._round(pairs / added - each / 2.0), 0.0, 0.0
-        before = self._round(max(0.0, pairs / added - added / 2.0)) if added else 0.0
-        return float(len(contexts)), 1.0, context, float(added), before
+        sequences, tokens, context, chunk, before = find_sizes(decoding, prompts)
+        return sequences, tokens, self._round(context), chunk, self._round(before)
 
     def _round(self, tokens: float) -> float:
         return float(self._granularity * round(tokens / self._granularity))
 
-    def _predict(self, sizes: tuple[float, ...]) -> VidurTime:
-        passes = _make_pass(sizes)
+    def _predict(self, sizes: Sizes, is_prompt: bool) -> VidurTime:
+        passes = make_pass(sizes)
         found = self._steps.price(passes)
         if found.refusal:
             raise UnsupportedError(str(found.refusal), code="memory")
         (parts,) = self._steps.split(passes)
-        sequences, tokens, *_ = sizes
-        is_prompt = sequences <= 0.0 or tokens > VERIFIED
         return sum_components(parts, is_prompt=is_prompt, energy_j=float(found.energy_j))
 
 
@@ -269,14 +260,8 @@ def sum_components(parts: Mapping[str, float], *, is_prompt: bool, energy_j: flo
     return VidurTime(num_layers=len(layers), attention_all_reduce_time=exchange_ms, energy_j=energy_j, **once, **each)
 
 
-def _make_pass(sizes: tuple[float, ...]) -> Passes:
-    """Return the pass of these sizes, in the order of the arguments of `Passes.of`."""
-    names = ("tokens", "context", "chunk", "chunk_context")
-    return Passes.of(sizes[0], **dict(zip(names, sizes[1:], strict=True)))
-
-
-def _list_requests(batch: VidurBatch) -> Sequence[tuple[VidurRequest, int]]:
-    """Return each request of a batch with its new tokens.
+def _divide(batch: VidurBatch) -> tuple[list[Request], list[Request]]:
+    """Return the decode steps and the prompts of a batch; UsageError for numbers of tokens that no request has.
 
     vidur 0.0.26 wraps a batch as `batch_mapping`, with one batch for each group of devices that divide a KV cache.
     """
@@ -285,7 +270,14 @@ def _list_requests(batch: VidurBatch) -> Sequence[tuple[VidurRequest, int]]:
         if len(groups) != 1:
             raise UsageError(f"the batch is divided over {len(groups)} groups of devices by its KV cache, expected 1")
         (batch,) = groups.values()
-    for name in ("num_tokens", "num_q_tokens"):
-        if isinstance(tokens := getattr(batch, name, None), Sequence):
-            return tuple(zip(batch.requests, tokens, strict=True))
-    raise UsageError(f"a batch of type {type(batch).__name__} has neither num_tokens nor num_q_tokens")
+    name = next((one for one in TOKENS if isinstance(getattr(batch, one, None), Sequence)), "")
+    if not name:
+        raise UsageError(f"a batch of type {type(batch).__name__} has neither {' nor '.join(TOKENS)}")
+    new_tokens = read_sizes(name, getattr(batch, name), 1)
+    if len(new_tokens) != len(batch.requests):
+        raise UsageError(f"{name} has {len(new_tokens)} numbers for {len(batch.requests)} requests, expected one each")
+    cached = read_sizes("num_processed_tokens", [one.num_processed_tokens for one in batch.requests])
+    divided: tuple[list[Request], list[Request]] = [], []
+    for one, new, past in zip(batch.requests, new_tokens, cached, strict=True):
+        divided[0 if one.is_prefill_complete else 1].append((new, past))
+    return divided

@@ -3,8 +3,8 @@
 
 from joulemap.wing.embed.cost import InferenceCost as InferenceCost, predict_cost as predict_cost
 from joulemap.wing.embed.kernel_profile import write_kernel_profile as write_kernel_profile
+from joulemap.wing.embed.mark import joules as joules
 from joulemap.wing.embed.objective import make_objective as make_objective
-from joulemap.wing.embed.plugin import joules as joules
 from joulemap.wing.embed.serving_profile import write_serving_profile as write_serving_profile
 from joulemap.wing.embed.sglang import SglangPredictor as SglangPredictor
 from joulemap.wing.embed.token_cost import (
