@@ -29,9 +29,9 @@ TOGETHER: Final = Template(
     "{fleet} {way} {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
 )
 WAYS: Final = ("together", "(prefill > decode)")
-"""How a fleet of two kinds of servers works: each on whole requests, or each on a phase."""
+"""Ways in which two kinds of servers work together: each on whole requests, or each on a phase."""
 PHASES: Final = " > "
-"""What joins the names of two kinds that work on phases."""
+"""Sign between the names of two kinds of servers that work on phases."""
 NO_PRICE: Final = Template("No fleet within all limits has a known price; {fleet} draws {power}.")
 NO_LIMITS: Final = Template("No fleet meets all limits; the nearest is {fleet}: its {reason}.")
 DEVICES_OF: Final = Template("{count} {name}")
