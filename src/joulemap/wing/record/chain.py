@@ -69,7 +69,7 @@ class Chain:
         """Records whose file and place in the chain are as they were made."""
         return tuple(one for one in self.entries if one.file not in self.faults)
 
-    def check(self, before: str = "") -> None:
+    def check_faults(self, before: str = "") -> None:
         """Raise CatalogueError with all faults if there are any, after the text `before`."""
         if self.faults:
             raise CatalogueError(f"{before}{'; '.join(self.faults.values())}")

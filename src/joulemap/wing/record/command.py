@@ -132,4 +132,4 @@ def list_(
 
     chain = read_chain(folder)
     output.write(show_records(chain, read_scores(folder.parent / FILE), limit))
-    chain.check()
+    chain.check_faults()

@@ -25,7 +25,7 @@ def make_record(
     after the newest record, or for a record that is too large to keep.
     """
     chain = read_chain(folder)
-    chain.check("no record is added to a damaged chain: ")
+    chain.check_faults("no record is added to a damaged chain: ")
     versions = bundle_version(), serving_version(), list_version()
     last = chain.entries[-1] if chain.entries else None
     if last is not None and (last.formulas, last.servers, last.points) == versions:

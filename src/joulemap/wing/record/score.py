@@ -133,7 +133,7 @@ def score_results(
     keys = {path: _digest_file(path) for path in files}
     chain = read_chain(folder)
     if not chain.usable:
-        chain.check(f"{folder} has no record that may be used: ")
+        chain.check_faults(f"{folder} has no record that may be used: ")
         raise UsageError(f"{folder} has no record: make one with `joulemap record make`")
     for fault in chain.faults.values():
         say(fault)
