@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,18 @@ from joulemap.wing.record.evaluate import Task, evaluate, predict_wholes
 from joulemap.wing.record.make import make_record
 from joulemap.wing.record.match import RecordIndex, list_values
 from joulemap.wing.record.point import list_chips, list_models, list_setups, load_groups
-from joulemap.wing.record.result import read_day
 from joulemap.wing.record.row import MEANINGS, MOST_BYTES, Predicted, encode_rows, read_rows
-from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow, read_scores, score_results
+from joulemap.wing.record.score import (
+    ALL,
+    IN_VIEW,
+    LATER,
+    Judged,
+    ScoreRow,
+    count_pairs,
+    read_scores,
+    score_results,
+    sum_up,
+)
 from joulemap.wing.verify.command import FactOptions
 from record_page import write_page
 
@@ -79,7 +89,7 @@ def chain_up(folder: Path, days: dict[str, list[Predicted]]) -> Chain:
 def score(folder: Path, *files: Path, date: str = "", shipped: bool = False) -> tuple[list[ScoreRow], list[str]]:
     """Return the scores of files, and the lines on what was left out."""
     lines: list[str] = []
-    rows = score_results(folder, files, NOTHING, date=date, shipped=shipped, today="2026-12-31", say=lines.append)
+    rows = score_results(folder, files, NOTHING, date=date, shipped=shipped, say=lines.append)
     return rows, lines
 
 
@@ -159,7 +169,8 @@ def test_a_result_is_scored_by_the_newest_record_that_is_older(folder: Path, tmp
         ("2026-01-01", "", "not after the first record, 2026-01-01"),
         ("2025-07-01", "2026-05-02", "not after the first record"),  # the table's own day counts
         ("", "", "1 result without a date: add --date"),
-        ("2027-01-01", "", "with a date after today"),
+        ("2099-01-01", "", "1 result whose date is '2099-01-01', which is in the future"),
+        ("2026-02-31", "2026-05-02", "1 result whose date is '2026-02-31', expected a real day"),
     ],
 )
 def test_results_without_a_fitting_date_are_left_out(
@@ -181,15 +192,150 @@ def test_bad_files_cost_a_line_each_and_the_rest_goes_on(folder: Path, tmp_path:
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     good = write_table(tmp_path / "good.csv", [("l4", 8, 2e-3)])
-    rows, lines = score(folder, other, tmp_path / "none.csv", good, good)
+    rows, lines = score(folder, other, good, good)
     assert len(rows) == 2
-    assert len(lines) == 3
-    assert "neither a file of a known tool nor a table" in lines[0]
-    assert "cannot be read" in lines[1]
-    assert "is scored already" in lines[2]
+    assert len(lines) == 2
+    assert "expected a file of a known tool, or a table" in lines[0]
+    assert "is scored already" in lines[1]
     again, lines = score(folder, good)
     assert not again
     assert "is scored already" in lines[0]
+
+
+def test_a_file_that_cannot_be_read_scores_nothing(folder: Path, tmp_path: Path) -> None:
+    good = write_table(tmp_path / "good.csv", [("l4", 8, 2e-3)])
+    for bad in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(CatalogueError, match=f"{bad.name}: cannot be read"):
+            score(folder, good, bad)
+    assert not (tmp_path / "record.csv").exists()
+
+
+def test_the_fault_of_a_table_is_told_once(folder: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "mine.csv", [("l4", 8, -2e-3)])
+    _, (line,) = score(folder, table)
+    assert line.count("mine.csv") == 1
+    assert "line 2: latency_s is '-0.002', expected a number above 0" in line
+    table.write_text("")
+    _, (line,) = score(folder, table)
+    assert "mine.csv: an empty file, expected" in line
+    table.write_text("hardware,model,date\nl4,resnet50,2026-05-02\n")
+    _, (line,) = score(folder, table)
+    assert "conditions, as measured on" in line
+
+
+def test_options_of_facts_are_refused_with_a_table(folder: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    table = write_table(tmp_path / "mine.csv", [("l4", 8, 2e-3)])
+    stated = NOTHING | {"hardware": "foo", "batch": 4}
+    assert not score_results(folder, [table], stated, date="", shipped=False, say=lines.append)
+    assert len(lines) == 1
+    assert lines[0].endswith("leave out --hardware, --batch")
+
+
+def test_runs_with_one_fault_cost_one_line(folder: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs.json"
+    runs.write_text(json.dumps(json.loads((SAMPLES / "llama_bench.json").read_text()) * 3))
+    lines: list[str] = []
+    stated = NOTHING | {"hardware": "foo"}
+    assert not score_results(folder, [runs], stated, date="", shipped=False, say=lines.append)
+    assert len(lines) == 1
+    assert "unknown hardware 'foo'" in lines[0]
+    assert lines[0].endswith(" runs)")
+
+
+def test_results_that_two_files_share_count_once(folder: Path, tmp_path: Path) -> None:
+    first = write_table(tmp_path / "first.csv", [("l4", 8, 2e-3), ("hailo_8", 8, 8e-3)])
+    second = write_table(tmp_path / "second.csv", [("h100_sxm5", 8, 1e-3), ("l4", 8, 2e-3), ("hailo_8", 8, 7e-3)])
+    rows, lines = score(folder, first, second)
+    assert [row.result_count for row in rows if row.vendor == ALL] == [2, 2]
+    assert lines == [f"{second}: 1 result of {first} again, which count once"]
+
+
+def test_pairs_of_very_many_results_are_counted() -> None:
+    """Recorded as measured, but for the last, which is recorded below all: n - 1 of its pairs are wrong."""
+    count = 20_000
+    judged = [
+        Judged(("NVIDIA", "gpu"), "latency_s", measured=1.0 + one, work=(), predicted=1.0 + one) for one in range(count)
+    ]
+    judged[-1] = attrs.evolve(judged[-1], group=("AMD", "gpu"), predicted=0.5)
+    assert count_pairs(judged) == (count * (count - 1) // 2, (count - 1) * (count - 2) // 2)
+    amd, nvidia, every = (
+        next(one for one in sum_up(judged) if one["vendor"] == name) for name in ("AMD", "NVIDIA", ALL)
+    )
+    assert (amd["pair_count"], amd["right_pair_count"]) == (count - 1, 0)
+    assert nvidia["pair_count"] == every["pair_count"] == count * (count - 1) // 2
+    tied = [attrs.evolve(one, measured=2.0) for one in judged[:3]]
+    assert count_pairs(tied) == (0, 0)
+
+
+def break_record(folder: Path) -> None:
+    """Append a byte to the file of each record."""
+    for path in folder.glob("*.csv.gz"):
+        path.write_bytes(path.read_bytes() + b"x")
+
+
+def repeat_line(folder: Path) -> None:
+    """State the last record twice."""
+    text = (folder / INDEX).read_text()
+    (folder / INDEX).write_text(text + text.splitlines()[-1] + "\n")
+
+
+def drop_line(folder: Path) -> None:
+    """Drop the line of the last record, which no other line protects."""
+    (folder / INDEX).write_text("\n".join((folder / INDEX).read_text().splitlines()[:-1]) + "\n")
+
+
+def change_count(folder: Path) -> None:
+    """Change the number of rows of the last record, which no other line protects."""
+    text = (folder / INDEX).read_text()
+    (folder / INDEX).write_text(text.removesuffix(",5\n") + ",6\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason", "usable"),
+    [
+        (break_record, "changed after it was hashed", 0),
+        (repeat_line, "has its line twice", 2),
+        (drop_line, "has no line for it", 2),
+        (change_count, "it has 5 rows, and index.csv says 6", 2),
+    ],
+)
+def test_a_damaged_record_is_told_and_the_list_does_not_succeed(
+    joulemap: Run, folder: Path, tmp_path: Path, damage: Callable[[Path], None], reason: str, usable: int
+) -> None:
+    damage(folder)
+    assert len(read_chain(folder).usable) == usable
+    listed = joulemap("record", "list", "--folder", str(folder))
+    assert listed.returncode == ExitCode.CATALOGUE
+    assert reason in listed.stderr
+    assert listed.stdout
+    table = write_table(tmp_path / "mine.csv", [("l4", 8, 2e-3)])
+    scored = joulemap("record", "score", str(table), "--folder", str(folder))
+    assert scored.returncode == (0 if usable else ExitCode.CATALOGUE)
+    assert reason in scored.stderr
+    with pytest.raises(CatalogueError, match="no record is added"):
+        make_record(folder, "2026-07-01", report=lambda done, total: None, tasks=())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "expected the columns"),
+        (",".join(COLUMNS) + "\n\n", "line 2: 0 cells, expected 9"),
+        (",".join(COLUMNS) + "\n" + "a," * 8 + "many\n", "'many' is not a whole number"),
+    ],
+)
+def test_an_index_that_is_no_table_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / INDEX).write_text(text)
+    with pytest.raises(CatalogueError, match=reason):
+        read_chain(tmp_path)
+
+
+def test_a_table_of_scores_with_a_short_line_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "record.csv"
+    path.write_text((ROOT / "docs" / "record.csv").read_text() + "a,b\n")
+    with pytest.raises(CatalogueError, match="2 cells, expected 15"):
+        read_scores(path)
 
 
 def test_a_record_with_another_byte_is_not_used(folder: Path, tmp_path: Path) -> None:
@@ -386,14 +532,6 @@ def test_throughput_is_that_of_batches_back_to_back() -> None:
     assert list_values(WHOLE._replace(interval_s=4e-3), row)["throughput_per_s"] == (2000.0, 1.25)
 
 
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [("2026-05-17", "2026-05-17"), ("2026-05", "2026-05-01"), ("2026", "2026-01-01"), ("in May", ""), ("", "")],
-)
-def test_a_month_counts_from_its_first_day(text: str, day: str) -> None:
-    assert read_day(text) == day
-
-
 def test_the_list_has_sixty_known_chips_each_with_a_reason() -> None:
     chips = list_chips()
     assert len(chips) == len(set(chips)) == 60
@@ -464,6 +602,8 @@ def test_an_older_file_is_refused_against_a_newer_record(joulemap: Run, folder: 
     assert (
         joulemap("record", "score", str(sample), "--date", "May", "--folder", str(folder)).returncode == ExitCode.USAGE
     )
+    wrong = joulemap("record", "score", str(sample), "--date", "2026-13-01", "--folder", str(folder))
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (ExitCode.USAGE, 1)
 
 
 def test_the_options_of_facts_are_those_of_verify() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import attrs
@@ -12,7 +13,7 @@ import pytest
 from conftest import Run
 from joulemap.domain.measurement import Measurement
 from joulemap.plan.source import Source
-from joulemap.system.errors import ExitCode, NoMeasurementError, UsageError
+from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, UsageError
 from joulemap.wing.record.result import read_results
 from joulemap.wing.record.share import Statement, share_measurements
 from joulemap.workspace import Workspace
@@ -130,3 +131,59 @@ def test_the_command_writes_a_file_and_refuses_without_power(joulemap: Run, tmp_
     assert done.returncode == 0, done.stderr
     (row,) = read((tmp_path / "mine.csv").read_text())
     assert (row["prompt_kind"], row["date"], row["hardware"]) == ("localscore", "2025-03-19", "rtx_3090")
+
+
+@pytest.mark.parametrize("date", ["5%", "2026-02-31", "2099-01-01", "2026-05"])
+def test_a_stated_date_is_a_day_that_has_come(joulemap: Run, tmp_path: Path, date: str) -> None:
+    with pytest.raises(UsageError, match="--date is "):
+        share_measurements(
+            Source(path=tmp_path / "none.duckdb"), [SAMPLES / "zeus.csv"], ZEUS, attrs.evolve(STATED, date=date)
+        )
+    path = tmp_path / "mine.csv"
+    done = joulemap("share", str(SAMPLES / "zeus.csv"), "--power", "none", "--date", date, "-o", str(path))
+    assert (done.returncode, done.stderr.count("\n")) == (ExitCode.USAGE, 1)
+    assert not path.exists()
+
+
+def test_a_file_dated_in_the_future_is_not_shared_nor_kept(joulemap: Run, tmp_path: Path) -> None:
+    path, database = tmp_path / "llama_bench.json", tmp_path / "own.duckdb"
+    path.write_text((SAMPLES / "llama_bench.json").read_text().replace("2025-", "2036-"))
+    assert "2036-" in path.read_text()
+    with pytest.raises(UsageError, match="rtx_4090: date is '2036-04-24', which is in the future"):
+        share_measurements(
+            Source(path=database), [path], NOTHING | {"hardware": "rtx_4090"}, attrs.evolve(STATED, power="none")
+        )
+    kept = joulemap("verify", str(path), "--hardware", "rtx_4090", "--keep", "--db", str(database))
+    assert kept.returncode == ExitCode.CATALOGUE
+    assert not database.exists()
+
+
+def test_a_run_that_cannot_be_shared_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "llama_bench.json"
+    first, *others = json.loads((SAMPLES / "llama_bench.json").read_text())
+    path.write_text(json.dumps([first | {"avg_ts": -1.0, "avg_ns": -1.0}, first, *others]))
+    notes: list[str] = []
+    share_measurements(
+        Source(path=tmp_path / "none.duckdb"), [path], NOTHING | {"hardware": "rtx_4090"},
+        attrs.evolve(STATED, power="none"), note=notes.append,
+    )  # fmt: skip
+    assert len(notes) == 1
+    assert f"1 of {2 + len(others)} runs of llama_bench.json left out" in notes[0]
+
+
+@pytest.mark.parametrize("day", ["2026-02-31", "2099-01-01"])
+def test_an_import_refuses_a_date_that_cannot_be(tmp_path: Path, day: str) -> None:
+    database, table = tmp_path / "own.duckdb", tmp_path / "rows.csv"
+    table.write_text(
+        "hardware,model,precision,batch,runtime,latency_s,source,conditions\n"
+        f"l4,resnet50,fp16,8,eager,0.0101,me,measured on {day}\n"
+    )
+    with pytest.raises(CatalogueError, match=f"nothing imported: resnet50 on l4: date is '{day}'"):
+        Workspace(database).import_measurements(table)
+    table.write_text(
+        "source,hardware,model,scope,batch,inter_token_latency_s,date\n"
+        f"me,rtx_4090,llama-3.1-8b,decode_step,1,0.01,{day}\n"
+    )
+    with pytest.raises(CatalogueError, match=f"nothing imported: llama-3.1-8b on rtx_4090: date is '{day}'"):
+        Workspace(database).import_measurements(table)
+    assert not database.exists()

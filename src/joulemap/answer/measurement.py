@@ -13,6 +13,7 @@ from joulemap.catalog.measurement import MeasuredRow, list_kinds, load_measureme
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
+from joulemap.domain.day import check_day, find_date
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import find_kind, is_operator
@@ -40,7 +41,7 @@ from joulemap.store.connection import Connection, open_in_memory, transaction, u
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
-from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -177,9 +178,18 @@ def _find_unpredicted(rows: Sequence[MeasuredRow]) -> str:
 
 
 def store_measurements(source: Source, rows: Sequence[MeasuredRow]) -> tuple[int, int]:
-    """Store measurements; return the numbers of new and of already stored measurements."""
+    """Store measurements; return the numbers of new and of already stored measurements.
+
+    Raises CatalogueError for a date that no calendar has or that has not come; then nothing is stored.
+    """
     from joulemap.store.measurement import write_measurements
 
+    for row in rows:
+        try:
+            if stated := find_date(row):
+                check_day("date", stated)
+        except UsageError as error:
+            raise CatalogueError(f"nothing imported: {row.model} on {row.hardware}: {error}") from error
     plain = [row for row in rows if isinstance(row, Measurement)]
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)

@@ -370,7 +370,10 @@ def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NU
         if meant:
             raise ValueError(f"unknown column {name}, expected {' or '.join(meant)}")
     if surplus:
-        raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
+        raise ValueError(
+            f"unknown column {', '.join(surplus)}; known: {', '.join(known)}"
+            f"{'; a day stands in conditions, as measured on 2026-05-17' if 'date' in surplus else ''}"
+        )
 
 
 def _checked(

@@ -12,21 +12,21 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from joulemap.domain.day import read_day
 from joulemap.system.draft import drafting
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes, read_text
+from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
+from joulemap.wing.record.row import count_rows
 
 INDEX: Final = "index.csv"
-
-DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 
 
 @frozen
@@ -69,6 +69,11 @@ class Chain:
         """Records whose file and place in the chain are as they were made."""
         return tuple(one for one in self.entries if one.file not in self.faults)
 
+    def check_faults(self, before: str = "") -> None:
+        """Raise CatalogueError with all faults if there are any, after the text `before`."""
+        if self.faults:
+            raise CatalogueError(f"{before}{'; '.join(self.faults.values())}")
+
     def find_before(self, date: str) -> Entry | None:
         """Return the newest usable record that is older than a date; None without one."""
         return max((one for one in self.usable if one.date < date), key=lambda one: one.date, default=None)
@@ -99,35 +104,49 @@ def find_previous(entries: Sequence[Entry]) -> str:
 def read_chain(folder: Path) -> Chain:
     """Return the records of a folder, with the faults of those that may not be used; no records without an index.
 
-    Raises CatalogueError for an index that cannot be read.
+    A file of a record without a line in the index is a fault too. Raises CatalogueError for an index that cannot be
+    read.
     """
     path = folder / INDEX
-    if not path.exists():
-        return Chain(folder, (), {})
     try:
-        header, *lines = csv.reader(io.StringIO(read_text(path), newline=""))
-        if tuple(header) != COLUMNS:
-            raise CatalogueError(f"{path}: expected the columns {', '.join(COLUMNS)}")
-        entries = [_read_line(line) for line in lines]
-    except (FileError, ValueError, csv.Error) as error:
+        entries = [_read_line(line) for line in read_lines(path, COLUMNS)] if path.exists() else []
+    except ValueError as error:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
     faults: dict[str, str] = {}
     for number, one in enumerate(entries):
         for file, fault in _find_faults(folder, entries[:number], one).items():
             faults.setdefault(file, f"{folder / file}: {fault}: this record is not used")
+    for file in sorted({one.name for one in folder.glob(name_file("20*"))} - {one.file for one in entries}):
+        faults[file] = f"{folder / file}: {INDEX} has no line for it: restore the line, or remove the file"
     return Chain(folder, tuple(entries), faults)
 
 
+def read_lines(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """Return the cells of each line of a table with these columns; CatalogueError for any other file."""
+    try:
+        header, *lines = list(csv.reader(io.StringIO(read_text(path), newline=""))) or [[]]
+    except (FileError, csv.Error) as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+    if tuple(header) != tuple(columns):
+        raise CatalogueError(f"{path}: expected the columns {', '.join(columns)}")
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(columns):
+            raise CatalogueError(f"{path}, line {number}: {len(line)} cells, expected {len(columns)}")
+    return lines
+
+
 def _read_line(cells: Sequence[str]) -> Entry:
-    """Return the record of a line; ValueError for a line with other cells."""
+    """Return the record of a line; ValueError if its number of rows is none."""
     date, file, sha256, previous, version, formulas, servers, points, count = cells
-    return Entry(date, file, sha256, previous, version, formulas, servers, points, int(count))
+    return Entry(date, file, sha256, previous, version, formulas, servers, points, read_whole(count))
 
 
 def _find_faults(folder: Path, before: Sequence[Entry], one: Entry) -> dict[str, str]:
     """Return file -> fault of a record after those before it; a broken link discredits both records that it joins."""
-    if not DATE.fullmatch(one.date) or one.file != name_file(one.date):
-        return {one.file: f"its date is {one.date!r}, and its name another"}
+    if read_day(one.date) != one.date or one.file != name_file(one.date):
+        return {one.file: f"its date {one.date!r} is no day, or not that of its name"}
+    if one in before:
+        return {one.file: f"{INDEX} has its line twice"}
     if before and one.date <= before[-1].date:
         return {one.file: f"its date {one.date} is not after that of the record before it, {before[-1].date}"}
     if one.previous != find_previous(before):
@@ -135,10 +154,13 @@ def _find_faults(folder: Path, before: Sequence[Entry], one: Entry) -> dict[str,
         fault = f"the chain is broken between {other} and {one.file}"
         return {one.file: fault, **({before[-1].file: fault} if before else {})}
     try:
-        found = digest(read_bytes(folder / one.file))
+        content = read_bytes(folder / one.file)
     except FileError as error:
         return {one.file: f"cannot be read: {error}"}
-    return {} if found == one.sha256 else {one.file: "the file was changed after it was hashed"}
+    if digest(content) != one.sha256:
+        return {one.file: "the file was changed after it was hashed"}
+    count = count_rows(content)
+    return {} if count == one.row_count else {one.file: f"it has {count:,} rows, and {INDEX} says {one.row_count:,}"}
 
 
 def append_entry(chain: Chain, entry: Entry, content: bytes) -> None:

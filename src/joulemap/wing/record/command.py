@@ -87,28 +87,24 @@ def score(
     joulemap record score llama_bench.json --hardware rtx_4090
     joulemap record score --shipped
     """
+    from joulemap.domain.day import check_day
     from joulemap.system.errors import UnscoredError, UsageError
-    from joulemap.wing.record.result import read_day
     from joulemap.wing.record.score import score_results
     from joulemap.wing.record.show import show_scores
 
     if not files and not shipped:
         raise UsageError("nothing to score: name a file, or add --shipped")
-    if date and read_day(date) != date:
-        raise UsageError(f"--date is {date!r}, expected a date such as 2026-05-17")
+    if date:
+        check_day("--date", date, is_whole=True)
     output.check_file()
-    lines: list[str] = []
     rows = score_results(
         folder,
         files or [],
         facts.keywords(),
         date=date,
         shipped=shipped,
-        today=find_today(),
-        say=lines.append,
+        say=lambda line: voice.inform(f"joulemap: {line}"),
     )
-    for line in lines:
-        voice.inform(f"joulemap: {line}")
     if not rows:
         raise UnscoredError("no result could be scored: the lines above give the reasons")
     output.write(show_scores(rows, f"scores of {folder}", limit))
@@ -124,6 +120,8 @@ def list_(
 ) -> None:
     """List the records and their scores, losses first.
 
+    Exits with 9 if a record may not be used, because it was changed or the chain is broken.
+
     \b
     joulemap record list
     joulemap record list --format csv
@@ -134,3 +132,4 @@ def list_(
 
     chain = read_chain(folder)
     output.write(show_records(chain, read_scores(folder.parent / FILE), limit))
+    chain.check_faults()

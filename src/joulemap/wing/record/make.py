@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from joulemap.bundle.version import bundle_version
-from joulemap.system.errors import CatalogueError, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.system.resource import package_version
 from joulemap.wing.llm.prediction import serving_version
 from joulemap.wing.record.chain import Entry, append_entry, digest, find_previous, name_file, read_chain
@@ -25,8 +25,7 @@ def make_record(
     after the newest record, or for a record that is too large to keep.
     """
     chain = read_chain(folder)
-    if chain.faults:
-        raise CatalogueError(f"no record is added to a damaged chain: {'; '.join(chain.faults.values())}")
+    chain.check_faults("no record is added to a damaged chain: ")
     versions = bundle_version(), serving_version(), list_version()
     last = chain.entries[-1] if chain.entries else None
     if last is not None and (last.formulas, last.servers, last.points) == versions:

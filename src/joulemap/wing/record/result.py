@@ -10,19 +10,21 @@ from typing import Any, Final
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
+from joulemap.domain.day import find_date, read_day
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator
 from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import CatalogueError, JoulemapError
+from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.verify.answer.file import read_file
-from joulemap.wing.verify.measured import open_content, recognize
+from joulemap.wing.verify.measured import Content, open_content, recognize
 
-MEASURED_ON: Final = re.compile(r"\bmeasured on (20\d\d-[01]\d-[0-3]\d)\b")
-"""Pattern of the day in the conditions of a single run, which has no column for it; `share` writes it."""
+HARDWARE: Final = re.compile(r"\bhardware\b")
+"""Pattern of the column that every table of measurements has."""
 
-DAY: Final = re.compile(r"(20\d\d)(?:-([01]\d))?(?:-([0-3]\d))?")
+HEADER: Final = 1_000
+"""Characters at the start of a table in which its columns are named."""
 
 Row = Measurement | ServingRow
 
@@ -33,7 +35,9 @@ class Result:
 
     row: Row
     date: str
-    """First day on which it may have been measured: a month or a year counts from its first day."""
+    """First day on which it may have been measured: a month or a year counts from its first day. What is no date
+    stands here as written.
+    """
 
 
 def read_results(path: Path, stated: Mapping[str, Any], date: str, skip: Callable[[str], None]) -> list[Result]:
@@ -41,24 +45,36 @@ def read_results(path: Path, stated: Mapping[str, Any], date: str, skip: Callabl
 
     `stated` has what the file lacks, as for `verify`, and `date` the day of rows without one. `skip` gets a sentence on
     each run that cannot be used. Raises CatalogueError for a file of another format, UsageError or UnknownNameError if
-    no run of it states what is needed.
+    no run of it states what is needed, and UsageError for `stated` values with a table, whose columns have them.
     """
+    content = open_content(path)
     try:
-        recognize(open_content(path))
+        recognize(content)
     except CatalogueError:
-        try:
-            rows: Sequence[Any] = read_measurements(path, known_hardware, load_models())
-        except CatalogueError as error:
-            raise CatalogueError(
-                f"{path}: neither a file of a known tool nor a table of measurements: {error}"
-            ) from error
-        return [_make_result(row, date) for row in rows if isinstance(row, Measurement | ServingRow)]
+        rows = _read_table(content)
+        if surplus := [f"--{name}" for name, value in stated.items() if value]:
+            raise UsageError(
+                f"{path}: the columns of a table state everything: leave out {', '.join(surplus)}"
+            ) from None
+        return [_make_result(row, date) for row in rows]
     return [_make_result(one.row, date) for one in read_file(path, stated, skip=skip)]
+
+
+def _read_table(content: Content) -> list[Row]:
+    """Return the measurements of an own table; CatalogueError for an invalid one, and for a file that is none."""
+    try:
+        rows: Sequence[Any] = read_measurements(content.path, known_hardware, load_models())
+    except CatalogueError:
+        if HARDWARE.search(content.text[:HEADER]):
+            raise
+        expected = "expected a file of a known tool, or a table with columns such as hardware and model"
+        raise CatalogueError(f"{content.path}: {content.describe()}, {expected}") from None
+    return [row for row in rows if isinstance(row, Measurement | ServingRow)]
 
 
 def list_shipped() -> list[Result]:
     """Return the built-in measurements of whole models and of served ones, those of doubtful tables left out."""
-    return [_make_result(row, "") for row in _list_shipped()]
+    return [Result(row, read_day(find_date(row))) for row in _list_shipped()]
 
 
 def _list_shipped() -> Iterator[Row]:
@@ -76,16 +92,5 @@ def _list_shipped() -> Iterator[Row]:
 
 
 def _make_result(row: Row, date: str) -> Result:
-    if isinstance(row, ServingRow):
-        return Result(row, read_day(row.date) or date)
-    stated = MEASURED_ON.search(row.conditions)
-    return Result(row, stated[1] if stated else date)
-
-
-def read_day(text: str) -> str:
-    """Return the first day that a date, a month or a year may mean; empty for any other text."""
-    match = DAY.fullmatch(text.strip())
-    if match is None:
-        return ""
-    year, month, day = match.groups()
-    return f"{year}-{month or '01'}-{day or '01'}"
+    stated = find_date(row) or date
+    return Result(row, read_day(stated) or stated)

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -119,8 +120,17 @@ def decode_rows(content: bytes, path: Path) -> Iterator[Predicted]:
             if len(cells) != len(header):
                 raise CatalogueError(f"{path}: the record is damaged: a row has {len(cells)} cells")
             yield Predicted(*map(_read, header, cells))
-    except (OSError, EOFError, ValueError, csv.Error) as error:
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise CatalogueError(f"{path}: the record is damaged: {error}") from error
+
+
+def count_rows(content: bytes) -> int:
+    """Return the number of rows in the bytes of a record's file; 0 for bytes that are no record."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            return max(stream.read(MOST_TEXT).count(b"\n") - 1, 0)
+    except (OSError, EOFError, zlib.error):
+        return 0
 
 
 def _read(name: str, cell: str) -> Any:

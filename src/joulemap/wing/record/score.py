@@ -13,9 +13,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -24,17 +25,20 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.bundle.chip import load_chips
+from joulemap.domain.day import check_day
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.draft import drafting
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
-from joulemap.system.file import FileError, read_bytes, read_text
+from joulemap.system.file import FileError, read_bytes
+from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.record.chain import Chain, Entry, digest, read_chain
+from joulemap.wing.record.chain import Chain, Entry, digest, read_chain, read_lines
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
 from joulemap.wing.verify.answer.forecast import measured_of
+from joulemap.wing.verify.measured import MOST_BYTES
 
 FILE: Final = "record.csv"
 """Name of the table of scores, in the folder above the records."""
@@ -117,40 +121,44 @@ def score_results(
     *,
     date: str,
     shipped: bool,
-    today: str,
     say: Callable[[str], None],
 ) -> list[ScoreRow]:
     """Score files of results against the records of a folder, append the scores to its table, and return them.
 
     Each result is compared with the newest record that is older. `shipped` adds the built-in measurements, of which
     those that are older than every record are scored in view of the newest one. `say` gets a line for each record,
-    file and result that is left out. Raises UsageError without a usable record.
+    file and result that is left out. Raises UsageError without a record, CatalogueError without a usable one or for a
+    file that cannot be read; then nothing is scored.
     """
+    keys = {path: _digest_file(path) for path in files}
     chain = read_chain(folder)
+    if not chain.usable:
+        chain.check_faults(f"{folder} has no record that may be used: ")
+        raise UsageError(f"{folder} has no record: make one with `joulemap record make`")
     for fault in chain.faults.values():
         say(fault)
-    if not chain.usable:
-        raise UsageError(f"{folder} has no record that may be used: make one with `joulemap record make`")
     table = folder.parent / FILE
     before = read_scores(table)
     known = {one.sha256 for one in before}
     indices: dict[str, RecordIndex] = {}
     rows: list[ScoreRow] = []
+    met: dict[Result, Path] = {}
     for path in files:
+        if keys[path] in known:
+            say(f"{path} is scored already: the same file counts once")
+            continue
+        lost: list[str] = []
         try:
-            key = digest(read_bytes(path))
-            if key in known:
-                raise UsageError(f"{path} is scored already: the same file counts once")
-            results = read_results(path, stated, date, say)
-        except FileError as error:
-            say(f"{path}: cannot be read: {error}")
-            continue
+            results = read_results(path, stated, date, lost.append)
         except JoulemapError as error:
-            say(str(error))
+            results, lost = [], lost or [str(error)]
+        for text, count in Counter(lost).items():
+            say(text if count == 1 else f"{text} ({count} runs)")
+        if not results:
             continue
-        known.add(key)
-        timely = _sort_timely(path, results, chain, today, say)
-        rows += _score_groups(chain, timely, indices, source=path.name, sha256=key)
+        known.add(keys[path])
+        timely = _sort_timely(path, _list_fresh(path, results, met, say), chain, say)
+        rows += _score_groups(chain, timely, indices, source=path.name, sha256=keys[path])
     if shipped:
         rows += _score_shipped(chain, indices, before)
     if rows:
@@ -158,8 +166,32 @@ def score_results(
     return rows
 
 
+def _digest_file(path: Path) -> str:
+    try:
+        return digest(read_bytes(path, MOST_BYTES))
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+
+
+def _list_fresh(
+    path: Path, results: Sequence[Result], met: dict[Result, Path], say: Callable[[str], None]
+) -> list[Result]:
+    """Return the results that no file before had; the others are said to be left out. `met` has the file of each."""
+    left: Counter[Path] = Counter()
+    fresh = []
+    for result in results:
+        first = met.setdefault(attrs.evolve(result, row=attrs.evolve(result.row, source="")), path)
+        if first == path:
+            fresh.append(result)
+        else:
+            left[first] += 1
+    for other, count in left.items():
+        say(f"{path}: {count} result{'' if count == 1 else 's'} of {other} again, which count once")
+    return fresh
+
+
 def _sort_timely(
-    path: Path, results: Sequence[Result], chain: Chain, today: str, say: Callable[[str], None]
+    path: Path, results: Sequence[Result], chain: Chain, say: Callable[[str], None]
 ) -> dict[Entry, list[Row]]:
     """Return record -> the results that it is the newest older record of; the others are said to be left out."""
     left: Counter[str] = Counter()
@@ -167,10 +199,14 @@ def _sort_timely(
     first = min(one.date for one in chain.usable)
     for result in results:
         entry = chain.find_before(result.date)
+        try:
+            if result.date:
+                check_day("date", result.date)
+        except UsageError as error:
+            left[f"whose {error}"] += 1
+            continue
         if not result.date:
             left["without a date: add --date"] += 1
-        elif result.date > today:
-            left[f"with a date after today, {today}"] += 1
         elif entry is None:
             left[f"not after the first record, {first}: it may have been known when the record was made"] += 1
         else:
@@ -261,22 +297,31 @@ def sum_up(judged: Sequence[Judged]) -> list[dict[str, Any]]:
         if not one.reason:
             by_work[one.work].append(one)
     for some in by_work.values():
-        for first, second in combinations(some, 2):
-            if first.measured == second.measured:
-                continue
-            is_right = is_ordered(first, second)
-            for group in {first.group, second.group, (ALL, ALL)}:
-                pairs[*group, first.kind] += 1
-                right[*group, first.kind] += is_right
+        every = count_pairs(some)
+        for group in {*(one.group for one in some), (ALL, ALL)}:
+            others = count_pairs([] if group == (ALL, ALL) else [one for one in some if one.group != group])
+            for counts, whole, rest in zip((pairs, right), every, others, strict=True):
+                counts[*group, some[0].kind] += whole - rest
     return [
         {**_sum_group(key, some), "pair_count": pairs[key], "right_pair_count": right[key]}
         for key, some in sorted(by_group.items())
     ]
 
 
-def is_ordered(first: Judged, second: Judged) -> bool:
-    """Return whether the recorded numbers of two results are in the order of the measured ones."""
-    return (first.measured - second.measured) * (first.predicted - second.predicted) > 0.0
+def count_pairs(judged: Iterable[Judged]) -> tuple[int, int]:
+    """Return the pairs of results with different numbers, and those whose recorded numbers are in the same order.
+
+    A file may have very many results for the same work, so that pairs are counted without visiting each.
+    """
+    pairs = right = 0
+    lower: list[float] = []
+    for _, same in groupby(sorted(judged, key=lambda one: one.measured), key=lambda one: one.measured):
+        recorded = [one.predicted for one in same]
+        pairs += len(lower) * len(recorded)
+        right += sum(bisect_left(lower, one) for one in recorded)
+        for one in recorded:
+            insort(lower, one)
+    return pairs, right
 
 
 def _sum_group(key: tuple[str, str, str], judged: Sequence[Judged]) -> dict[str, Any]:
@@ -303,19 +348,16 @@ def read_scores(path: Path) -> list[ScoreRow]:
     if not path.exists():
         return []
     try:
-        header, *lines = csv.reader(io.StringIO(read_text(path), newline=""))
-        if tuple(header) != COLUMNS:
-            raise CatalogueError(f"{path}: expected the columns {', '.join(COLUMNS)}")
-        return [ScoreRow(**dict(map(_read, COLUMNS, line))) for line in lines]
-    except (FileError, ValueError, csv.Error) as error:
+        return [ScoreRow(**dict(map(_read, COLUMNS, line))) for line in read_lines(path, COLUMNS)]
+    except ValueError as error:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
 
 
 def _read(name: str, cell: str) -> tuple[str, Any]:
     if name.endswith("_count"):
-        return name, int(cell)
+        return name, read_whole(cell)
     if name.endswith("_fraction"):
-        return name, float(cell) if cell else None
+        return name, read_real(cell) if cell else None
     return name, cell
 
 

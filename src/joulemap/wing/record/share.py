@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import attrs
 from joulemap.catalog.measurement import KNOWN, load_measurements, read_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
+from joulemap.domain.day import check_day, find_date
 from joulemap.domain.measurement import Measurement
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.reader import reading_if_there
@@ -28,9 +29,10 @@ from joulemap.system.errors import NoMeasurementError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import COLUMNS, ServingRow
 from joulemap.wing.llm.stored import read_serving_rows
-from joulemap.wing.record.result import MEASURED_ON, Row, read_day
+from joulemap.wing.record.result import Row
 from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.limit import find_impossible
+from joulemap.wing.verify.show import describe_condition
 
 NO_POWER: Final = "none"
 """Statement that neither energy nor power was measured."""
@@ -56,17 +58,26 @@ class Statement:
 
 
 def share_measurements(
-    source: Source, files: Sequence[Path], facts: Mapping[str, Any], statement: Statement, *, served: bool = False
+    source: Source,
+    files: Sequence[Path],
+    facts: Mapping[str, Any],
+    statement: Statement,
+    *,
+    served: bool = False,
+    note: Callable[[str], None] | None = None,
 ) -> str:
     """Return the table of the measurements in files of other tools, or of those stored in a database, as CSV.
 
-    Stored rows are those of `measure` and of `verify --keep`; `served` chooses those of language models. Raises
-    UsageError for a statement that is missing, for numbers that the hardware cannot reach, and for rows of two kinds;
-    NoMeasurementError if the database has no own rows.
+    Stored rows are those of `measure` and of `verify --keep`; `served` chooses those of language models. `note` gets a
+    sentence on runs of a file that are left out because they lack a number. Raises UsageError for a statement that is
+    missing, for a date that no calendar has or that has not come, for numbers that the hardware cannot reach, and for
+    rows of two kinds; NoMeasurementError if the database has no own rows.
     """
     if not statement.power.strip():
         raise UsageError("state how power was read: --power 'NVML energy counter, board', or --power none without any")
-    rows = _read(files, facts) if files else _list_own(source, served=served)
+    if statement.date:
+        check_day("--date", statement.date, is_whole=True)
+    rows = _read(files, facts, note) if files else _list_own(source, served=served)
     if len({type(row) for row in rows}) > 1:
         raise UsageError("the files have single runs and served models, which are tables of their own: share one kind")
     stated = [_state(row, statement) for row in rows]
@@ -78,8 +89,11 @@ def share_measurements(
     return text
 
 
-def _read(files: Sequence[Path], facts: Mapping[str, Any]) -> list[Row]:
+def _read(files: Sequence[Path], facts: Mapping[str, Any], note: Callable[[str], None] | None) -> list[Row]:
     readings = [one for path in files for one in read_file(path, facts)]
+    for finding in (finding for one in readings for finding in one.findings):
+        if note is not None and finding.kind == "left_out":
+            note(describe_condition(finding.kind, finding.values))
     if assumed := sorted({name for one in readings for name in one.assumed}):
         raise UsageError(f"the file does not state {', '.join(assumed)}: state it with the options of `verify`")
     return [one.row for one in readings]
@@ -106,8 +120,10 @@ def _state(row: Row, statement: Statement) -> Row:
     """Return a row with what was stated; UsageError if the day, the machine, the software or the power is missing."""
     name = f"{row.model} on {row.hardware}"
     told = row.notes if isinstance(row, ServingRow) else row.conditions
-    day = MEASURED_ON.search(told)
-    date = (read_day(row.date) if isinstance(row, ServingRow) else day[1] if day else "") or statement.date
+    own = find_date(row)
+    date = own or statement.date
+    if own:
+        check_day(f"{name}: date", own)
     is_measured_here = row.source.startswith("joulemap measure on ")
     for missing, option, example in (
         (not date, "--date", "2026-05-17"),
@@ -121,7 +137,7 @@ def _state(row: Row, statement: Statement) -> Row:
     if has_power and statement.power == NO_POWER:
         raise UsageError(f"{name} has power or energy: --power must say how it was read")
     parts = [
-        "" if isinstance(row, ServingRow) or day else f"measured on {date}",
+        "" if isinstance(row, ServingRow) or own else f"measured on {date}",
         statement.machine,
         statement.software,
         f"power: {statement.power}" if has_power else "",

@@ -9,6 +9,7 @@ import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
+from joulemap.cli.voice import voice
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
 from joulemap.wing.verify.command import FactOptions
@@ -72,5 +73,6 @@ def share(
             person=statement.person,
         ),
         served=served,
+        note=lambda text: voice.inform(f"joulemap: {text}"),
     )
     emit_pieces((text,), output)

@@ -287,10 +287,10 @@ def _is_far(caveat: Caveat) -> bool:
 
 
 def _describe_kind(facts: Facts, kind: str) -> Iterator[str]:
-    yield from (_describe(one.kind, one.values) for one in facts.of(Caveat) if one.kind == kind)
+    yield from (describe_condition(one.kind, one.values) for one in facts.of(Caveat) if one.kind == kind)
 
 
-def _describe(kind: str, values: Mapping[str, Any]) -> str:
+def describe_condition(kind: str, values: Mapping[str, Any]) -> str:
     """Return the sentence on a condition of a measurement."""
     if kind == "left_out":
         counts = values["reasons"]
