@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -35,6 +37,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trial(stage: Path, tmp_path: Path) -> Trial:
     return Trial(kind="sample", seed=SEED, number=0, stage=stage, place=tmp_path)
+
+
+def test_the_program_starts_outside_of_a_test() -> None:
+    folder = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-m", "campaign", "--help"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--minutes" in done.stdout
 
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
