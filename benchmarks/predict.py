@@ -106,8 +106,10 @@ def list_adapter_rates() -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
 
         def write() -> Path:
-            given = {"hardware": "RTX4090", "model": "meta-llama/Llama-3.1-8B"}
-            return write_serving_profile(steps, folder, **given, tokens=128, sequences=16, context_tokens=1024)
+            return write_serving_profile(
+                steps, folder, hardware="RTX4090", model="meta-llama/Llama-3.1-8B", tokens=128, sequences=16,
+                context_tokens=1024, force=True,
+            )  # fmt: skip
 
         rows = (write() / "tp1" / "attention.csv").read_text(encoding="utf-8").count("\n") - 1
         yield "rows of attention for LLMServingSim", rate(write, rows)
