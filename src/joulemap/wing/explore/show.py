@@ -82,7 +82,7 @@ WORDS: Final = Words(
 GAINS: Final = Template("{subject} {gains} than the unchanged chip[; {rest}].")
 ONE: Final = "The best design has"
 SEVERAL: Final = "The best designs have"
-GAIN: Final = Template("{ratio:x} {direction} {noun}[ ({numbers})]")
+GAIN: Final = Template("{ratio:x} {direction} {noun}[ ({design})]")
 LOWER, HIGHER = "lower", "higher"
 NO_GAIN: Final = Template("No design improves on the unchanged chip[; {rest}].")
 FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front")
@@ -91,14 +91,13 @@ TIED: Final = Template("{band:#} of {points:n design} are statistically tied wit
 WHOLE: Final = Template("{rest} of {objectives:and}.")
 ALONE: Final = Template("{subject} {values:and}.")
 HAS: Final = Template("{design} has")
-WITH: Final = Template("{chip} with {numbers}")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
 MOST_ALIKE: Final = 0.5
 """Share of the other designs, statistically tied with the best, from which the first line says so."""
 SHORT: Final = 4
-"""Maximum words of a design's numbers among those of others."""
+"""Maximum words of a design among others in the first line."""
 MOST_NAMED: Final = 3
 """Maximum objectives whose gains the first line states."""
 
@@ -123,26 +122,21 @@ def describe_answer(facts: Facts, higher: Collection[str]) -> str:
         return NO_GAIN(rest=rest)
     gained = gained[:MOST_NAMED]
     is_same = len({one.runs[0] for one in gained}) == 1
-    gains = [_describe_gain(one, higher, "" if is_same else _name_numbers(facts, one)) for one in gained]
+    designs = [_name_design(facts, one) for one in gained]
+    is_named = not is_same and all(one.count(" ") < SHORT for one in designs)
+    gains = [_describe_gain(one, higher, name if is_named else None) for one, name in zip(gained, designs, strict=True)]
     if tied := [one.metric for one in gained if one.metric in many]:
         nouns = [name_objective(one) for one in tied if many[one] == many[tied[0]]]
         rest = MANY_TIED(count=many[tied[0]], noun=nouns)
     word = " and " if is_one or is_same else " or "
-    subject = HAS(design=_name_design(facts, gained[0])) if is_same else ONE if is_one else SEVERAL
+    subject = HAS(design=designs[0]) if is_same else ONE if is_one else SEVERAL
     whole = GAINS(subject=subject, gains=word.join(gains), rest=rest)
     return whole if whole.count(" ") < MOST_WORDS else GAINS(subject=subject, gains=word.join(gains), rest=None)
 
 
 def _name_design(facts: Facts, choice: Choice) -> str:
-    """Return the chip of the best design and its numbers, as a sentence names them."""
-    chip, _, numbers = facts.runs[choice.runs[0]].hardware.partition(": ")
-    return WITH(chip=chip, numbers=numbers) if numbers else chip
-
-
-def _name_numbers(facts: Facts, choice: Choice) -> str:
-    """Return the numbers of the best design; empty if they are too long for a sentence with others."""
-    numbers = facts.runs[choice.runs[0]].hardware.partition(": ")[2]
-    return numbers if numbers.count(" ") < SHORT else ""
+    """Return the chip of the best design with its numbers."""
+    return facts.runs[choice.runs[0]].hardware
 
 
 def name_objective(objective: str) -> str:
@@ -150,10 +144,10 @@ def name_objective(objective: str) -> str:
     return OBJECTIVES.get(objective, objective)
 
 
-def _describe_gain(choice: Choice, higher: Collection[str], numbers: str) -> str:
+def _describe_gain(choice: Choice, higher: Collection[str], design: str | None) -> str:
     direction = HIGHER if choice.metric in higher else LOWER
     noun = name_objective(choice.metric)
-    return GAIN(ratio=choice.ratio, direction=direction, noun=noun, numbers=numbers or None)
+    return GAIN(ratio=choice.ratio, direction=direction, noun=noun, design=design)
 
 
 def _show(value: Quantity) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from joulemap.wing.explore.design.survey import Survey
 
 
-DESIGN: Final = Template("{base}: {values}")
+DESIGN: Final = Template("{base} with {values}")
 UNCHANGED: Final = "unchanged"
 UNITS: Final = "units"
 BATCH: Final = Template("batch {batch}")
