@@ -87,7 +87,7 @@ class Outcome:
     """Exit code; -1 if the time was up."""
     took_s: float
     spent_s: float
-    """Processor time of the step and all its processes."""
+    """Processor time of the step and all its processes; unknown if the time was up."""
     lines: tuple[str, ...]
 
     @property
@@ -165,8 +165,8 @@ def _list_lines(night: Night, last: Night | None, steps: Sequence[Step]) -> Iter
         now, then = night.steps.get(step.name), last.steps.get(step.name) if last else None
         cells = (
             step.name, now.text if now else "not reached", then.text if then else "",
-            f"{now.took_s / 60:.1f}" if now else "", f"{now.spent_s / 60:.1f}" if now else "",
-            f"{then.spent_s / 60:.1f}" if then else "",
+            f"{now.took_s / 60:.1f}" if now else "", f"{now.spent_s / 60:.1f}" if now and now.code >= 0 else "",
+            f"{then.spent_s / 60:.1f}" if then and then.code >= 0 else "",
         )  # fmt: skip
         yield f"| {' | '.join(cells)} |"
     for step in steps:

@@ -261,7 +261,9 @@ def read_changes(changes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     """Return the values of changes as arrays; UsageError for one without a name, or that is no finite number."""
     if not isinstance(changes, Mapping):
         raise UsageError(f"changes is {changes!r}, expected names and values, such as {{'tdp': 60.0}}")
-    check_names(**{f"the name {name!r} in changes": name for name in changes})
+    for name in changes:
+        if not isinstance(name, str):
+            raise UsageError(f"changes names {name!r}, expected a number of the chip such as 'tdp'")
     return {name: read_numbers(name, given) for name, given in changes.items()}
 
 

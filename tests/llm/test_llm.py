@@ -18,7 +18,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Share
-from joulemap.ask.rule import weigh
+from joulemap.ask.rule import find_bias, weigh
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
@@ -218,6 +218,7 @@ def test_a_precision_that_only_some_chips_have_weighs_as_much_as_its_bytes() -> 
     }
     choice = Choice(runs=(1, 2), metric="energy_per_token", value=Quantity(1.0, "J"), ratio=1.5)
     assert_close(weigh([choice], [1, 2], found), math.log(2.0), rel=1e-12)
+    assert_close(find_bias([choice], [1, 2], found), math.log(2.0), rel=1e-12)  # the winner leads by its precision
     assert not list(find_served([made[0], attrs.evolve(made[1], precision="fp8")], "vllm"))
 
 

@@ -160,7 +160,7 @@ def test_a_step_that_memory_does_not_hold_is_refused() -> None:
     table = predictor.table(sequences=64, context_tokens=32_000, prompt_tokens=512)
     seconds, joules = table.step([1.0, 64.0], [1000.0, 30_000.0])
     assert np.isnan(seconds).tolist() == np.isnan(joules).tolist() == [False, True]
-    for sizes in ((65, 100.0), (1, 33_000.0), (1, 100.0, 513.0), (1, 100.0, 1.0, 33_000.0)):
+    for sizes in ((65, 100.0), (1, 33_000.0), (1, 100.0, 513.0), (1, 100.0, 512.0, 32_000.0)):
         assert np.isnan(table.step(*sizes)).all()  # nothing is extrapolated
     with pytest.raises(UnsupportedError, match=r"but .* GB are usable"):
         predictor.split(Passes.of([1.0, 64.0], context=[1000.0, 30_000.0]))

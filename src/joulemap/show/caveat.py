@@ -32,7 +32,7 @@ COULD_REVERSE: Final = " (could reverse it)"
 COULD_DECIDE: Final = " (could decide it)"
 
 DECIDING: Final = math.log(1.5)
-"""Least known bias that decides a tie: most intervals are narrower."""
+"""Known bias from which a caveat is said to decide a tie, a factor of 1.5; chosen, not fitted."""
 
 RANGES: Final = "80 % ranges"
 MORE_OF_KIND: Final = Template("{count} more notes of the kind `{kind}`: --format json")

@@ -101,15 +101,15 @@ class StepTable:
         """Return seconds and joules of steps as `Table.step` does; NaN for sizes beyond those of the table, which are
         not extrapolated, and where memory does not hold the sequences.
         """
-        table = self._table
+        table, ends = self._table, np.add(prompt_tokens, prompt_context)
         within = (
             np.less_equal(sequences, table.decode.first[-1])
             & np.less_equal(context_tokens, table.decode.second[-1])
             & np.less_equal(prompt_tokens, table.prompt.second[-1])
-            & np.less_equal(prompt_context, table.attention.second[-1])
+            & np.less_equal(ends, self._contexts[-1])
         )
         each = np.interp(np.asarray(context_tokens, dtype=np.float64), self._contexts, self._cache_bytes)
-        prompts = np.interp(np.add(prompt_tokens, prompt_context), self._contexts, self._cache_bytes)
+        prompts = np.interp(ends, self._contexts, self._cache_bytes)
         held = np.multiply(sequences, each) + np.where(np.greater(prompt_tokens, 0.0), prompts, 0.0)
         fits = np.where(within & (held >= 0.0) & (held <= self._free_bytes), 1.0, np.nan)
         seconds, joules = table.step(sequences, context_tokens, prompt_tokens, prompt_context)
