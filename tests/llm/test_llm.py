@@ -354,6 +354,24 @@ def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -
     assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("chips", "asked", "engine", "precision"),
+    [
+        (("apple_m3_max",), "", "llamacpp", "fp16/q4_k_m"),
+        (("apple_m3_max", "raspberry_pi_5"), "", "llamacpp", "fp16/q4_k_m"),
+        (("apple_m3_max", "l4"), "", "", "fp16"),
+        (("apple_m3_max",), "vllm", "vllm", "fp16"),
+    ],
+)
+def test_apple_gpus_run_llama_cpp_unless_an_engine_is_named(
+    workspace: Workspace, chips: tuple[str, ...], asked: str, engine: str, precision: str
+) -> None:
+    serving = Serving(prompt=128, engine=asked)
+    answer = workspace.llm("llama-3.2-3b", hardware=chips, batch=1, serving=serving)
+    assert answer.serving.engine == engine
+    assert {row.precision for row in answer.rows if row.label.startswith(chips[0])} == {precision}
+
+
 @pytest.mark.slow
 def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
     answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)

@@ -36,6 +36,7 @@ from joulemap.wing.llm.capacity.question import (
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 
 if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.settings import Settings
     from joulemap.physics.record.runtime import RuntimeName
     from joulemap.plan.evaluate import Targets
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"
-"""Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
+"""Engine that serves on CPUs and Apple GPUs of laptops, boards and phones, for which other engines have no kernels."""
+
+LOCAL_VENDOR: Final = "Apple"
+"""Vendor whose GPUs run `LOCAL_ENGINE`. Source: vLLM documentation, Installation, CPU (Apple silicon, recalled)."""
 
 LOCAL_WEIGHTS: Final = "q4_k_m"
 """Default weight format of Ollama, and the most common one of llama.cpp's files."""
@@ -127,7 +131,8 @@ class ServedModel:
     def choose_engine(self, decoder: Decoder) -> Self:
         """Return the model with the default engine and weights, where none are given.
 
-        GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
+        GGUF files run on llama.cpp. So do other models on CPUs outside data centers and on Apple GPUs, with
+        `LOCAL_WEIGHTS`.
         """
         settings, serving = self.settings, self.serving
         if serving.engine or serving.prefill_on:
@@ -138,11 +143,18 @@ class ServedModel:
         if not is_choice(settings) or find_mixed(settings) is not None:
             return self
         entries = [entry for entry, _ in select_hardware(settings).pairs]
-        if not all(entry.architecture == "cpu" and "datacenter" not in entry.deployment for entry in entries):
+        if not all(map(_is_local, entries)):
             return self
         if not settings.precision and not settings.weight_precision:
             settings = attrs.evolve(settings, weight_precision=(find_file_weights(decoder) or LOCAL_WEIGHTS,))
         return attrs.evolve(self, settings=settings, serving=local)
+
+
+def _is_local(entry: HardwareEntry) -> bool:
+    """Return whether a chip is a CPU outside data centers or a GPU of `LOCAL_VENDOR`."""
+    if entry.architecture == "gpu":
+        return entry.vendor == LOCAL_VENDOR
+    return entry.architecture == "cpu" and "datacenter" not in entry.deployment
 
 
 def _name_published(decoder: Decoder, settings: Settings) -> Settings:

@@ -23,19 +23,19 @@ BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {l
 BATCHES: Final = (
     "hardware @label | batch batch! | tokens/s ~tokens_per_s | decode J/token output_token_j | "
     "range -output_token_j:output_token_half_width | TPOT between_s | "
-    "TPOT range -between_s:between_half_width | TTFT first_token_s | USD/M tokens #output_usd_per_million? | "
+    "TPOT range -between_s:between_half_width | TTFT first_token_s | USD/M output tokens #output_usd_per_million? | "
     "memory memory_fraction | largest batch largest_batch | longest context #largest_context! | "
     "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
     "tokens/s per user ~user_tokens_per_s | tokens/s per device ~device_tokens_per_s"
 )
 BATCHES_DRAWN: Final = "range"
-BATCHES_KEPT: Final = "batch | TPOT | range | TTFT | USD/M tokens | memory | largest batch"
+BATCHES_KEPT: Final = "batch | TPOT | range | TTFT | USD/M output tokens | memory | largest batch"
 BATCHES_RANKED: Final = "tokens/s | decode J/token"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
     "between_tokens": ("TPOT", "between_s"),
     "energy": ("decode J/token", "output_token_j"),
-    "cost": ("USD/M tokens", "output_usd_per_million"),
+    "cost": ("USD/M output tokens", "output_usd_per_million"),
 }
 """Goal -> heading and field of its column."""
 LIMIT: Final = Template("{bound} {share:%}")

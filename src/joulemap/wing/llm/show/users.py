@@ -10,6 +10,7 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
 from joulemap.present.cell import join_names, show_chance, show_plain, show_quantity
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
+from joulemap.wing.llm.ask.users import CHEAPER, LIKELY
 from joulemap.wing.llm.show.serving import describe_hits
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ NOTES: Final = (
     "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
 )
 KEPT: Final = Template(
-    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}: {value}[ and {energy}] per million tokens."
+    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those {least} sure]: {value}"
+    "[ and {energy}] per million prompt and output tokens."
 )
 MISSED: Final = Template("No deployment meets the target; the nearest ({servers}) has {missed}.")
 MISS: Final = Template("{ratio:x} the {noun}")
@@ -63,14 +65,14 @@ MET_BY_FORM: Final = Template(
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-CHEAPER: Final = Template("{servers} would cost {value} but meet the target with only {chance} probability")
+LESS_SURE: Final = Template("{servers} would cost {value} but meet the target with only {chance} probability")
 SIMPLER: Final = Template("without separate pools, the best is {servers}: {value}")
 PUBLISHED: Final = Template("in the checkpoint's own precision, the best is {servers}: {value}[ ({chance} sure)]")
 PUBLISHED_NOT: Final = Template(
     "in the checkpoint's own precision, nothing meets the target; the nearest is {servers}, with {missed}"
 )
 NEXT: Final = Template("the best on another chip is {servers}[, at {ratio:x} the cost][ ({chance} sure)]")
-OTHERS: Final[Mapping[str, Template]] = {"cheaper": CHEAPER, "simpler": SIMPLER, "published": PUBLISHED}
+OTHERS: Final[Mapping[str, Template]] = {CHEAPER: LESS_SURE, "simpler": SIMPLER, "published": PUBLISHED}
 """Metric of a further choice -> its sentence."""
 
 
@@ -87,6 +89,7 @@ def describe_answer(facts: Facts) -> str:
         "verb": "meets" if count == 1.0 else "meet",
         "chance": show_chance(best.probability),
         "noun": name_metric(best.metric),
+        "least": show_chance(LIKELY) if any(one.metric == CHEAPER for one in facts.of(Choice)) else None,
         "value": _show(best.value),
     }
     whole = KEPT(energy=_show(values["energy_per_million"]) if best.value.unit == "USD" else None, **given)
