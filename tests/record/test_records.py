@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from joulemap.bundle.chip import load_chips
 from joulemap.domain.measurement import Measurement
 from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
+from joulemap.system.handle import holding
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.predict import Prediction, predict_row
 from joulemap.wing.record.chain import (
@@ -329,6 +331,17 @@ def test_an_index_that_is_no_table_is_refused(tmp_path: Path, text: str, reason:
     (tmp_path / INDEX).write_text(text)
     with pytest.raises(CatalogueError, match=reason):
         read_chain(tmp_path)
+
+
+def test_two_who_score_at_once_lose_no_rows(folder: Path, tmp_path: Path) -> None:
+    files = [write_table(tmp_path / f"{name}.csv", [(name, 8, 2e-3)]) for name in ("l4", "h100_sxm5")]
+    with ThreadPoolExecutor(2) as pool:
+        with holding(folder / INDEX):
+            both = [pool.submit(score, folder, one) for one in files]
+            with pytest.raises(TimeoutError):
+                both[0].result(timeout=0.2)
+        assert all(one.result()[0] for one in both)
+    assert {row.source for row in read_scores(tmp_path / "record.csv")} == {one.name for one in files}
 
 
 def test_a_table_of_scores_with_a_short_line_is_refused(tmp_path: Path) -> None:

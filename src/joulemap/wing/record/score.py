@@ -30,10 +30,11 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.draft import drafting
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.file import FileError, read_bytes
+from joulemap.system.handle import holding
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.record.chain import Chain, Entry, digest, read_chain, read_lines
+from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
@@ -130,7 +131,7 @@ def score_results(
     file and result that is left out. Raises UsageError without a record, CatalogueError without a usable one or for a
     file that cannot be read; then nothing is scored.
     """
-    keys = {path: _digest_file(path) for path in files}
+    keyed = [(path, _digest_file(path)) for path in files]
     chain = read_chain(folder)
     if not chain.usable:
         chain.check_faults(f"{folder} has no record that may be used: ")
@@ -138,13 +139,33 @@ def score_results(
     for fault in chain.faults.values():
         say(fault)
     table = folder.parent / FILE
-    before = read_scores(table)
+    with holding(folder / INDEX):  # a table that two change at once would lose rows
+        before = read_scores(table)
+        indices: dict[str, RecordIndex] = {}
+        rows = _score_files(chain, keyed, indices, before, stated, date=date, say=say)
+        if shipped:
+            rows += _score_shipped(chain, indices, before)
+        if rows:
+            _write_scores(table, [*before, *rows])
+    return rows
+
+
+def _score_files(
+    chain: Chain,
+    keyed: Iterable[tuple[Path, str]],
+    indices: dict[str, RecordIndex],
+    before: Iterable[ScoreRow],
+    stated: Mapping[str, Any],
+    *,
+    date: str,
+    say: Callable[[str], None],
+) -> list[ScoreRow]:
+    """Return the scores of files that are not scored before. `keyed` has each with its SHA-256."""
     known = {one.sha256 for one in before}
-    indices: dict[str, RecordIndex] = {}
     rows: list[ScoreRow] = []
     met: dict[Result, Path] = {}
-    for path in files:
-        if keys[path] in known:
+    for path, key in keyed:
+        if key in known:
             say(f"{path} is scored already: the same file counts once")
             continue
         lost: list[str] = []
@@ -156,13 +177,9 @@ def score_results(
             say(text if count == 1 else f"{text} ({count} runs)")
         if not results:
             continue
-        known.add(keys[path])
+        known.add(key)
         timely = _sort_timely(path, _list_fresh(path, results, met, say), chain, say)
-        rows += _score_groups(chain, timely, indices, source=path.name, sha256=keys[path])
-    if shipped:
-        rows += _score_shipped(chain, indices, before)
-    if rows:
-        _write_scores(table, [*before, *rows])
+        rows += _score_groups(chain, timely, indices, source=path.name, sha256=key)
     return rows
 
 
