@@ -21,9 +21,9 @@ from types import SimpleNamespace
 import numpy as np
 
 import joulemap
+from joulemap import Passes, predict_step
 from joulemap.bundle.chip import load_chips
 from joulemap.wing.embed import SglangPredictor, predict_token_costs, write_serving_profile
-from joulemap.wing.llm import Passes, predict_step
 
 FIRST = """
 import time, resource

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from joulemap import predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_kernel_profile
-from joulemap.wing.llm import predict_step
 
 GEMM = {1: 167.114807, 16: 172.989586, 256: 204.433628, 1024: 641.445236}
 """Microseconds on an H100: rows of `gemm` in training/kernel_profiles/64-qwen2-5-7b-instruct-tp1-roleplay-1-1.yaml of

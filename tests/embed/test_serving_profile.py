@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from joulemap import Passes, predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_serving_profile
-from joulemap.wing.llm import Passes, StepPredictor, predict_step
+from joulemap.wing.llm import StepPredictor
 
 MEASURED = {
     ("down_proj", 16): 131.234,

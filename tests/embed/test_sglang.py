@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 import pytest
 
+from joulemap import Passes, predict_step
 from joulemap.system.errors import UsageError
 from joulemap.wing.embed import SglangPredictor
-from joulemap.wing.llm import Passes, StepPredictor, predict_step
+from joulemap.wing.llm import StepPredictor
 
 
 @attrs.frozen

@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from joulemap import Passes, predict_step
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.wing.embed import TokenCost, predict_token_costs, write_token_costs
-from joulemap.wing.llm import Passes, predict_step
 
 FRANCE = 44.18
 """Grams of CO2 equivalent per kWh in 2024: a row of catalog/data/cost/grid.csv."""

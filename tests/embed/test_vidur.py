@@ -8,9 +8,10 @@ import math
 import attrs
 import pytest
 
+from joulemap import Passes, predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import VidurPredictor, VidurTime
-from joulemap.wing.llm import Passes, StepPredictor, predict_step
+from joulemap.wing.llm import StepPredictor
 
 ARGUMENTS = (
     "num_layers_per_pipeline_stage", "attention_rope_execution_time", "attention_kv_cache_save_execution_time",

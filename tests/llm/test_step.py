@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from joulemap import Passes, evaluate_steps, predict_step
 from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.wing.llm import Passes, Serving, StepPrediction, StepPredictor, evaluate_steps, predict_step
+from joulemap.wing.llm import Serving, StepPrediction, StepPredictor
 from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.part import name_pass
 from joulemap.wing.llm.pass_error import PassErrors, PassRow, evaluate_rows
@@ -247,7 +248,7 @@ def test_a_slower_memory_lengthens_a_step() -> None:
 
 def test_steps_need_no_engine_of_a_database() -> None:
     code = (
-        "import sys\nfrom joulemap.wing.llm import Passes, predict_step\n"
+        "import sys\nfrom joulemap import Passes, predict_step\n"
         "predict_step('llama-3.2-1b', 'l4').price(Passes.of(1))\n"
         "print({'duckdb', 'torch', 'cattrs', 'pyarrow', 'typer'} & set(sys.modules))"
     )

@@ -13,9 +13,9 @@ import pytest
 
 from command import run_here
 from gguf_file import llama_3_1_8b, write_gguf
-from joulemap import predict
+from joulemap import Passes, predict, predict_step
 from joulemap.bundle.chip import load_chips
-from joulemap.wing.llm import Passes, Serving, predict_step
+from joulemap.wing.llm import Serving
 from joulemap.wing.tab import reply
 from joulemap.wing.tab.renderer import spell_names
 from joulemap.wing.tab.state import DEFAULTS

@@ -105,4 +105,6 @@ from joulemap.system.errors import (
     UsageError as UsageError,
 )
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
+from joulemap.wing.llm.serving.surface import Passes as Passes
+from joulemap.wing.llm.step import evaluate_steps as evaluate_steps, predict_step as predict_step
 from joulemap.workspace import Workspace as Workspace

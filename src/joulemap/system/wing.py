@@ -86,6 +86,8 @@ class Wing(NamedTuple):
     """Folder of the query files of a wing of another distribution; its subfolder `NAME_rule` has the wing's rules."""
     public: tuple[str, ...] = ()
     """Objects that the wing's package exports, beside the types of its questions."""
+    top: tuple[str, ...] = ()
+    """Objects of a built-in wing that `joulemap` itself exports, beside its questions as functions."""
     uses: tuple[str, ...] = ()
     """Names of wings that this wing requires; without them, this wing is left out."""
 

@@ -162,9 +162,10 @@ def find_public() -> dict[str, str]:
 
 
 def _list_exports() -> dict[str, str]:
-    """Return object that a built-in wing exports by name -> the wing."""
+    """Return object that a built-in wing exports by name -> the public module."""
     wings = (*list_apart(), *(wing for wing in list_wings() if wing.name in BUILT_IN))
-    return {module: wing.name for wing in wings for module in wing.public}
+    own = {name: f"joulemap.wing.{wing.name}" for wing in wings for name in wing.public}
+    return own | {name: "joulemap" for wing in wings for name in wing.top}
 
 
 def place_names() -> dict[str, dict[str, str]]:
@@ -172,8 +173,8 @@ def place_names() -> dict[str, dict[str, str]]:
     exports = _list_exports()
     modules: dict[str, dict[str, str]] = {}
     for name, home in sorted(find_public().items()):
-        wing = exports.get(f"{home}:{name}", "")
-        modules.setdefault(f"joulemap.wing.{wing}" if wing else _find_module(name, home), {})[name] = home
+        module = exports.get(f"{home}:{name}") or _find_module(name, home)
+        modules.setdefault(module, {})[name] = home
     modules["joulemap.extend"] = {name: home for home, names in EXTEND.items() for name in names}
     return dict(sorted(modules.items()))
 

@@ -49,7 +49,7 @@ def explore(
     Finds the best designs and those statistically tied with them. Dependent constants follow: peak rates follow units
     and clock, voltage follows clock, wires and static power follow area.
 
-    `--notes` lists the rules for dependent constants.
+    `--notes` lists the rules for dependent constants. The search needs `pip install 'joulemap[arrow]'`.
 
     \b
     joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs

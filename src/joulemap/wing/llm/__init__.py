@@ -57,10 +57,12 @@ def register() -> Wing:
             "audits": "joulemap.wing.llm.audit:find_faults",
         },
         queries=("llm",),
-        public=(
+        top=(
             "joulemap.wing.llm.serving.surface:Passes",
             "joulemap.wing.llm.step:evaluate_steps",
             "joulemap.wing.llm.step:predict_step",
+        ),
+        public=(
             "joulemap.wing.llm.step:StepPredictor",
             "joulemap.wing.llm.step:StepPrediction",
             "joulemap.wing.llm.step:StepTable",

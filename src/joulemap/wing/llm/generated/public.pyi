@@ -11,12 +11,9 @@ from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
 from joulemap.wing.llm.capacity.users import Forms as Forms, LatencyTarget as LatencyTarget, UserRow as UserRow
 from joulemap.wing.llm.generated.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
-from joulemap.wing.llm.serving.surface import Passes as Passes
 from joulemap.wing.llm.setting import Serving as Serving
 from joulemap.wing.llm.step import (
     StepPrediction as StepPrediction,
     StepPredictor as StepPredictor,
     StepTable as StepTable,
-    evaluate_steps as evaluate_steps,
-    predict_step as predict_step,
 )
