@@ -156,6 +156,21 @@ def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_local_chip_tries_formats_of_llama_cpp_and_none_is_the_published_one(tmp_path: Path) -> None:
+    target = LatencyTarget(users=1, between_s=1.0)
+    answer = Workspace(tmp_path / "own.duckdb").serve_users(
+        "llama-3.2-3b", hardware=("raspberry_pi_5",), target=target, serving=SERVING
+    )
+    assert answer.serving.engine == "llamacpp"
+    assert "llama.cpp" in answer.engine
+    losses = {row.precision: row.quality for row in answer.rows}
+    assert losses == {f"fp16/{name}": load_qualities()[name] for name in ("q4_k_m", "q8_0")}
+    assert not any(row.is_published for row in answer.rows)
+    assert "published" not in {one.metric for one in answer.facts.of(Choice)}
+    assert str(answer.document().steps[0]).count("--engine") == 1
+
+
+@pytest.mark.slow
 def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
     targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
     counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]

@@ -221,7 +221,8 @@ def _serve(
     servers = [(one.server, one.case, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)]
     sized = size_servers(servers, report)
     if len(choices) > 1:
-        narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
+        stored_so = whole if question.is_published else None
+        narrow = [None if one.plan is stored_so else find_quality(one.case) for one in opened]
         sized = [one.describe_quality(loss) for one, loss in zip(sized, narrow, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
     return _SizedFleets(

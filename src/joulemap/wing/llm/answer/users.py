@@ -232,7 +232,7 @@ def serve_users(
     settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
-    is_free = not settings.precision and not settings.weight_precision
+    is_free = not settings.precision and not settings.weight_precision and question.is_published
     deployments: list[DeploymentChoice] = []
     seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
@@ -266,9 +266,9 @@ def serve_users(
         forms=compare_forms(first) if first.prompt_servers or is_asked else None,
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),
-        serving=serving,
+        serving=question.serving,
         target=target,
-        engine=describe_engine(serving.engine),
+        engine=describe_engine(question.serving.engine),
         stored=question.describe_unknown(),
         wide_cache=describe_cache(one.case for one, *_ in deployments),
         facts=facts,

@@ -59,6 +59,12 @@ PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = (
 default.
 """
 
+LOCAL_PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = (
+    ((), ("q8_0",)),
+    ((), (LOCAL_WEIGHTS,)),
+)
+"""Those to try on an engine that runs GGUF files only."""
+
 LOSSLESS: Final = ("bf16", "fp16", "fp32")
 """Weight precisions that lose no quality."""
 
@@ -84,8 +90,9 @@ class ServedModel:
         if self.settings.precision or self.settings.weight_precision:
             return choices
         targets = {case.run.target.digest: case.target for case in first[2]}
-        for precision, weights in PRECISIONS:
-            if _is_narrower(first[0].decoder, weights):
+        has_files = first[0].stack.methods == (GGUF_METHOD,)
+        for precision, weights in LOCAL_PRECISIONS if has_files else PRECISIONS:
+            if _is_narrower(first[0].decoder, weights) and weights != first[1].settings.weight_precision:
                 narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
                 choices.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
         return choices
@@ -123,6 +130,7 @@ class ServedModel:
             asked=self.settings,
             guesser=find_guesser(source, decoder, settings, serving),
             takes_published=not settings.precision and not settings.weight_precision,
+            is_published=not settings.precision and settings.weight_precision in ((), (find_file_weights(decoder),)),
             chooses_precision=not settings.precision,
         )
         question.check()

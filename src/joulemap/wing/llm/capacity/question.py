@@ -72,6 +72,8 @@ class Question:
     """Draft model for speculative decoding; None without one."""
     takes_published: bool = False
     """True if neither activation nor weight precision is given, so that each chip runs the checkpoint as published."""
+    is_published: bool = False
+    """True if the checkpoint runs in its own formats, chosen by each chip or, in GGUF files, by the model."""
     chooses_precision: bool = False
     """True if no activation precision is given, so that each chip runs the first usual one that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
