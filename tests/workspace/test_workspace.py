@@ -3,10 +3,12 @@ from __future__ import annotations
 import ast
 import lzma
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from pathlib import Path, PurePath
@@ -24,10 +26,11 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.construct import model as build_model
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Limits, Settings
-from joulemap.plan.catalogue import find_catalogue
+from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.run import plan_runs
 from joulemap.question import Question
-from joulemap.store.template import find_template
+from joulemap.store.connection import _create
+from joulemap.store.template import Template, find_template
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.tools.stub import METHODS, find_stub
@@ -285,6 +288,21 @@ def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, m
     monkeypatch.setattr("joulemap.plan.evaluate.write_hardware", lambda _, fresh, *rest: written.extend(fresh))
     Workspace(tmp_path / "new.duckdb").compare("gemm(m=8,n=8,k=8)")
     assert written == []
+
+
+def test_a_template_that_another_process_removed_is_found_or_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, own, entries = find_catalogue(), tmp_path / "own.duckdb", known_hardware()
+    assert made is not None
+    make = cache(lambda _: Template(Path(shutil.copyfile(made, own)), entries))
+    monkeypatch.setattr("joulemap.plan.catalogue._make_template", make)
+    assert find_catalogue() == own
+    own.unlink()
+    Workspace(tmp_path / "new.duckdb").compare("gemm(m=8,n=8,k=8)")
+    assert own.exists()
+    _create(tmp_path / "other.duckdb", tmp_path / "no.duckdb")  # removed after it was found
+    assert Workspace(tmp_path / "other.duckdb").compare("gemm(m=8,n=8,k=8)").rows
 
 
 def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(

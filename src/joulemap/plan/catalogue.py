@@ -42,7 +42,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 
     Families are read only if a name is not in the catalogue.
     """
-    ready = _template(catalogue_digest())
+    ready = _find_template(catalogue_digest())
     if ready is not None:
         entries = ready.entries
     else:
@@ -76,7 +76,7 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
     """Return digest -> hardware before modifiers, from the current catalogue or the user's own hardware."""
     by_digest = {hardware.digest: hardware for hardware in own}
     wanted = [digest for digest in dict.fromkeys(digests) if digest not in by_digest]
-    ready = _template(catalogue_digest()) if wanted else None
+    ready = _find_template(catalogue_digest()) if wanted else None
     if ready is not None:
         from joulemap.store.hardware import read_hardware
 
@@ -160,7 +160,7 @@ def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) 
             connection = stack.enter_context(store.reading(source.path, IMPATIENT, kind))
             if has_catalogue(connection, digest):
                 return connection
-    ready = _template(digest)
+    ready = _find_template(digest)
     if ready is not None:
         return stack.enter_context(store.reading(ready.path, kind=kind))
     connection = stack.enter_context(using(open_in_memory(), "the catalogue"))
@@ -206,12 +206,21 @@ def _store_doubt(connection: Connection) -> None:
 
 def find_catalogue() -> Path | None:
     """Return the path of a read-only database with the current catalogue and no runs; None if it cannot be stored."""
-    ready = _template(catalogue_digest())
+    ready = _find_template(catalogue_digest())
     return ready.path if ready else None
 
 
+def _find_template(digest: str) -> Template | None:
+    """Return the template of a catalogue; made again if another process removed it, as it does if it makes others."""
+    ready = _make_template(digest)
+    if ready is None or ready.path.exists():
+        return ready
+    _make_template.cache_clear()
+    return _make_template(digest)
+
+
 @cache
-def _template(digest: str) -> Template | None:
+def _make_template(digest: str) -> Template | None:
     template = find_template(digest, package_version("joulemap"), _fill_template)
     if list_packages():
         from joulemap.catalog.load import list_left_out

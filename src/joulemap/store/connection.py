@@ -429,10 +429,13 @@ def _create(path: Path, template: Path | None, *, is_replacing: bool = False) ->
 
 
 def _copy(template: Path, draft: Path) -> bool:
-    """Copy a template; return whether the copy got an identity of its own."""
+    """Copy a template; return whether the copy got an identity of its own. False if another process just removed it."""
     import shutil
 
-    shutil.copyfile(template, draft)
+    try:
+        shutil.copyfile(template, draft)
+    except FileNotFoundError:
+        return False
     return renew_identity(draft)
 
 
