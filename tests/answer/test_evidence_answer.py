@@ -44,6 +44,12 @@ def test_a_precision_is_the_nearest_to_16_bits(workspace: Workspace) -> None:
 
 
 @pytest.mark.wings
+@pytest.mark.parametrize("repeated", [(), ("--precision", "bf16")])
+def test_the_next_command_states_the_precision_once(answer: EvidenceAnswer, repeated: tuple[str, ...]) -> None:
+    (step,) = answer.document(repeated=repeated).steps
+    assert str(step).count("--precision") == 1
+
+
 def test_an_engine_shows_the_measurements_behind_its_numbers(workspace: Workspace) -> None:
     """The host's time per layer has the counts of its file, in the answer and in SQL; a run has its half-width."""
     rows = {row.constant: row for row in workspace.evidence(SERVED, hardware="h100_sxm5", runtime="engine").rows}

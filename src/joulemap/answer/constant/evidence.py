@@ -110,8 +110,8 @@ class EvidenceAnswer(ConstantAnswer):
         ).out_of(len(self.rows), len(rows), "numbers", f"--limit {len(self.rows)}")
         texts = self._lay(self.rows, SOURCES())
         values = {"model": self.scope.model, "chip": self.scope.spell(self.scope.hardware[0]), "metric": self.metric}
-        if "--precision" not in repeated:  # the precision of the question, which the other command would not take
-            values["precision"] = self.scope.precisions[0][0]
+        # the precision of the question, which the other command would not take
+        values["precision"] = None if "--precision" in repeated else self.scope.precisions[0][0]
         return self._compose_facts(
             self.facts,
             (Section("", shown),),
