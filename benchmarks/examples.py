@@ -74,6 +74,8 @@ def list_missing() -> dict[str, str]:
         "calibrate ./mychip.toml": "measurements of one's own chip",
         "path/to/": "a model file of one's own",
         "extend check": "a package whose numbers were replaced",
+        "record make": "five minutes",
+        "share --power": "measurements of one's own machine",
         "hardware show acme_x1": "an installed package",
         "mobilenet_v2 acme_x1": "an installed package",
     }

@@ -42,9 +42,12 @@ def test_every_example_answers_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "report"], ids=lambda page: page.stem)
-def test_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_on_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
     """That of the page about reports reads a file which a browser saves, others the runs of a first command."""
     prepare(tmp_path)
+    pytestconfig.addinivalue_line("markers", "joules: the mark of a plugin that a page shows")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JOULEMAP_DB", str(tmp_path / DATABASE))
     known: dict[str, object] = {"__name__": page.stem}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+import attrs
 
 from command import run_here
 from joulemap.cli.manual import Manual, read_manual
@@ -77,7 +81,7 @@ SELECT run_id, energy_j FROM runs WHERE energy_j <= $max_energy_j ORDER BY run_i
 """,
     **{
         name: (ROOT / "tests" / "data" / "verify" / name).read_text(encoding="utf-8")
-        for name in ("vllm.json", "trtexec.log", "llama_bench.json", "zeus.csv")
+        for name in ("vllm.json", "trtexec.log", "llama_bench.json", "inferencex.json", "zeus.csv")
     },
 }
 """Name -> content of the user files in examples."""
@@ -101,7 +105,21 @@ def prepare(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    run_here(["hardware", "detect", "--output", "this.toml"], folder, {})
     pretend(folder / "pyodide")
+    if find_spec("joulemap.wing"):
+        _prepare_record(folder / "docs")
+
+
+def _prepare_record(folder: Path) -> None:
+    """Write the record of this version as if it were older than the results that examples score, and its scores."""
+    from joulemap.wing.record.chain import append_entry, name_file, read_chain
+
+    (newest,) = read_chain(ROOT / "docs" / "record").entries[-1:]
+    content = (ROOT / "docs" / "record" / newest.file).read_bytes()
+    early = attrs.evolve(newest, date="2024-01-01", file=name_file("2024-01-01"), previous="")
+    append_entry(read_chain(folder / "record"), early, content)
+    shutil.copy(ROOT / "docs" / "record.csv", folder)
 
 
 def prepare_program(folder: Path) -> None:

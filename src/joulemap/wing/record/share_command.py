@@ -56,7 +56,7 @@ def share(
     joulemap measure resnet50
     joulemap share --power "NVML energy counter, board" --date 2026-05-17 -o mine.csv
     joulemap share llama_bench.json --hardware rtx_4090 --power none --machine "RTX 4090, 450 W" --software "b6700" \
-        --person "J. Doe" -o mine.csv
+        --person "J. Doe" -o rtx_4090.csv
     """
     from joulemap.wing.record.share import Statement, share_measurements
 
