@@ -63,7 +63,7 @@ LOCAL_PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...
     ((), ("q8_0",)),
     ((), (LOCAL_WEIGHTS,)),
 )
-"""Those to try on an engine that runs GGUF files only."""
+"""(activation precisions, weight precisions) to try as well on an engine that runs GGUF files only."""
 
 LOSSLESS: Final = ("bf16", "fp16", "fp32")
 """Weight precisions that lose no quality."""
