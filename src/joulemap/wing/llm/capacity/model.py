@@ -91,8 +91,9 @@ class ServedModel:
             return choices
         targets = {case.run.target.digest: case.target for case in first[2]}
         has_files = first[0].stack.methods == (GGUF_METHOD,)
+        tried = ((), first[1].settings.weight_precision)
         for precision, weights in LOCAL_PRECISIONS if has_files else PRECISIONS:
-            if _is_narrower(first[0].decoder, weights) and weights != first[1].settings.weight_precision:
+            if (precision, weights) != tried and _is_narrower(first[0].decoder, weights):
                 narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
                 choices.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
         return choices
