@@ -13,7 +13,7 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.ask.fact import Choice, Limit
+from joulemap.ask.fact import Choice, Limit, Refusal
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.present.cell import show_share
 from joulemap.present.format import write
@@ -310,6 +310,16 @@ def test_a_fleet_without_a_price_that_keeps_all_limits_is_no_fleet_over_a_limit(
     assert len(answer.ok)
     assert answer.ok[0].cost_per_month is None
     assert "limits;" not in str(answer.document().answer)
+
+
+def test_a_refused_precision_is_no_limit_that_a_fleet_without_a_price_misses(tmp_path: Path) -> None:
+    """The Pi has no bf16 and nobody rents it out; its fp16 fleet is within the target all the same."""
+    settings = Settings(hardware=("raspberry_pi_5",), precision=("fp16", "bf16"), batch=(1,))
+    answer = Workspace(tmp_path / "fleet.duckdb").fleet("resnet18", settings, demand=of_rate(1.0, p99_s=2.0))
+    refusals = answer.facts.of(Refusal)
+    assert answer.ok and refusals
+    assert answer.ok[0].cost_per_month is None
+    assert not any(str(one.reason) in str(answer.document().answer) for one in refusals)
 
 
 def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:

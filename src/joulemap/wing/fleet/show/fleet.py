@@ -55,7 +55,8 @@ def describe_answer(facts: Facts) -> str:
     if not choices:
         entry = facts.of(Entry)[0]
         fleet = _count(facts, entry.runs[0])
-        for one in facts.of(Refusal):
+        is_within = bool(facts.of(Limit))  # only a fleet within all limits has them; other refusals are about chips
+        for one in facts.of(Refusal) if not is_within else ():
             return NO_LIMITS(fleet=fleet, reason=one.reason)
         power = entry.values["power"]
         return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))

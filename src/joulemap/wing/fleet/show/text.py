@@ -101,7 +101,7 @@ GROWTH: Final = Template(
 
 
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
-UNPRICED: Final = Template("{names} without a known {price}{other}")
+UNPRICED: Final = Template("{names} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
