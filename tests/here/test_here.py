@@ -136,6 +136,18 @@ def test_the_table_shows_the_models_around_the_decision(tmp_path: Path) -> None:
     assert grid.cut == len({row.model for row in answer.served if row.tokens_per_s}) - 3
 
 
+def test_the_mark_of_the_best_is_on_the_weights_that_were_chosen(tmp_path: Path) -> None:
+    """The most precise weights that reach half of the highest speed are seldom the fastest."""
+    recorded = MACHINES / "macbook_m4.json"
+    answer = Workspace(tmp_path / "here.duckdb").here("llama-3.2-3b", recorded=recorded)
+    (section, *_) = answer.document().sections
+    (grid,) = (block for block in section.blocks if isinstance(block, Grid))
+    chosen = choose_row(answer.served.rows)
+    assert chosen is not None
+    ((row, column),) = grid.best
+    assert (grid.headings[column], grid.rows[row][column]) == ("weights", chosen.weights)
+
+
 def test_the_headline_names_the_largest_model_that_is_read_as_it_comes() -> None:
     rates: dict[str, list[float | None]] = {"small": [40.0, 9.0], "middle": [12.0, 5.0], "large": [4.9, None]}
     rows = [SimpleNamespace(model=model, tokens_per_s=rate) for model, some in rates.items() for rate in some]

@@ -66,6 +66,7 @@ POPULAR_COLUMNS: Final = Template(
 )
 RATE: Final = "tokens/s"
 MODEL: Final = "model"
+WEIGHTS: Final = "weights"
 WITH_CPU: Final = Template("{device}+CPU")
 SAME: Final = "="
 """Sign of the column of chips; if the machine has one chip, the subject names it and the column is dropped (`!`)."""
@@ -177,7 +178,8 @@ class HereAnswer(Answer):
             label=self._shorten,
         )
         places = [index for index, row in enumerate(window) if row is best]
-        marked_column = laid.headings.index(RATE if self.model else MODEL)
+        chosen = WEIGHTS if WEIGHTS in laid.headings else RATE  # precise weights win over faster ones
+        marked_column = laid.headings.index(chosen if self.model else MODEL)
         marked = frozenset((index, marked_column) for index in places if len(window) > 1)
         noun = "rows" if self.model else "models"
         return attrs.evolve(laid.out_of(len(rows), len(window), noun), best=marked)
