@@ -15,6 +15,11 @@ from joulemap.show.word import Words
 
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
 
+BOX_POWER: Final = (
+    "energy and power are those of the whole box: devices without a part draw idle power, also beside a device alone"
+)
+"""Note on why a device alone takes more energy here than `compare` says of its chip."""
+
 WORDS: Final = Words(
     caveats={
         "budget": Template("the power budget sets the rate of {chips}; placements at lower power were not searched"),

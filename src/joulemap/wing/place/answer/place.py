@@ -43,7 +43,7 @@ from joulemap.wing.place.ask import find_facts
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
 from joulemap.wing.place.record import BUDGET, Goal
-from joulemap.wing.place.show import SOLVER, describe_answer, list_reasons
+from joulemap.wing.place.show import BOX_POWER, SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -181,7 +181,7 @@ class PlaceAnswer(Answer):
                 Section("Subgraphs", subgraphs),
                 Section(DIFFERENCES, differences),
             ),
-            notes=(*list_notes(self.facts), *self._describe_solver()),
+            notes=(BOX_POWER, *list_notes(self.facts), *self._describe_solver()),
             sure=sure,
             steps=self._list_steps(repeated),
             data={**self.data(), "answer": answer, "how_sure": sure, **list_facts(self.facts)},
