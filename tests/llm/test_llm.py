@@ -24,6 +24,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.present.format import write
+from joulemap.show.run_name import drop_settings, name_run
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -37,6 +38,7 @@ from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assu
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
 from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.show.batch import name_rivals
 from joulemap.wing.llm.stack import Stack, find_engine, find_stack
 from joulemap.workspace import Workspace
 from ledger import Book, Part
@@ -189,6 +191,31 @@ def test_choices_are_the_winners_of_the_table(answer: LlmAnswer) -> None:
         assert values[rival] == min(value for key, value in values.items() if rows[key].hardware != rows[own].hardware)
         assert_close(one.ratio or 0.0, values[rival] / values[own], rel=1e-9)
         assert {rows[key].hardware for key in one.runs} == {"h100_sxm5", "h200_sxm", "l4"}
+
+
+def test_the_headline_names_the_batch_of_a_rival_at_another_batch_size(answer: LlmAnswer) -> None:
+    """Beside a batch of 64, the best of l4 is its batch of 1, which is not what it takes at the same batch size."""
+    keys = {(row.hardware, row.batch): key for key, row in enumerate(answer.rows, 1)}
+    named = name_rivals(answer.facts, keys["h200_sxm", 64])
+    short = drop_settings(named, named)
+    assert name_run(short[keys["l4", 1]]) == "l4 batch 1"
+    pair = drop_settings(named, (keys["h200_sxm", 64], keys["h100_sxm5", 64]))
+    assert name_run(pair[keys["h100_sxm5", 64]]) == "h100_sxm5"
+
+
+def test_caveats_of_a_load_are_about_its_rows(workspace: Workspace) -> None:
+    """Runs of batches other than the smallest stand for no row, and the assumed share is that of the load."""
+    serving = Serving(prompt=64, output=8, in_flight=2)
+    hardware = ("l4", "apple_m4_max")
+    answer = workspace.llm("llama-3.2-1b", hardware=hardware, batch=(1, 8), serving=serving)
+    caveats = answer.facts.of(Caveat)
+    assert {key for one in caveats for key in one.runs} <= {1, 2}
+    shares = {key: one.values["share_fraction"] for one in caveats if one.kind == "assumed" for key in one.runs}
+    expected = {key: row.assumed.fraction for key, row in enumerate(answer.loads, 1) if row.assumed is not None}
+    assert shares == expected
+    first = min(answer.loads, key=lambda row: row.output_token_j)
+    (*_, step) = answer.document().steps
+    assert first.hardware in str(step)
 
 
 def test_limits_of_memory_are_facts(answer: LlmAnswer) -> None:

@@ -272,7 +272,7 @@ class LlmAnswer(RunAnswer):
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
-        yield describe_costs(self.assumptions, self.pay)
+        yield describe_costs(self.assumptions, self.pay, text.WHOLE_COST if self.loads.rows else text.DECODE_COST)
         has_several = len({row.label for row in self.served}) > 1
         if self.pay in OTHER_PAYMENT and has_several and not self.loads.rows:
             other = OTHER_PAYMENT[self.pay]
@@ -294,6 +294,11 @@ class LlmAnswer(RunAnswer):
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == ANSWER.name]
         first = next(row for row in steps if row.place == winner.place)
+        if self.loads.rows:  # a batch of --details may have another winner than the load
+            load_row = choose_loads(self.loads)[1]
+            served = (load_row.hardware, load_row.precision, load_row.device_count)
+            own = [row for row in steps if (row.hardware, row.precision, row.device_count) == served]
+            first = min(own, key=lambda row: row.energy_per_token_j, default=first)
         others = sorted(
             (row for row in steps if row.hardware != first.hardware and _is_alike(row, first)),
             key=lambda row: row.energy_per_token_j,
@@ -311,11 +316,11 @@ class LlmAnswer(RunAnswer):
         ]
 
 
-def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:
-    """Return the note on the hours that are paid, and on what cost and carbon include."""
+def describe_costs(assumptions: Table[AssumedNumber], pay: str, counted: str = "") -> str:
+    """Return the note on the hours that are paid, on what cost and carbon include, and on the tokens `counted`."""
     if any(row.assumption == "utilization" and row.value == 1.0 for row in assumptions):
-        return text.COST_NOTE(use=text.LOAD_HOURS(pay=describe_pay(pay)), idle=None)
-    return text.COST_NOTE(use=describe_use(assumptions, pay), idle=text.IDLE_HOURS)
+        return text.COST_NOTE(use=text.LOAD_HOURS(pay=describe_pay(pay)), idle=None, counted=counted)
+    return text.COST_NOTE(use=describe_use(assumptions, pay), idle=text.IDLE_HOURS, counted=counted)
 
 
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:

@@ -10,6 +10,7 @@ from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Share
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import Scope
+from joulemap.domain.assumed import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.interval.probability import probability_better
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.pool import PoolRow
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.generated.row import ServedPhase
+
+ASSUMED: Final = "assumed"
+"""Rule of the core on single passes; the energy of a load has prompts, idle time and larger batches too."""
 
 LEAST_IDLE: Final = 0.01
 """Minimum idle share of the energy that is a fact."""
@@ -94,14 +98,26 @@ def find_facts(
     rows = dict(enumerate(loads, 1))
     kept = {key: row for key, row in rows.items() if not row.is_growing}
     choices = [_choose(kept, metric, find_width) for metric in WIDTHS] if len(kept) > 1 and not pools else []
-    own = (*find_served(deployed, engine, most_context=most_context), *_find_excluded(rows))
+    own = (
+        *find_served(deployed, engine, most_context=most_context), *_find_excluded(rows), *_find_assumed(rows)
+    )  # fmt: skip
+    # Runs of other batches stand for no row: the rules would name them by their stored ids, which are other rows' keys.
+    stored = represent(deployed)
     caveats = find_caveats(
-        scope, choices, metric="latency", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
+        scope.part(stored), choices, metric="latency", more=own, stands_for=stored, but=(*OTHER_INTERVALS, ASSUMED)
     )
     entries = [_enter(key, row, find_width) for key, row in rows.items()]
     limits, shares = _list_limits(rows), _list_shares(rows, pools)
     facts = (*choices, *limits, *shares, *entries, *caveats)
     return Facts(asked=(TAIL, ENERGY), runs=name_runs(scope, deployed), facts=facts)
+
+
+def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
+    """Yield the assumed shares of the energy of loads, those of the table."""
+    for key, row in rows.items():
+        if (assumed := row.assumed) is not None and assumed.fraction >= LEAST_ASSUMED:
+            mostly = "static" if assumed.static_fraction >= MOSTLY_STATIC * assumed.fraction else ""
+            yield Finding(kind=ASSUMED, run_id=key, values={"share_fraction": assumed.fraction, "mostly": mostly})
 
 
 def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:

@@ -60,7 +60,7 @@ def name_batches(facts: Facts) -> dict[int, Subject]:
 def describe_answer(facts: Facts) -> str:
     """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
     if choices := facts.of(Choice):
-        return describe_choices(choices[:2], name_batches(facts))
+        return describe_choices(choices[:2], name_rivals(facts, choices[0].runs[0]))
     first, *others = facts.of(Entry)
     last = others[-1] if others else first
     values = show_values(last)
@@ -68,6 +68,19 @@ def describe_answer(facts: Facts) -> str:
     rate = show_values(first)["rate"] if others else None
     name = name_run(facts.runs[last.runs[0]])
     return ONE(name=name, batch=batch, other_rate=rate, other_batch=other, **values) + "."
+
+
+def name_rivals(facts: Facts, winner: int) -> dict[int, Subject]:
+    """Return the runs by name, where those at another batch size than the winner's keep their settings.
+
+    A sentence drops a rival's settings, which are otherwise the winner's. The batch size alone may make the winner.
+    """
+    batches = {one.runs[0]: one.values["batch"].value for one in facts.of(Entry)}
+    unlike = {key for key, batch in batches.items() if batch != batches[winner]}
+    return {
+        key: attrs.evolve(run, hardware=" ".join((run.hardware, *run.settings)), settings=()) if key in unlike else run
+        for key, run in name_batches(facts).items()
+    }
 
 
 def show_values(entry: Entry) -> dict[str, str]:

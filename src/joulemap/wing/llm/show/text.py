@@ -82,9 +82,9 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 
 # notes
 ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. On CPUs "
-    "outside data centres, llama.cpp is the default for every model, with q4_k_m weights unless --precision or "
-    "--weight-precision is given"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. If all hardware "
+    "is CPUs outside data centres or Apple GPUs, llama.cpp is the default for every model, with q4_k_m weights unless "
+    "--precision or --weight-precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
@@ -120,9 +120,13 @@ SHARED_RUNS: Final = Template(
     "largest batch of the same hardware, whichever is nearer"
 )
 COST_NOTE: Final = Template(
-    "cost: {use}[, {idle}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other assumptions"
+    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other "
+    "assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
+DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
+"""What a batch pays for an output token; a load's prompts are in the cost of its output tokens."""
+WHOLE_COST: Final = "output tokens include their prompts"
 LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
 OTHER_WAY: Final = Template(
     "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
