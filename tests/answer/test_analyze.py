@@ -15,7 +15,7 @@ from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TABLE, RUN_TABLE, AnalyzeAnswer
-from joulemap.ask.fact import Caveat, Quantity
+from joulemap.ask.fact import Caveat, Quantity, Share
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import RunDivision
 from joulemap.generated.analyze import RunTotal
@@ -23,6 +23,7 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.wing.train.setting import Training
 from joulemap.workspace import Workspace
 from lazy import Lazy
 
@@ -331,3 +332,16 @@ def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
     assert overlapping.values["interval_s"] == Quantity(total.interval_s, "s")
     serial = workspace.analyze("resnet18", "l4")
     assert not [one for one in serial.facts.of(Caveat) if one.kind == "overlapping"]
+
+
+def test_exchange_between_devices_is_communication_as_in_train(workspace: Workspace) -> None:
+    """The store calls the bottleneck of an exchange memory, although its bytes cross a link."""
+    answer = workspace.analyze("train(resnet18,devices=8)", "rtx_4090", precision="bf16", batch=4)
+    shares = {one.name: one.share for one in answer.facts.of(Share) if one.level == "bottleneck"}
+    exchanges = [row for row in answer.subgraphs if row.name.startswith("exchange.")]
+    assert exchanges
+    assert_close(shares["communication"], sum(row.latency_fraction for row in exchanges), rel=1e-9)
+    assert_close(sum(shares.values()), 1.0, rel=1e-9)
+    training = Training(devices=(8,))
+    (row,) = workspace.train("resnet18", hardware="rtx_4090", precision="bf16", batch=32, training=training).rows
+    assert_close(shares["communication"], (row.exchange_s or 0.0) / (row.step_s or 0.0), rel=1e-6)

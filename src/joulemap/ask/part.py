@@ -10,6 +10,7 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.operator.name import COLLECTIVES as COLLECTIVE_NAMES
 from joulemap.generated.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
 from joulemap.generated.model import ModulePart
 
@@ -18,6 +19,10 @@ OF_A_GAP: Final = ("uncalibrated",)
 
 OVERHEAD: Final = "overhead"
 """Level of the share of the categories of architectural overhead."""
+
+COLLECTIVES: Final = frozenset(COLLECTIVE_NAMES)
+COMMUNICATION: Final = "communication"
+"""Limit of the time of subgraphs that exchange data between devices, as `train` and `llm` call it."""
 
 LEAST: Final = 0.01
 """Minimum share of architectural overhead that is a fact."""
@@ -62,6 +67,11 @@ def find_analysis(
     units are, and its largest subgraph.
     """
     runs = (total.run_id,)
+    times = {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}
+    for one in subgraphs:  # the store gives an exchange another bottleneck, mostly memory
+        if not COLLECTIVES.isdisjoint(one.fusion_pattern.split("+")):
+            times[one.bottleneck] -= one.latency_fraction
+            times[COMMUNICATION] = times.get(COMMUNICATION, 0.0) + one.latency_fraction
     categories: dict[str, float] = {}
     for row in actions:
         categories[row.common_category] = categories.get(row.common_category, 0.0) + (row.share_fraction or 0.0)
@@ -71,7 +81,7 @@ def find_analysis(
     facts: list[Fact] = [
         enter(scope, total, "power", "edp"),
         *share_out(runs, "energy", "category", categories),
-        *share_out(runs, "time", "bottleneck", {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}),
+        *share_out(runs, "time", "bottleneck", times),
         Share(runs=runs, metric="compute", share=total.compute_utilization_fraction),
         Share(runs=runs, metric="bandwidth", share=total.bandwidth_utilization_fraction),
         Share(

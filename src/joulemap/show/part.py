@@ -28,8 +28,13 @@ RUN: Final = Template(
 )
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
-BOUND: Final[Mapping[str, str]] = {"compute": "compute", "memory": "memory", "launch": "launches"}
-"""Bottleneck of a kernel -> what limits it."""
+BOUND: Final[Mapping[str, str]] = {
+    "compute": "compute",
+    "memory": "memory",
+    "launch": "launches",
+    "communication": "communication",
+}
+"""Bottleneck of a kernel, or its exchange between devices -> what limits it."""
 
 BUSY: Final = Template(
     "[{count} of {total} {unit}s busy; ]{compute:%} of compute peak, {bandwidth:%} of off-chip bandwidth"
