@@ -214,7 +214,7 @@ def test_the_assumed_share_stands_in_the_table_and_is_a_caveat(workspace: Worksp
         choice = answer.facts.of(Choice)[0]
         assert (
             answer.rows[choice.runs[0] - 1] == best
-            and choice.probability == answer.rows[choice.runs[1] - 1].worse_probability
+            and choice.ahead == answer.rows[choice.runs[1] - 1].worse_probability
         )
         weights = [
             one.weight for one in answer.facts.of(Caveat) if one.kind == "assumed" and choice.runs[0] in one.runs
@@ -451,6 +451,9 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         facts = find_facts(found, [None] * len(found), answer.goal, None)
         assert facts.of(Choice)[0].tied == tied
         assert any(SIMPLER(name=f"{alone.placement} alone") == line for line in list_reasons(facts)) == bool(tied)
+    several = (*found[:1], *(attrs.evolve(alone, worse_probability=chance) for chance in (0.68, 0.5)))
+    (choice,) = find_facts(several, [None] * len(several), answer.goal, None).of(Choice)
+    assert (choice.tied, choice.probability, choice.ahead) == ((2, 3), 0.5, 0.68)
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]

@@ -75,12 +75,14 @@ def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
     own, other = (float(getattr(kept[key], field) or 0.0) for key in (first, rival))
     ratio = own / other if goal == "throughput" else other / own
     close = [key for key in others if (kept[key].worse_probability or 1.0) < TOLD_APART]
+    chances = [chance for key in close or [rival] if (chance := kept[key].worse_probability) is not None]
     return Choice(
         runs=(first, rival, *(key for key in others if key != rival)),
         metric=goal,
         value=Quantity(own, unit, getattr(kept[first], width)),
         ratio=ratio,
-        probability=kept[rival].worse_probability,
+        probability=min(chances, default=None),  # it is the best at most as surely as it beats each tied placement
+        ahead=kept[rival].worse_probability,
         tied=tuple(sorted(close, key=lambda key: key != rival)),
     )
 
