@@ -23,7 +23,6 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.wing.train.setting import Training
 from joulemap.workspace import Workspace
 from lazy import Lazy
 
@@ -336,6 +335,8 @@ def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
 
 def test_exchange_between_devices_is_communication_as_in_train(workspace: Workspace) -> None:
     """The store calls the bottleneck of an exchange memory, although its bytes cross a link."""
+    from joulemap.wing.train.setting import Training
+
     answer = workspace.analyze("train(resnet18,devices=8)", "rtx_4090", precision="bf16", batch=4)
     shares = {one.name: one.share for one in answer.facts.of(Share) if one.level == "bottleneck"}
     exchanges = [row for row in answer.subgraphs if row.name.startswith("exchange.")]

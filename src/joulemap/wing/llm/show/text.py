@@ -125,8 +125,9 @@ COST_NOTE: Final = Template(
 )
 IDLE_HOURS: Final = "idle hours included"
 DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
-"""What a batch pays for an output token; a load's prompts are in the cost of its output tokens."""
+"""Scope of the cost of a batch's output tokens."""
 WHOLE_COST: Final = "output tokens include their prompts"
+"""Scope of the cost of a load's output tokens."""
 LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
 OTHER_WAY: Final = Template(
     "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
