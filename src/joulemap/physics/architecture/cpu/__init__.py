@@ -202,7 +202,8 @@ def _seen_share(kernels: KernelColumns) -> Floats:
     masked = np.flatnonzero(work.is_causal & work.has_macs)
     kernel, first = np.unique(kernels.kernel_index[masked], return_index=True)
     scores = masked[first]
-    queries, keys = work.gemm_m[scores], work.gemm_n[scores]
+    # a backward kernel has the GEMM of its weighted sum alone, whose K are the keys
+    queries, keys = work.gemm_m[scores], np.where(work.elementwise_count > 0.0, work.gemm_n, work.gemm_k)[scores]
     block = np.select([queries >= least for least, _ in QUERY_BLOCKS], [rows for _, rows in QUERY_BLOCKS])
     share[kernel] = np.minimum((keys - queries + (queries + np.minimum(block, queries)) / 2.0) / keys, 1.0)
     return np.where(work.is_causal, kernels.per_operator(share), 1.0)
