@@ -147,8 +147,9 @@ def evidence(
         settings = attrs.evolve(settings, precision=selection.pairs[0][0].nearest_precision(USUAL))
     settings.check_single("evidence")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, USAGE) as (scope, (variation,), paid):
+    with opening_variations(source, plan, metric, USAGE) as (scope, variations, paid):
         scope.check_evaluated()
+        (variation,) = variations  # none of a chip that refused the model
         rows = _list_moving(variation, metric)
         facts = find_swings(scope, [], metric)
     return EvidenceAnswer(
