@@ -111,7 +111,7 @@ class EvidenceAnswer(ConstantAnswer):
         texts = self._lay(self.rows, SOURCES())
         values = {"model": self.scope.model, "chip": self.scope.spell(self.scope.hardware[0]), "metric": self.metric}
         # the precision of the question, which the other command would not take
-        values["precision"] = None if "--precision" in repeated else self.scope.precisions[0][0]
+        precision = None if "--precision" in repeated else self.scope.precisions[0][0]
         return self._compose_facts(
             self.facts,
             (Section("", shown),),
@@ -120,7 +120,7 @@ class EvidenceAnswer(ConstantAnswer):
             answer=self._say(),
             details=(Section("sources", texts),),
             notes=NOTES,
-            steps=[STEP.words(repeated=repeated, **values)],
+            steps=[STEP.words(repeated=repeated, precision=precision, **values)],
         )
 
     def _say(self) -> str:
