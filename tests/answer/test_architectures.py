@@ -244,6 +244,12 @@ def test_several_precisions_are_no_contrast(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
+def test_a_step_into_a_chip_has_its_own_precision(workspace: Workspace) -> None:
+    answer = workspace.architectures("mobilenet_v2", hardware=("hailo_8l", "l4"), precision="fp32")
+    assert [row.precision for row in answer.ordered] == ["int8", "fp32"]
+    assert "--precision int8" in str(answer.document().steps[0])
+
+
 def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: Workspace) -> None:
     rows = workspace.architectures("resnet18", architecture=["cpu", "gpu"])
     assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]

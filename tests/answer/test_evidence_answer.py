@@ -10,7 +10,7 @@ import pytest
 from conftest import Run
 from joulemap.answer.constant.evidence import KNOWN, EvidenceAnswer
 from joulemap.physics.interval.error_scale import MOVING, SCALED
-from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
+from joulemap.system.errors import ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 SERVED = "llama-3.1-8b(cached=2048,engine=vllm)"
@@ -80,3 +80,8 @@ def test_an_unknown_chip_is_one_line(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("evidence", "no_such_chip")
     assert done.returncode == ExitCode.UNKNOWN_NAME
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_chip_that_cannot_run_the_precision_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="hailo_8l has no fp32"):
+        workspace.evidence("mobilenet_v2", hardware="hailo_8l", precision="fp32")

@@ -32,7 +32,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError
+from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import FJ, FS, Book, Part
 from sample import thin
@@ -317,6 +317,15 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
     assert all(one in shown for one in (SETTINGS_TABLE, CONSTANTS_TABLE, SUM, "exact"))
     gone = joulemap("db", "diff", 1, 99_999, "--db", database)
     assert (gone.returncode, "unknown run '99999'" in gone.stderr) == (ExitCode.UNKNOWN_NAME, True)
+
+
+def test_a_difference_with_a_run_of_totals_only_names_the_command_of_its_ledger(joulemap: Run, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    workspace.compare("resnet18", hardware="l4")
+    workspace.sweep("resnet18", hardware="t4", batch=2)
+    runs = {batch: run for run, batch in workspace.sql("SELECT run_id, batch FROM runs ORDER BY run_id").rows}
+    with pytest.raises(UsageError, match="totals only: `joulemap analyze"):
+        workspace.difference(runs[1], runs[2])
 
 
 @pytest.mark.slow

@@ -241,6 +241,14 @@ def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> 
     workspace.compare("resnet18", asked, changes={"static_power": "15W", name: factor})
 
 
+def test_the_command_that_tries_a_constant_sets_one_of_the_chip(workspace: Workspace) -> None:
+    varied = workspace.sensitivity("gemm(m=1,n=1,k=1)", hardware="l4", metric="cost")
+    assert varied.rows[0].kind == "use"
+    (step,) = varied.document().steps
+    name, factor = shlex.split(step)[shlex.split(step).index("--set") + 1].split("=")
+    workspace.compare("gemm(m=1,n=1,k=1)", hardware="l4", changes={name: factor})
+
+
 def test_a_cost_without_a_price_is_refused(workspace: Workspace) -> None:
     module = Settings(hardware="jetson_orin_nano", precision="fp16")
     with pytest.raises(UnsupportedError):  # nobody rents out a module

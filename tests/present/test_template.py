@@ -103,3 +103,7 @@ def test_every_template_of_an_answer_has_known_formats_and_short_sentences() -> 
             assert form in kinds or format_value(1 if form.startswith("n ") else example, form), name
         for sentence in template.text.split(". ") if COLUMNS not in template.text else ():
             assert len(sentence.split()) <= 40, name
+
+
+def test_the_slots_that_are_always_shown_are_required() -> None:
+    assert Template("{fresh:n row}[, {known} known]").required == {"fresh"}

@@ -293,6 +293,11 @@ def change_count(folder: Path) -> None:
     (folder / INDEX).write_text(text.removesuffix(",5\n") + ",6\n")
 
 
+def test_a_list_as_parquet_needs_a_file(joulemap: Run, tmp_path: Path) -> None:
+    listed = joulemap("record", "list", "--format", "parquet", "--folder", str(tmp_path))
+    assert (listed.returncode, listed.stdout) == (ExitCode.USAGE, "")
+
+
 @pytest.mark.parametrize(
     ("damage", "reason", "usable"),
     [

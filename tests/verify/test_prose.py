@@ -16,6 +16,7 @@ from joulemap.present.cell import show_chance, show_share
 from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.verify.show import describe_condition
 from joulemap.workspace import Workspace
 
 TESTS: Final = Path(__file__).parents[1]
@@ -141,3 +142,7 @@ def test_a_number_that_no_row_has_is_found() -> None:
     for unit, value in (("J", 1.37), ("x", 2.2), ("x", None)):
         with pytest.raises(AssertionError):
             check(text, unit, value)
+
+
+def test_a_count_of_zero_is_shown_where_its_text_always_stands() -> None:
+    assert describe_condition("imported", {"fresh": 0, "known": 1}) == "stored 0 measurements, 1 known before"

@@ -20,7 +20,8 @@ from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
-from joulemap.store.query import check_runs, fetch
+from joulemap.store.library import find_query
+from joulemap.store.query import check_ledgers, check_runs, fetch
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("Run A {a} and run B {b}")
@@ -115,7 +116,7 @@ class DifferenceAnswer(RunAnswer):
 def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
     """Compare two runs: settings, constants, and the terms of their energies.
 
-    Raises UnknownNameError for a run that is not stored, DatabaseError.
+    Raises UnknownNameError for a run that is not stored, UsageError for a run without a ledger, DatabaseError.
     """
     with reading(source) as connection:
         pair = {"run_a": run_a, "run_b": run_b}
@@ -123,6 +124,8 @@ def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
         scope = Scope.of_runs(connection, (run_a, run_b))
         scope.read()
         is_whole = not scope.refused
+        if is_whole:
+            check_ledgers(connection, find_query(TERMS["latency"].query), pair)
         return DifferenceAnswer(
             scope=scope,
             settings=fetch(connection, Setting, **pair),

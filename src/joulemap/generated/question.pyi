@@ -1098,7 +1098,7 @@ class Questions:
     ) -> DifferenceAnswer:
         """Compare two runs: settings, constants, and the terms of their energies.
 
-        Raises UnknownNameError for a run that is not stored, DatabaseError.
+        Raises UnknownNameError for a run that is not stored, UsageError for a run without a ledger, DatabaseError.
         """
     def diff(
         self,

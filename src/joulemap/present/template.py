@@ -184,6 +184,11 @@ class Template:
         is_only = len(parts) == 1 and not parts[0][0] and parts[0][1] is not None
         return (str(parts[0][1]), parts[0][2] or "") if is_only else None
 
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """Names of the slots outside of optional parts."""
+        return frozenset(name for text, is_optional in self._parts if not is_optional for name in _list_slots(text))
+
     @property
     def slots(self) -> tuple[tuple[str, str], ...]:
         """Name and format of each slot in the text."""

@@ -163,7 +163,11 @@ def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence
 def describe_values(kind: str, values: Mapping[str, Value], chips: str = "") -> str:
     """Return the sentence of a kind of caveat with these values."""
     template = CAVEAT.get(kind) or read_words().caveats[kind]
-    return template(chips=chips, **{name: format_value(value) for name, value in values.items()})
+    # A zero leaves out an optional part; a slot that is always shown needs it, because None has no format.
+    shown = {
+        name: 0 if value == 0 and name in template.required else format_value(value) for name, value in values.items()
+    }
+    return template(chips=chips, **shown)
 
 
 def describe_trust(facts: Facts, head: str = "") -> str:

@@ -330,7 +330,7 @@ class ArchitecturesAnswer(RunAnswer):
             model=self.scope.model,
             most=self.scope.spell(most.hardware),
             least=self.scope.spell(least.hardware),
-            precision=spell_precision(most.precision),
+            precision=spell_precision(least.precision),
             hardware="" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
             asked="" if self.asked == COMMON_PRECISION else self.asked,
             weights=",".join(dict.fromkeys(filter(None, weights))),

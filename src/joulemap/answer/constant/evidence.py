@@ -111,7 +111,7 @@ class EvidenceAnswer(ConstantAnswer):
         texts = self._lay(self.rows, SOURCES())
         values = {"model": self.scope.model, "chip": self.scope.spell(self.scope.hardware[0]), "metric": self.metric}
         # the precision of the question, which the other command would not take
-        values["precision"] = None if "--precision" in repeated else self.scope.precisions[0][0]
+        precision = None if "--precision" in repeated else self.scope.precisions[0][0]
         return self._compose_facts(
             self.facts,
             (Section("", shown),),
@@ -120,7 +120,7 @@ class EvidenceAnswer(ConstantAnswer):
             answer=self._say(),
             details=(Section("sources", texts),),
             notes=NOTES,
-            steps=[STEP.words(repeated=repeated, **values)],
+            steps=[STEP.words(repeated=repeated, precision=precision, **values)],
         )
 
     def _say(self) -> str:
@@ -147,8 +147,9 @@ def evidence(
         settings = attrs.evolve(settings, precision=selection.pairs[0][0].nearest_precision(USUAL))
     settings.check_single("evidence")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, USAGE) as (scope, (variation,), paid):
+    with opening_variations(source, plan, metric, USAGE) as (scope, variations, paid):
         scope.check_evaluated()
+        (variation,) = variations  # none of a chip that refused the model
         rows = _list_moving(variation, metric)
         facts = find_swings(scope, [], metric)
     return EvidenceAnswer(

@@ -267,7 +267,7 @@ class FlipAnswer(ConstantAnswer):
         row = next((row for row in self.rows if row.flip_ratio is not None and self._can_set(row)), None)
         steps = [*([STEP_EXPLAIN] if self.metric in ("energy", "latency", "edp") else []), STEP_SENSITIVITY]
         setting = ""
-        if row is not None and row.flip_ratio is not None and row.kind != "use":
+        if row is not None and row.flip_ratio is not None:
             beyond = row.flip_ratio * (BEYOND if row.flip_ratio > 1.0 else 1.0 / BEYOND)
             at = "" if row.hardware is None else f"{row.hardware}:"
             setting = f"{at}{row.constant}=x{beyond:.4g}"

@@ -116,8 +116,8 @@ class ConstantAnswer(RunAnswer):
         )
 
     def _can_set(self, row: Varied) -> bool:
-        """Return whether `--set` may change a constant that the question has not set."""
-        return row.constant not in {name.rpartition(":")[2] for name in self.scope.settings.changes}
+        """Return whether `--set` may change a constant: one of a chip that the question has not set."""
+        return row.kind != "use" and row.constant not in {one.rpartition(":")[2] for one in self.scope.settings.changes}
 
     def _fill_pair(
         self, steps: Iterable[Template], names: Iterable[str], repeated: Sequence[str], setting: str

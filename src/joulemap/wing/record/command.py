@@ -130,6 +130,7 @@ def list_(
     from joulemap.wing.record.score import FILE, read_scores
     from joulemap.wing.record.show import show_records
 
+    output.check_file()
     chain = read_chain(folder)
     output.write(show_records(chain, read_scores(folder.parent / FILE), limit))
     chain.check_faults()
