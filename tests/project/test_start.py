@@ -54,7 +54,10 @@ BUDGETS = {
     ("compare", "mobilenet_v2"): Budget(251, 544, 112, 129),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(335, 647, 178, 156),
 }
-"""Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
+"""Command -> its budget, a little above what it takes on Python 3.11; the last two evaluate."""
+
+NEWER = 4 if sys.version_info >= (3, 12) else 0
+"""Further modules of the standard library that those of newer interpreters import."""
 
 
 @pytest.mark.sample(2)
@@ -66,5 +69,6 @@ def test_a_command_makes_no_more_than_its_budget(command: tuple[str, ...], own_d
         [sys.executable, "-c", COUNT, *command], capture_output=True, text=True, env=environment, check=True
     )
     taken = Budget(*json.loads(done.stdout.splitlines()[-1]))
-    for name, count, most in zip(taken._fields, taken, BUDGETS[command], strict=True):
+    budget = BUDGETS[command]._replace(modules=BUDGETS[command].modules + NEWER)
+    for name, count, most in zip(taken._fields, taken, budget, strict=True):
         assert count <= most, f"{name}: {count}, at most {most}; all of it: {taken}"

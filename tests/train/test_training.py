@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torchvision
@@ -18,7 +19,9 @@ from compare import assert_close
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
+from joulemap.physics.architecture.cpu import _seen_share
 from joulemap.physics.communication import find_path
+from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
@@ -158,11 +161,21 @@ def test_attention_is_computed_again_and_keeps_what_pytorch_keeps() -> None:
 GPT = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_positions": 32, "vocab_size": 128}
 
 
-def step_of_gpt(folder: Path, layers: int, rest: str) -> Workload:
-    """Return a step of two sequences of 32 tokens."""
+def step_of_gpt(folder: Path, layers: int, rest: str, tokens: int = 32) -> Workload:
+    """Return a step of two sequences."""
     path = folder / f"{layers}.json"
-    path.write_text(json.dumps({**GPT, "n_layer": layers}))
-    return step(f"train({path}(tokens=32,logits=all{rest}))", 2)
+    path.write_text(json.dumps({**GPT, "n_layer": layers, "n_positions": tokens}))
+    return step(f"train({path}(tokens={tokens},logits=all{rest}))", 2)
+
+
+@pytest.mark.parametrize(("tokens", "seen"), [(32, 1.0), (256, (256 + 64) / 512), (2048, (2048 + 256) / 4096)])
+def test_a_cpu_skips_what_a_mask_hides_forward_and_backward(tmp_path: Path, tokens: int, seen: float) -> None:
+    """Blocks of queries see the keys before them, and all of their own block: half of the keys, and half a block."""
+    work = columns_of(step_of_gpt(tmp_path, 1, "", tokens))
+    masked = np.flatnonzero(work.is_causal & work.has_macs)
+    assert len(masked) > 2  # scores and sums, both of them backward
+    for share in _seen_share(form_kernels(work, "fp32", "graph"))[masked]:
+        assert_close(share, seen, rel=1e-12)
 
 
 @pytest.mark.parametrize(
