@@ -241,7 +241,7 @@ def _ensure_runs(
         tables = load_public_tables().values()
         wanted = which.get("source", "").lower()
         has_table = any(wanted and wanted in table.source.lower() for table in tables)
-        other = " and `joulemap measurements tables`" if has_table else ""
+        other = " and `joulemap measurements tables`" if has_table or which.get("model") else ""
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
     groups: dict[tuple[str, Any, Any, Any, int, BoundaryName], list[str]] = {}
     operators: dict[tuple[str, Any, Any, Any], list[SizedOperator]] = {}

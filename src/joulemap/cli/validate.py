@@ -85,7 +85,7 @@ def validate(
     joulemap validate --hardware A100-40GB --by model
     joulemap validate --by batch --format json
     joulemap validate --by hardware --source MLPerf
-    joulemap validate --by source --model llama
+    joulemap validate --by source --model resnet50
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     joulemap validate --evidence
     """
