@@ -10,7 +10,7 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.operator.name import COLLECTIVES as COLLECTIVE_NAMES
+from joulemap.domain.operator.name import has_exchange
 from joulemap.generated.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
 from joulemap.generated.model import ModulePart
 
@@ -20,7 +20,6 @@ OF_A_GAP: Final = ("uncalibrated",)
 OVERHEAD: Final = "overhead"
 """Level of the share of the categories of architectural overhead."""
 
-COLLECTIVES: Final = frozenset(COLLECTIVE_NAMES)
 COMMUNICATION: Final = "communication"
 """Limit of the time of subgraphs that exchange data between devices, as `train` and `llm` call it."""
 
@@ -69,7 +68,7 @@ def find_analysis(
     runs = (total.run_id,)
     times = {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}
     for one in subgraphs:  # the store gives an exchange another bottleneck, mostly memory
-        if not COLLECTIVES.isdisjoint(one.fusion_pattern.split("+")):
+        if has_exchange(one.fusion_pattern):
             times[one.bottleneck] -= one.latency_fraction
             times[COMMUNICATION] = times.get(COMMUNICATION, 0.0) + one.latency_fraction
     categories: dict[str, float] = {}

@@ -117,7 +117,8 @@ class ConstantAnswer(RunAnswer):
 
     def _can_set(self, row: Varied) -> bool:
         """Return whether `--set` may change a constant: one of a chip that the question has not set."""
-        return row.kind != "use" and row.constant not in {one.rpartition(":")[2] for one in self.scope.settings.changes}
+        changed = {name.rpartition(":")[2] for name in self.scope.settings.changes}
+        return row.kind != "use" and row.constant not in changed
 
     def _fill_pair(
         self, steps: Iterable[Template], names: Iterable[str], repeated: Sequence[str], setting: str
