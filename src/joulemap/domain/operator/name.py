@@ -221,6 +221,7 @@ _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]{0,99}")
 _LONGEST: Final = 60
 
+
 def has_exchange(pattern: str) -> bool:
     """Return whether a fusion pattern such as `linear+all_reduce` contains an exchange between devices."""
     return not {*COLLECTIVES}.isdisjoint(pattern.split("+"))
