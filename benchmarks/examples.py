@@ -76,6 +76,13 @@ def list_missing() -> dict[str, str]:
         "extend check": "a package whose numbers were replaced",
         "record make": "five minutes",
         "share --power": "measurements of one's own machine",
+        "mine.py:segmenter": "the model file of its page",
+        "detector": "a model file of one's own",
+        "-q4_k_m.gguf": "a model file of one's own",
+        "trace.jsonl": "recorded requests",
+        "joulemap battery": "the wing of its page",
+        "set_clock_hz": "the designs of its page",
+        "run_ids=422554046038480": "the designs of its page",
         "hardware show acme_x1": "an installed package",
         "mobilenet_v2 acme_x1": "an installed package",
     }
