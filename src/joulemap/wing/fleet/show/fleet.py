@@ -56,7 +56,7 @@ def describe_answer(facts: Facts) -> str:
         entry = facts.of(Entry)[0]
         fleet = _count(facts, entry.runs[0])
         is_within = bool(facts.of(Limit))  # only a fleet within all limits has them; other refusals are about chips
-        for one in facts.of(Refusal) if not is_within else ():
+        for one in () if is_within else facts.of(Refusal):
             return NO_LIMITS(fleet=fleet, reason=one.reason)
         power = entry.values["power"]
         return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))

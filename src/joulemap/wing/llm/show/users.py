@@ -45,7 +45,7 @@ NOTES: Final = (
     "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
 )
 KEPT: Final = Template(
-    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those {least} sure]: {value}"
+    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those at least {least} sure]: {value}"
     "[ and {energy}] per million prompt and output tokens."
 )
 MISSED: Final = Template("No deployment meets the target; the nearest ({servers}) has {missed}.")
