@@ -54,11 +54,25 @@ class Step:
 
 JOULEMAP: Final = f"{PYTHON} -m joulemap record"
 
+ELSEWHERE: Final = " ".join(
+    (
+        "--ignore=tests/tab",
+        "--ignore=tests/embed",
+        "--deselect=tests/project/test_example.py::test_every_example_answers_in_order",
+    )
+)
+"""Options that leave out of the slow suite what the steps `page` and `examples` run."""
+
 STEPS: Final = (
-    Step(name="slow", command=("make", "tests-slow"), minutes=75, tells=r"passed|failed|^(FAILED|ERROR) |processor"),
+    Step(
+        name="slow",
+        command=("env", f"PYTEST_ADDOPTS={ELSEWHERE}", "make", "tests-slow"),
+        minutes=75,
+        tells=r"passed|failed|^(FAILED|ERROR) |processor",
+    ),
     Step(name="newest", command=("make", "test-newest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
     Step(name="oldest", command=("make", "test-oldest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
-    Step(name="campaign", command=(PYTHON, "-m", "campaign", "--minutes", "30"), minutes=40, folder="tests"),
+    Step(name="campaign", command=(PYTHON, "-m", "campaign", "--minutes", "20"), minutes=30, folder="tests"),
     Step(name="examples", command=(PYTHON, "benchmarks/examples.py", "--docs", "--together"), minutes=35),
     Step(name="growth", command=(PYTHON, "benchmarks/growth.py", "--brief"), minutes=20),
     Step(name="accuracy", command=(PYTHON, "benchmarks/accuracy.py", "--print"), minutes=15, tells=r"^\|.*\d"),
@@ -74,7 +88,9 @@ STEPS: Final = (
         ),
         minutes=10,
     ),
-    Step(name="page", command=(PYTHON, "-m", "pytest", "-q", "tests/tab", "tests/embed", "-m", ""), minutes=15),
+    Step(
+        name="page", command=(PYTHON, "-m", "pytest", "-q", "-n", "2", "tests/tab", "tests/embed", "-m", ""), minutes=20
+    ),
     Step(name="documentation", command=("make", "docs"), minutes=10),
 )
 

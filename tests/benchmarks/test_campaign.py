@@ -18,7 +18,7 @@ from campaign.pool import Pool
 from campaign.report import PAGE, PRINTED, Report
 from campaign.scene import SCENES, find_reference, prepare_base
 from campaign.state import compare_content
-from campaign.trial import Kind, Outcome, Trial
+from campaign.trial import STATED, Kind, Outcome, Trial
 from sample import thin
 
 SEED = 7
@@ -149,6 +149,15 @@ def test_a_table_counts_what_was_tried() -> None:
     ]  # fmt: skip
     # a header, the kind and its two parts; the page has the kind alone
     assert [len(report.table(has_parts=one).split("\n\n")[0].splitlines()) for one in (True, False)] == [4, 2]
+
+
+def test_what_the_documentation_states_is_counted_and_fails_nothing() -> None:
+    kind = Kind(name="kind", meaning="what", count=2, limit_s=1, share=1, prepare=print, run=_never)
+    report = Report(seed=SEED, workers=2)
+    told = list(report.add(kind, 0, Outcome(part="one", outcomes={"wrong": 1}, failures=(f"{STATED}: a block",))))
+    assert told == ["stated --only kind --seed 7 --trial 0  one: stated: a block"]
+    assert report.table().splitlines()[1].split()[-2:] == [STATED, "1"]
+    assert not report.has_failures
 
 
 def _never(_trial: Trial) -> Outcome:

@@ -16,7 +16,7 @@ from campaign import fault
 from campaign.fault import Fault
 from campaign.program import CACHE, DATABASE, Process, check, list_faults, prepare_place, run, succeed
 from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
-from campaign.trial import Outcome, Trial, UnavailableError
+from campaign.trial import STATED, Outcome, Trial, UnavailableError
 from command import Done
 from damage import BLOCK_BYTES, HEADER_BYTES
 from joulemap.system.errors import ExitCode
@@ -88,6 +88,8 @@ WAYS: Final[Mapping[str, Callable[[bytearray, Random], object]]] = {
     "cut": damage.cut_end,
     "noise after the end": append,
 }
+WHOLE_BLOCK_WAYS: Final = ("block moved", "blocks swapped")
+"""Damage that only `db check` promises to find: each block is intact by its own checksum."""
 LOG_WAYS: Final = ("bytes changed", "bit flipped", "page cleared", "page scrambled", "cut", "noise after the end")
 
 
@@ -137,7 +139,8 @@ def ask_damaged(trial: Trial) -> Outcome:
     outcomes["db check finds it" if is_found else "db check passes"] += 1
     if any(one.startswith("wrong") for one in failures):
         word = "db check finds it" if is_found else "db check passes it"
-        failures = [f"{one} ({word})" if one.startswith("wrong") else one for one in failures]
+        name = STATED if is_found and way in WHOLE_BLOCK_WAYS else "wrong"
+        failures = [f"{name}{one[5:]} ({word})" if one.startswith("wrong") else one for one in failures]
     return Outcome(part=f"log, {way}" if damaged.suffix == ".wal" else way, outcomes=outcomes, failures=tuple(failures))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from campaign.trial import Kind, Outcome
+from campaign.trial import STATED, Kind, Outcome
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reliability.md"
 PRINTED: Final = re.compile(r"(```text\n\$ make campaign\n).*?(\n```)", re.DOTALL)
@@ -60,7 +60,8 @@ class Report:
             if self._told[kind.name] > TOLD:
                 continue
             again = f"--only {kind.name} --seed {self.seed} --trial {number}"
-            yield f"FAILED {again}  {outcome.part}: {' '.join(failure.split())}"
+            word = STATED if failure.startswith(STATED) else "FAILED"
+            yield f"{word} {again}  {outcome.part}: {' '.join(failure.split())}"
 
     def leave_out(self, kind: Kind, reason: str) -> None:
         """Note that a kind was not tried."""
@@ -73,8 +74,8 @@ class Report:
 
     @property
     def has_failures(self) -> bool:
-        """True if a trial failed."""
-        return any(count.failures for parts in self._counts.values() for count in parts.values())
+        """True if a trial failed otherwise than stated."""
+        return any(count.failures.keys() - {STATED} for parts in self._counts.values() for count in parts.values())
 
     def table(self, *, has_parts: bool = True) -> str:
         """Return the counts as aligned columns, and the setting; without parts, outcomes are also omitted."""
