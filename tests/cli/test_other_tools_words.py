@@ -159,6 +159,7 @@ def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Pa
     "edp resnet18 l4 t4 h100_sxm5 epyc_9654", "analyze resnet18 --cpu epyc_9654", "compare --list-cpus",
     "analyze --list-models", "compare_architectures.py resnet18 l4 t4", "list_hardware_mappers", "discover_models",
     "compare resnet18 l4 t4 --max-latency 5ms", "analyze resnet18 --gpu=l4", "compare-architectures.py",
+    "--quiet analyze --batch 8 resnet18 l4,t4 --precision fp16",
 ])  # fmt: skip
 def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: Path) -> None:
     asked = joulemap(*older.split(), "--db", database)
@@ -166,3 +167,10 @@ def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: P
     (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
     again = joulemap(*shlex.split(command), *(["--db", database] if "list" not in command else []))
     assert again.returncode == 0, command
+
+
+def test_a_pointer_keeps_the_options_of_both_commands(joulemap: Run) -> None:
+    asked = joulemap("--quiet", "edp", "--batch", "8", "resnet18", "l4", "t4", "--against", "a10", "--level=operator")
+    (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
+    assert command == "compare resnet18 l4 t4 --metric edp --batch 8 --level=operator"
+    assert "run `" not in joulemap("export", "perfetto", "resnet18", "l4,t4").stderr  # it has no model first

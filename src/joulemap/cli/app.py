@@ -15,13 +15,13 @@ from types import CodeType
 from typing import Any, Final, NoReturn
 
 import typer
+from typer.main import get_command
 
 from joulemap.cli.argument import (
     COMPLETE,
     OLDER,
     find_pointer,
     join_values,
-    list_plain,
     modernize,
     read_typed,
     read_words,
@@ -146,12 +146,8 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except SeveralChipsError as error:
-        command, *names = list_plain(arguments)
-        metric = ("--metric", "edp") if command == "edp" else ()
-        several = shlex.join(("joulemap", "compare", *names, *metric))
-        return _report(
-            f"{error}; to compare several, run `{several}`" if len(names) > 2 else str(error), error.exit_code
-        )
+        several = _suggest_compare(arguments)
+        return _report(f"{error}; to compare several, run `{several}`" if several else str(error), error.exit_code)
     except JoulemapError as error:
         damage = _find_damage() if _blames_rows(error, arguments) else ""
         return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
@@ -181,6 +177,32 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; set JOULEMAP_DEBUG=1 for the traceback"
         return _report(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _suggest_compare(arguments: Sequence[str]) -> str:
+    """Return the `compare` of a command line's model, chips, and options that it has too; empty without chips."""
+    start = next(index for index, word in enumerate(arguments) if not word.startswith("-"))
+    command, compare = arguments[start].lower(), _list_parameters("compare")
+    asked = _list_parameters(command)
+    first = next((one.name for one in asked if one.param_type_name == "argument"), "")
+    takes_value = {name: not one.is_flag for one in asked if one.param_type_name == "option" for name in one.opts}
+    known = {name for one in compare for name in one.opts}
+    names: list[str] = []
+    options = ["--metric", "edp"] if command == "edp" else []
+    words = iter(join_values(arguments)[start + 1 :])
+    for word in words:
+        name = word.partition("=")[0]
+        if not word.startswith("-"):
+            names.append(word)
+            continue
+        given = [word, next(words, "")] if takes_value.get(name) and "=" not in word else [word]
+        options += given if name in known else []
+    return shlex.join(("joulemap", "compare", *names, *options)) if first == "model" and len(names) > 1 else ""
+
+
+def _list_parameters(name: str) -> list[Any]:
+    group: Any = get_command(build([name]))
+    return list(group.commands[name].params)
 
 
 def _read_typed() -> list[str]:

@@ -127,8 +127,9 @@ def find_pointer(word: str, arguments: Sequence[str]) -> str:
 
 
 def list_plain(arguments: Sequence[str]) -> list[str]:
-    """Return the command, the models and the chips of a command line: its words before the first option."""
-    return list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
+    """Return the command, the models and the chips of a command line: its words before the command's first option."""
+    told = itertools.dropwhile(lambda word: word.startswith("-"), arguments)
+    return list(itertools.takewhile(lambda word: not word.startswith("-"), told))
 
 
 def modernize(words: Sequence[str]) -> list[str]:
