@@ -40,14 +40,17 @@ from joulemap.wing.record.evaluate import Task, evaluate, predict_wholes
 from joulemap.wing.record.make import make_record
 from joulemap.wing.record.match import RecordIndex, list_values
 from joulemap.wing.record.point import list_chips, list_models, list_setups, load_groups
+from joulemap.wing.record.result import Result
 from joulemap.wing.record.row import MEANINGS, MOST_BYTES, Predicted, encode_rows, read_rows
 from joulemap.wing.record.score import (
     ALL,
+    COUNTED,
     IN_VIEW,
     LATER,
     Judged,
     ScoreRow,
     count_pairs,
+    identify,
     read_scores,
     score_results,
     sum_up,
@@ -250,7 +253,31 @@ def test_results_that_two_files_share_count_once(folder: Path, tmp_path: Path) -
     second = write_table(tmp_path / "second.csv", [("h100_sxm5", 8, 1e-3), ("l4", 8, 2e-3), ("hailo_8", 8, 7e-3)])
     rows, lines = score(folder, first, second)
     assert [row.result_count for row in rows if row.vendor == ALL] == [2, 2]
-    assert lines == [f"{second}: 1 result of {first} again, which count once"]
+    assert lines == [f"{second}: 1 result that {first} has too, which count once"]
+
+
+def test_a_file_that_grew_counts_its_new_results_alone(folder: Path, tmp_path: Path) -> None:
+    rows = [("l4", 8, 2e-3), ("l4", 8, 2e-3), ("hailo_8", 8, 8e-3)]
+    score(folder, write_table(tmp_path / "all.csv", rows))
+    known = (folder / COUNTED).read_text().split()
+    assert len(known) == 2  # a repeat in one file is a measurement of its own
+    grown = write_table(tmp_path / "all.csv", [*rows, ("hailo_8", 8, 7e-3)])
+    scored, lines = score(folder, grown)
+    assert find_row(scored, ALL).result_count == 1
+    assert lines == [f"{grown}: 3 results that a file scored before has too, which count once"]
+    assert set(known) < set((folder / COUNTED).read_text().split())
+    assert not score(folder, write_table(tmp_path / "less.csv", rows[:2]))[0]
+
+
+def test_a_result_is_told_from_others_by_all_that_it_states() -> None:
+    row = Measurement(
+        hardware="l4", model="resnet50", precision="int8", batch=8, runtime="engine", scope="", source="me",
+        conditions="", latency_s=2e-3,
+    )  # fmt: skip
+    one = Result(row, "2026-05-02")
+    assert identify(one) == identify(attrs.evolve(one, row=attrs.evolve(row, source="another")))
+    others = [attrs.evolve(one, date="2026-05-03"), attrs.evolve(one, row=attrs.evolve(row, latency_s=1.0))]
+    assert identify(one) not in map(identify, others)
 
 
 def test_pairs_of_very_many_results_are_counted() -> None:

@@ -167,7 +167,12 @@ def append_entry(chain: Chain, entry: Entry, content: bytes) -> None:
     """Write the file of a new record and its line in the index."""
     chain.folder.mkdir(parents=True, exist_ok=True)
     index = "\n".join([",".join(COLUMNS), *map(write_line, (*chain.entries, entry)), ""])
-    with drafting(chain.folder) as draft:
-        for name, data in ((entry.file, content), (INDEX, index.encode())):
-            (draft / name).write_bytes(data)
-            (draft / name).replace(chain.folder / name)
+    for name, data in ((entry.file, content), (INDEX, index.encode())):
+        replace_file(chain.folder / name, data)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Give a file another content at once."""
+    with drafting(path.parent) as draft:
+        (draft / path.name).write_bytes(content)
+        (draft / path.name).replace(path)

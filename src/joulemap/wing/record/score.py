@@ -27,14 +27,13 @@ from joulemap.answer.computed import described
 from joulemap.bundle.chip import load_chips
 from joulemap.domain.day import check_day
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.system.draft import drafting
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
-from joulemap.system.file import FileError, read_bytes
+from joulemap.system.file import FileError, read_bytes, read_text
 from joulemap.system.handle import holding
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines
+from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines, replace_file
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
@@ -43,6 +42,9 @@ from joulemap.wing.verify.measured import MOST_BYTES
 
 FILE: Final = "record.csv"
 """Name of the table of scores, in the folder above the records."""
+
+COUNTED: Final = "counted.txt"
+"""Name of the list of results that are scored, beside the records: one digest a line."""
 
 LATER: Final = "later"
 IN_VIEW: Final = "in view"
@@ -141,12 +143,16 @@ def score_results(
     table = folder.parent / FILE
     with holding(folder / INDEX):  # a table that two change at once would lose rows
         before = read_scores(table)
+        counted = _read_counted(folder)
+        new = set(counted)
         indices: dict[str, RecordIndex] = {}
-        rows = _score_files(chain, keyed, indices, before, stated, date=date, say=say)
+        rows = _score_files(chain, keyed, indices, before, new, stated, date=date, say=say)
         if shipped:
-            rows += _score_shipped(chain, indices, before)
+            rows += _score_shipped(chain, indices, before, new)
         if rows:
             _write_scores(table, [*before, *rows])
+            if new != counted:
+                replace_file(folder / COUNTED, "".join(f"{one}\n" for one in sorted(new)).encode())
     return rows
 
 
@@ -155,15 +161,19 @@ def _score_files(
     keyed: Iterable[tuple[Path, str]],
     indices: dict[str, RecordIndex],
     before: Iterable[ScoreRow],
+    counted: set[str],
     stated: Mapping[str, Any],
     *,
     date: str,
     say: Callable[[str], None],
 ) -> list[ScoreRow]:
-    """Return the scores of files that are not scored before. `keyed` has each with its SHA-256."""
+    """Return the scores of files that are not scored before. `keyed` has each with its SHA-256.
+
+    Adds the results to those that are `counted`.
+    """
     known = {one.sha256 for one in before}
     rows: list[ScoreRow] = []
-    met: dict[Result, Path] = {}
+    met: dict[str, str] = dict.fromkeys(counted, "a file scored before")
     for path, key in keyed:
         if key in known:
             say(f"{path} is scored already: the same file counts once")
@@ -179,6 +189,7 @@ def _score_files(
             continue
         known.add(key)
         timely = _sort_timely(path, _list_fresh(path, results, met, say), chain, say)
+        counted |= {identify(one) for some in timely.values() for one in some}
         rows += _score_groups(chain, timely, indices, source=path.name, sha256=key)
     return rows
 
@@ -190,29 +201,46 @@ def _digest_file(path: Path) -> str:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
 
 
-def _list_fresh(
-    path: Path, results: Sequence[Result], met: dict[Result, Path], say: Callable[[str], None]
-) -> list[Result]:
+def identify(result: Result) -> str:
+    """Return sixteen hexadecimal digits of the digest of a result's day and all that its row states but its source."""
+    row = result.row
+    stated = [
+        (field.name, value)
+        for field in attrs.fields(type(row))
+        if field.name != "source" and (value := getattr(row, field.name)) != field.default
+    ]
+    return digest(repr((result.date, stated)).encode())[:16]
+
+
+def _read_counted(folder: Path) -> frozenset[str]:
+    path = folder / COUNTED
+    try:
+        return frozenset(read_text(path).split()) if path.exists() else frozenset()
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+
+
+def _list_fresh(path: Path, results: Sequence[Result], met: dict[str, str], say: Callable[[str], None]) -> list[Result]:
     """Return the results that no file before had; the others are said to be left out. `met` has the file of each."""
-    left: Counter[Path] = Counter()
+    left: Counter[str] = Counter()
     fresh = []
     for result in results:
-        first = met.setdefault(attrs.evolve(result, row=attrs.evolve(result.row, source="")), path)
-        if first == path:
+        first = met.setdefault(identify(result), str(path))
+        if first == str(path):
             fresh.append(result)
         else:
             left[first] += 1
     for other, count in left.items():
-        say(f"{path}: {count} result{'' if count == 1 else 's'} of {other} again, which count once")
+        say(f"{path}: {count} result{'' if count == 1 else 's'} that {other} has too, which count once")
     return fresh
 
 
 def _sort_timely(
     path: Path, results: Sequence[Result], chain: Chain, say: Callable[[str], None]
-) -> dict[Entry, list[Row]]:
+) -> dict[Entry, list[Result]]:
     """Return record -> the results that it is the newest older record of; the others are said to be left out."""
     left: Counter[str] = Counter()
-    timely: dict[Entry, list[Row]] = defaultdict(list)
+    timely: dict[Entry, list[Result]] = defaultdict(list)
     first = min(one.date for one in chain.usable)
     for result in results:
         entry = chain.find_before(result.date)
@@ -227,7 +255,7 @@ def _sort_timely(
         elif entry is None:
             left[f"not after the first record, {first}: it may have been known when the record was made"] += 1
         else:
-            timely[entry].append(result.row)
+            timely[entry].append(result)
     for reason, count in left.items():
         say(f"{path}: {count} result{'' if count == 1 else 's'} {reason}")
     return timely
@@ -235,7 +263,7 @@ def _sort_timely(
 
 def _score_groups(
     chain: Chain,
-    timely: Mapping[Entry, Sequence[Row]],
+    timely: Mapping[Entry, Sequence[Result]],
     indices: dict[str, RecordIndex],
     *,
     source: str,
@@ -243,29 +271,36 @@ def _score_groups(
     standing: str = LATER,
 ) -> list[ScoreRow]:
     scores: list[ScoreRow] = []
-    for entry, rows in timely.items():
+    for entry, results in timely.items():
         if entry.file not in indices:
             indices[entry.file] = RecordIndex(read_rows(chain.folder / entry.file))
-        judged = [one for row in rows for one in judge(row, indices[entry.file])]
+        judged = [one for result in results for one in judge(result.row, indices[entry.file])]
         head: dict[str, Any] = {"record": entry.date, "standing": standing, "source": source, "sha256": sha256}
         scores += [ScoreRow(**head, **one) for one in sum_up(judged)]
     return scores
 
 
-def _score_shipped(chain: Chain, indices: dict[str, RecordIndex], before: Iterable[ScoreRow]) -> list[ScoreRow]:
-    """Return the scores of the built-in measurements that are not scored yet."""
+def _score_shipped(
+    chain: Chain, indices: dict[str, RecordIndex], before: Iterable[ScoreRow], counted: set[str]
+) -> list[ScoreRow]:
+    """Return the scores of the built-in measurements that are not scored yet; adds the later ones to the `counted`."""
     newest = max(chain.usable, key=lambda one: one.date)
-    known = {(one.record, one.standing) for one in before if one.source == SHIPPED}
-    later: dict[Entry, list[Row]] = defaultdict(list)
-    seen: dict[Entry, list[Row]] = defaultdict(list)
+    is_viewed = any((one.record, one.standing, one.source) == (newest.date, IN_VIEW, SHIPPED) for one in before)
+    later: dict[Entry, list[Result]] = defaultdict(list)
+    seen: list[Result] = []
     for result in list_shipped():
         entry = chain.find_before(result.date)
-        (seen[newest] if entry is None else later[entry]).append(result.row)
-    scores = []
-    for standing, some in ((LATER, later), (IN_VIEW, seen)):
-        fresh = {entry: rows for entry, rows in some.items() if (entry.date, standing) not in known}
-        scores += _score_groups(chain, fresh, indices, source=SHIPPED, sha256="", standing=standing)
-    return scores
+        if entry is None:
+            seen.append(result)
+        elif identify(result) not in counted:
+            later[entry].append(result)
+    counted |= {identify(one) for some in later.values() for one in some}
+    return [
+        *_score_groups(chain, later, indices, source=SHIPPED, sha256=""),
+        *_score_groups(
+            chain, {} if is_viewed else {newest: seen}, indices, source=SHIPPED, sha256="", standing=IN_VIEW
+        ),
+    ]
 
 
 def judge(row: Row, index: RecordIndex) -> list[Judged]:
@@ -386,6 +421,4 @@ def _write_scores(path: Path, rows: Iterable[ScoreRow]) -> None:
         writer.writerow(
             ["" if one is None else f"{one:.4g}" if isinstance(one, float) else one for one in attrs.astuple(row)]
         )
-    with drafting(path.parent) as draft:
-        (draft / path.name).write_text(text.getvalue(), encoding="utf-8")
-        (draft / path.name).replace(path)
+    replace_file(path, text.getvalue().encode())
