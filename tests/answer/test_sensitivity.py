@@ -129,6 +129,7 @@ def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) ->
         assert_close(known(row.latency_s), flops / (factor * 275e12), rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_smallest_part_of_a_batch_counts_where_an_engine_cuts_batches(workspace: Workspace) -> None:
     """Other runtimes run a batch whole, so it is no constant of their runs."""
     for runtime in RUNTIMES:

@@ -219,6 +219,7 @@ def test_causes_name_the_category_with_the_largest_difference(workspace: Workspa
         assert_close(one.share, first.share_fraction or 0.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Workspace) -> None:
     """A third chip changes neither, and what a line says of two chips is about these two."""
     pair, asked = ("l4", "h100_sxm5"), Settings(precision="bf16", batch=1, runtime="fused")

@@ -48,6 +48,7 @@ def test_names_as_measurements_have_them() -> None:
         assert split_measured(name) is None
 
 
+@pytest.mark.slow
 def test_an_own_measurement_is_scored_and_fitted(joulemap: Run, folder: Path) -> None:
     for words in (("./m.py:mlp", "--input", "1,64"), ("./m.py:mlp", "--input", "8,64", "--model-arg", "width=48")):
         done = joulemap("measure", *words, "--hardware", "./this.toml", "--seconds", "0.1")

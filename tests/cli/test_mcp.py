@@ -320,6 +320,7 @@ def test_an_answer_that_is_too_long_is_ended_and_rows_are_whole(database: Path) 
     session(make_server(host(database, most_calls=2)), work)
 
 
+@pytest.mark.slow
 def test_calls_that_are_too_many_are_refused(database: Path) -> None:
     async def work(_client: Client, call: Call) -> None:
         slow = "SELECT sum(a.range * b.range) FROM range(100000000) AS a, range(100000000) AS b"
@@ -330,6 +331,7 @@ def test_calls_that_are_too_many_are_refused(database: Path) -> None:
     session(make_server(host(database, most_calls=1, timeout_s=1.5)), work)
 
 
+@pytest.mark.slow
 def test_half_of_a_pair_is_answered(database: Path) -> None:
     """Lines as a client writes them: the SDK's own refuses to write one."""
     words = [sys.executable, "-m", "joulemap", "mcp", "--db", str(database)]

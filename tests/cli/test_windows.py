@@ -61,6 +61,7 @@ def run_on_windows(script: str, *arguments: str, folder: Path, **variables: str)
     )
 
 
+@pytest.mark.slow
 def test_the_main_commands_run_without_the_modules_of_posix(tmp_path: Path) -> None:
     done = run_on_windows(
         RUN, *COMMANDS, folder=tmp_path, PYTHONIOENCODING="cp1252", JOULEMAP_DB=str(tmp_path / "runs.duckdb")

@@ -89,6 +89,7 @@ def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
     assert workspace.compare(f"{tmp_path}/mine.py:instance", hardware="tpu_v4").rows[0].status == "ok"
 
 
+@pytest.mark.slow
 def test_sizes_that_are_given_replace_a_models_own_inputs(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NET + GRAPH)
     workspace = Workspace(tmp_path / "x.duckdb")

@@ -292,6 +292,7 @@ def test_the_command_writes_every_format(joulemap: Run) -> None:
     assert "| latency" in joulemap(*asked, "--format", "markdown").stdout
 
 
+@pytest.mark.slow
 def test_a_detected_file_is_checked_and_measured_against(joulemap: Run, tmp_path: Path) -> None:
     assert joulemap("hardware", "detect", "--threads", 1, "--output", "this.toml").returncode == 0
     assert joulemap("hardware", "check", "this.toml").returncode == 0

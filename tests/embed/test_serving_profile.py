@@ -154,6 +154,7 @@ def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_
         write(written / "meta.yaml")
 
 
+@pytest.mark.slow
 def test_attention_beyond_memory_has_no_row(tmp_path: Path) -> None:
     # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
     steps = predict_step("llama-3.1-8b", "l4")

@@ -32,6 +32,7 @@ def test_each_chip_has_its_own_reason(tmp_path: Path) -> None:
         assert [one for one in reasons if f"{one} " in reason] == [label] and "[" not in reason
 
 
+@pytest.mark.slow
 def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "here.duckdb")
     asked = Asked(weights="q4_k_m", usd_per_kwh=0.36)

@@ -381,7 +381,7 @@ def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -
     assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("chips", "asked", "engine", "precision"),
     [

@@ -89,6 +89,7 @@ def list_numbers(found: StepPrediction) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_steps_that_are_evaluated_together_equal_steps_alone() -> None:
     """Of several models on several chips, of experts, of several devices, and of more passes than are joined."""
     passes = Passes.of(

@@ -101,6 +101,7 @@ def test_a_name_without_a_record_or_a_property_is_refused() -> None:
     assert "persistent" in read_module(more.replace(FIRST, ADDED + FIRST)).RUNTIME
 
 
+@pytest.mark.slow
 def test_a_new_runtime_is_one_record_and_its_label() -> None:
     source = SOURCE.read_text(encoding="utf-8").replace(NAMES, NAMES.replace("]", ', "persistent"]'))
     done = subprocess.run(

@@ -149,6 +149,7 @@ def test_a_picture_of_an_unknown_model_names_the_known_ones() -> None:
         read_pipeline("sdxl-txt2img(size=512)")
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) -> None:
     asked = Settings(hardware=("ax630c_npu", "rk3588_npu"), precision="int8", scenario="camera", power_budget_w=10.0)
     alone = {

@@ -428,6 +428,7 @@ def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_solver")
+@pytest.mark.slow
 def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_difference(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "place.duckdb")
     settings = Settings(precision="int8", runtime="engine")

@@ -168,6 +168,7 @@ def test_records_are_predicted_as_names() -> None:
     assert predict(bare, "l4", batch=2).energy_j == predict(workload, "l4", batch=2).energy_j
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["l4@50W", "jetson_orin_nano_8gb@15W", "h100_sxm5@1GHz"])
 def test_a_power_mode_is_predicted_as_its_run(name: str, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")

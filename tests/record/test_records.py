@@ -603,6 +603,7 @@ def test_a_record_is_made_once_for_one_state_of_the_formulas(tmp_path: Path) -> 
     assert make_record(tmp_path / "record", "2026-05-02", jobs=1, report=lambda *one: None, tasks=()) is None
 
 
+@pytest.mark.slow
 def test_built_in_measurements_are_in_view_and_never_a_win(joulemap: Run, tmp_path: Path) -> None:
     chain_up(tmp_path / "record", {"2026-12-01": list(predict_wholes(["resnet50"]))})
     done = joulemap("record", "score", "--shipped", "--folder", str(tmp_path / "record"), "--format", "json")

@@ -306,6 +306,7 @@ def test_a_workload_that_the_audit_would_find_is_never_stored(name: str, monkeyp
     assert {*is_sound.values()} == {True, False}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("is_sealed", "code"), [(True, ExitCode.INTERNAL), (False, ExitCode.DATABASE)])
 def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
     is_sealed: bool, code: ExitCode, joulemap: Run, own_database: Path, monkeypatch: pytest.MonkeyPatch
@@ -327,6 +328,7 @@ def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
     assert joulemap("analyze", "resnet18", "t1000", "--db", own_database).returncode == code
 
 
+@pytest.mark.slow
 def test_a_value_of_rows_that_no_conversion_takes_is_damage(joulemap: Run, own_database: Path) -> None:
     selected = ("sql", "SELECT energy_j FROM runs", "--db", own_database)
     assert joulemap(*selected).returncode == ExitCode.OK

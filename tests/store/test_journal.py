@@ -101,6 +101,7 @@ def test_without_its_journal_the_torn_database_is_lost(torn: tuple[Path, int]) -
         count(path)
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_told_and_kept_where_it_is_needed(torn: tuple[Path, int], tmp_path: Path) -> None:
     path, expected = torn
     before, whole = path.read_bytes(), journal_of(path).read_bytes()

@@ -125,6 +125,7 @@ print(json.dumps([answers, *found]))
 """
 
 
+@pytest.mark.slow
 def test_the_archive_answers_alone(site: Path, tmp_path: Path) -> None:
     """All that the page imports and reads is in it, and packages that a browser lacks are not needed."""
     with zipfile.ZipFile(site / "joulemap.zip") as archive:
@@ -163,6 +164,7 @@ def test_the_archive_answers_alone(site: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_archive_is_small_and_the_same_each_time(site: Path, tmp_path: Path) -> None:
     first = (site / "joulemap.zip").read_bytes()
     write_site(tmp_path / "again")

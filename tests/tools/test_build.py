@@ -82,6 +82,7 @@ def test_a_build_of_a_fresh_checkout_renders_the_queries(version: str, checkout:
     assert [path.name for path in tables.iterdir()] == ["own.csv"]
 
 
+@pytest.mark.slow
 def test_a_checkout_is_refused_until_its_queries_are_rendered_as_they_are(checkout: Path) -> None:
     remedy = "run `make rows`, or `python -m joulemap.tools.query`"
     assert run("-c", FIND, tree=checkout) == f"the queries are not rendered: {remedy}"

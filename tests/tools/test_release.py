@@ -41,6 +41,7 @@ def test_the_version_of_this_tree_is_stated_alike() -> None:
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="older engines leave other bytes in free blocks")
+@pytest.mark.slow
 def test_databases_of_two_builds_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     for name in ("first", "second"):

@@ -170,6 +170,7 @@ def test_what_a_choice_between_branches_asks_for_is_noted() -> None:
     assert asked == {"aten.relu"}
 
 
+@pytest.mark.slow
 def test_models_are_traced_anew_beside_outdated_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {name: entry for name, entry in load_models().items() if name in ("mlp", "attention_head")}
     (tmp_path / "workload.parquet").write_text("of an earlier version")

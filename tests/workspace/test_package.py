@@ -150,6 +150,7 @@ def write_measured(folder: Path, *others: str) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: Path) -> None:
     place = write_measured(tmp_path / "new", SEEN)
     checked = check_package(place)

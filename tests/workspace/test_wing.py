@@ -166,6 +166,7 @@ def write_wing(folder: Path) -> None:
     (about / "entry_points.txt").write_text("[joulemap.wings]\nbattery = joulemap_battery:register\n")
 
 
+@pytest.mark.slow
 def test_a_wing_of_another_distribution_adds_a_command_and_a_question(tmp_path: Path) -> None:
     other = tmp_path / "site"
     write_wing(other)
