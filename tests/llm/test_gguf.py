@@ -349,6 +349,23 @@ def test_a_folder_means_its_language_model_not_the_encoder_beside_it(tmp_path: P
         find_decoder(str(tmp_path / "mmproj-a.gguf"))
 
 
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_each_device_leaves_out_its_part_of_the_table_of_tokens(devices: int) -> None:
+    """8,030,261,248 weights of 2 bytes without the table's 128,256 rows of 4,096; each device has all 65 norms."""
+    decoder = find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    one = Deployment(
+        workloads=PassWorkloads(decoder),
+        hardware=find_hardware("l4"),
+        stack=find_stack("llama.cpp"),
+        precision="bf16",
+        devices=devices,
+    )
+    norms = 65 * 4096
+    stored = 8_030_261_248 - 128_256 * 4096
+    assert Room(deployment=one).weights * devices == 2 * (stored + (devices - 1) * norms)
+
+
 def test_states_that_do_not_grow_limit_no_context(tmp_path: Path) -> None:
     values, tensors = mamba_2_8b()
     for name, told, longest in (("free", {}, None), ("told", {"mamba.context_length": 2048}, 2048)):

@@ -120,7 +120,8 @@ class Room:
         if one.hardware.architecture != "gpu":
             stored = find_weight_format(one.precision, one.weight_precision)
             kept = counted if stored is None else min((stored.others or stored).width_bytes, counted)
-        return decoder.vocabulary * (decoder.embedding_width or decoder.hidden) * (counted - kept)
+        rows = DecoderPass(devices=one.devices).part(decoder.vocabulary)
+        return rows * (decoder.embedding_width or decoder.hidden) * (counted - kept)
 
     @cached_property
     def _draft(self) -> Room | None:
