@@ -67,6 +67,10 @@ class Stack:
     """True if keys and values default to the precision of GEMMs instead of 16 bits."""
     fills_stages: bool
     """True if pipeline stages work at once on different sequences; False if they take turns on all sequences."""
+    divides_layers: bool
+    """True if devices without further options hold different layers, as pipeline stages, whose passes of a prompt
+    follow each other closely; False if each holds a part of every layer.
+    """
     compiles: bool
     """True if passes are compiled for the longest possible sequence and attend over all of it."""
     widens: bool
@@ -111,6 +115,10 @@ class Stack:
     def release(self) -> str:
         """Name, backend and first date of the release, by which prediction errors are grouped."""
         return f"{self.named} {self.date}"
+
+    def divide(self, devices: int, stages: int) -> tuple[int, int]:
+        """Return the tensor-parallel devices of a stage and the pipeline stages of `stages` times `devices` devices."""
+        return (1, devices * stages) if self.divides_layers else (devices, stages)
 
     def value(self, name: str, *kinds: str) -> float:
         """Return the coefficient `name` of the engine as `find` does, or its default."""
@@ -240,6 +248,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     ),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
+    "chained_passes": Coefficient(
+        value=1e9, unit="1", meaning="passes of a prompt on which pipeline stages work at once, before they all end"
+    ),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
 passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
@@ -256,6 +267,7 @@ _FLAGS: Final = (
     "all_logits",
     "narrows_cache",
     "fills_stages",
+    "divides_layers",
     "compiles",
     "widens",
     "streams",

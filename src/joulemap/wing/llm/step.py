@@ -307,6 +307,7 @@ def predict_step(
         raise UnsupportedError(f"{chip.id} has no {precision} (it has {', '.join(chip.peaks)})", code="precision")
     if cache and cache not in CACHES:
         raise UnknownNameError("precision of a cache", cache, CACHES)
+    devices, pipeline_devices = stack.divide(devices, pipeline_devices)
     check_devices(decoder, devices, expert_devices, data_devices, pipeline_devices)
     _check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
     return StepPredictor(

@@ -9,7 +9,7 @@ from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
 from joulemap.physics.record.weight import split_precision
 from joulemap.wing.llm.decoder.pass_name import find_shipped, load_shipped
-from joulemap.wing.llm.stack import DEFAULT
+from joulemap.wing.llm.stack import DEFAULT, find_engine
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
@@ -54,6 +54,8 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
     checked = []
     for run in runs:
         precision, weights = split_precision(run.precision)
+        joined = run.device_count // (serving.pipeline_devices * serving.data_devices)
+        devices, stages = find_engine(serving.engine).divide(joined, serving.pipeline_devices)
         settings = CheckedRun(
             model=model,
             checkpoint=find_checkpoint(model),
@@ -64,8 +66,8 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
             engine=serving.engine or DEFAULT,
             prompt=serving.prompt,
             output=serving.output,
-            devices=run.device_count // (serving.pipeline_devices * serving.data_devices),
-            pipeline_devices=serving.pipeline_devices,
+            devices=devices,
+            pipeline_devices=stages,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
             cache=serving.cache,

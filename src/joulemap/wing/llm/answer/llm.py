@@ -144,7 +144,14 @@ def _find_facts(
     paid = hours if hours < HOURS else None
     is_divided = not (question.serving.devices or question.alike)
     return batch.find_facts(
-        scope, rows, tables["phases"], tables["winners"], hours=paid, is_divided=is_divided, **shared
+        scope,
+        rows,
+        tables["phases"],
+        tables["winners"],
+        hours=paid,
+        is_divided=is_divided,
+        in_turn=question.stack.divides_layers,
+        **shared,
     )
 
 
@@ -194,7 +201,7 @@ def read_tables(
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
-            question.count_prefills(case.batch) if case is own and question.is_one_run else 0
+            question.count_prefills(case.batch) if case is own and question.is_one_run(case.devices) else 0
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.release,

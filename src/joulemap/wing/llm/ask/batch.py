@@ -49,11 +49,13 @@ def find_facts(
     most_context: int,
     hours: float | None,
     is_divided: bool,
+    in_turn: bool,
 ) -> Facts:
     """Return the facts of batches; a run of the facts is a row, because rows may share a stored run.
 
     `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works. `is_divided` tells
-    that the number of devices follows from the memory, not from the question.
+    that the number of devices follows from the memory, not from the question, and `in_turn` that devices have different
+    layers.
     """
     steps = {(row.label, row.batch): row for row in phases if row.phase == ANSWER.name}
     deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
@@ -64,7 +66,7 @@ def find_facts(
         *find_served((one for one in deployed if one.key in served), engine, most_context=most_context),
         *_find_refused(rows),
         *_find_prices(served, hours),
-        *(_find_divided(served) if is_divided else ()),
+        *_find_divided(served, engine if in_turn else "", is_divided=is_divided),
     )
     caveats = find_caveats(
         scope, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
@@ -86,7 +88,7 @@ def _deploy(
         evidence=step.evidence if step is not None else "chip",
         vendor=step.vendor if step is not None else "",
         half_width=row.output_token_half_width,
-        weight_bytes=row.weight_bytes * row.device_count,
+        weight_bytes=row.model_bytes,
         slow_s=host.added_s if host is not None else 0.0,
         slow_share=host.share if host is not None else 0.0,
         largest_context=row.largest_context,
@@ -147,13 +149,21 @@ def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
         yield Finding(kind="memory", run_id=key, values={"reason": row.reason})
 
 
-def _find_divided(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
-    """Yield the number of devices that each hardware needs for the weights, if it is more than one."""
-    divided = {row.hardware: (key, row) for key, row in reversed(list(served.items())) if row.device_count > 1}
+def _find_divided(served: Mapping[int, ServedRow], engine: str, *, is_divided: bool) -> Iterator[Finding]:
+    """Yield the number of devices that each hardware needs for the weights, if it is more than one.
+
+    `engine` is named if its devices take turns, which is told of a requested number of devices too.
+    """
+    several = ((key, row) for key, row in reversed(list(served.items())) if row.device_count > 1)
+    divided = {row.hardware if is_divided else row.label: (key, row) for key, row in several}
     for key, row in divided.values():
-        weights = Quantity(row.weight_bytes * row.device_count, "B")
-        values: dict[str, Value] = {"weights": weights, "device_count": row.device_count, "precision": row.precision}
-        yield Finding(kind="divided", run_id=key, values=values)
+        values: dict[str, Value] = {"engine": engine}
+        if is_divided:
+            weights = Quantity(row.model_bytes, "B")
+            values |= {"weights": weights, "device_count": row.device_count, "precision": row.precision}
+            yield Finding(kind="divided", run_id=key, values=values)
+        elif engine:
+            yield Finding(kind="turns", run_id=key, values=values)
 
 
 def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:

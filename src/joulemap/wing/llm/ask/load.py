@@ -136,7 +136,7 @@ def _deploy(
         evidence=step.evidence if step is not None else MEASURED,
         vendor=step.vendor if step is not None else "",
         half_width=batch.first_token_half_width if batch is not None else None,
-        weight_bytes=batch.weight_bytes * batch.device_count if batch is not None else 0.0,
+        weight_bytes=batch.model_bytes if batch is not None else 0.0,
         slow_s=host.added_s if host is not None else 0.0,
         slow_share=host.share if host is not None else 0.0,
         slow_half_width=host.find_half_width(row.between_s) if host is not None and row.between_s else 0.0,

@@ -160,7 +160,7 @@ def _judge(
     from joulemap.wing.llm.serving.memory import Room
 
     world = devices * question.beside
-    joined = world // question.serving.pipeline_devices
+    joined = world // question.divide_stages(devices)[1]
     case = Case(
         run=run,
         target=target,
@@ -283,6 +283,8 @@ def _find_stages(question: Question, case: Case) -> str:
 
     Stages of as many devices as asked come first, then stages of as many as a node joins.
     """
+    if question.stack.divides_layers:
+        return ""  # all numbers of devices were tried as stages
     node = 2 ** (count_node(case.target).bit_length() - 1)
     for devices in dict.fromkeys((case.devices, min(case.devices, node))):
         for stages in STAGES:

@@ -186,7 +186,7 @@ class Question:
         With several pipeline stages, the batch size counts the sequences on one stage.
         """
         context = self.serving.prompt + self.serving.output // 2
-        parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
+        parts = min(self.divide_stages(devices)[1], batch) if self.stack.fills_stages else 1
         guessed = self.serving.speculate or 0
         return self._name(devices, 1 + guessed, context, "all" if guessed else "last", routing), -(-batch // parts)
 
@@ -197,15 +197,15 @@ class Question:
     def _name(self, devices: int, tokens: int, cached: int, logits: str, routing: str) -> str:
         from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 
-        serving = self.serving
+        serving, (tensor_devices, stages) = self.serving, self.divide_stages(devices)
         step = DecoderPass(
             tokens=tokens,
             cached=cached,
             logits=logits,
-            devices=devices,
+            devices=tensor_devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
-            pipeline_devices=serving.pipeline_devices,
+            pipeline_devices=stages,
             cache=serving.cache,
             routing=routing,
             engine="" if self.decoder.is_traced else self.stack.id,
@@ -218,7 +218,8 @@ class Question:
         from joulemap.wing.llm.serving.deployment import Deployment
 
         serving, precision = self.serving, run.point["precision"]
-        check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices)
+        tensor_devices, stages = self.divide_stages(devices)
+        check_devices(self.decoder, tensor_devices, serving.expert_devices, serving.data_devices, stages)
         weights = weight_precision or run.point["weight_precision"]
         return Deployment(
             workloads=self.workloads,
@@ -227,10 +228,10 @@ class Question:
             precision=precision,
             weight_precision="" if weights == precision else weights,
             cache=serving.cache,
-            devices=devices,
+            devices=tensor_devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
-            stages=serving.pipeline_devices,
+            stages=stages,
             compiled_tokens=self.context if self.stack.compiles else 0.0,
         )
 
@@ -245,10 +246,13 @@ class Question:
             raise UsageError(f"{count} {hardware} cannot be divided into {self.beside} equal groups and stages")
         return (count // self.beside,) if count else ()
 
-    @property
-    def is_one_run(self) -> bool:
-        """True if one run represents a pass: without pipeline stages and without a draft model."""
-        return self.serving.pipeline_devices == 1 and self.serving.speculate is None
+    def divide_stages(self, devices: int) -> tuple[int, int]:
+        """Return the tensor-parallel devices of a stage and the number of stages of a server, without its groups."""
+        return self.stack.divide(devices, self.serving.pipeline_devices)
+
+    def is_one_run(self, devices: int) -> bool:
+        """Return whether one run represents a pass: without pipeline stages and without a draft model."""
+        return self.divide_stages(devices)[1] == 1 and self.serving.speculate is None
 
     @property
     def beside(self) -> int:

@@ -85,6 +85,7 @@ class ServedRow:
     prompt_gco2_per_million: float | None = described("CO2 of a million tokens of prompts", "g")
     output_gco2_per_million: float | None = described("CO2 of a million output tokens", "g")
     weight_bytes: float = described("weights on one device", "B")
+    model_bytes: float = described("weights of the model on a single device", "B")
     cache_bytes: float = described("keys, values and states of the batch on one device, at the end of the output", "B")
     activation_bytes: float = described("activations of the engine's largest step on one device", "B")
     reserved_bytes: float = described(
@@ -175,12 +176,14 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
     """Return the memory use of one device of a configuration; empty if unknown."""
     room, capacity = case.room, case.target.memory_capacity.value
     held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
-    rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
+    rest: dict[str, Any] = {
+        "model_bytes": 0.0, "largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed
+    }  # fmt: skip
     if room is not None:
         capacity = max(capacity, room.usable)  # a driver may report more than the nominal capacity
         cache, reserved = room.cache(question.context) * case.batch, capacity - room.usable
         held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
-        rest["largest_context"] = room.tokens(case.batch)
+        rest |= {"model_bytes": room.model_bytes, "largest_context": room.tokens(case.batch)}
     return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}
 
 

@@ -154,8 +154,9 @@ class Deployment:
             seconds, drawn_s, joules = (
                 last + more * one for last, one in zip((seconds, drawn_s, joules), before, strict=True)
             )
-        most = self.stages if self.stack.fills_stages else 1
-        seconds = seconds * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
+        most = self.stages if self.stack.fills_stages or self.stack.divides_layers else 1
+        chained = np.minimum(passes.following, self.stack.value("chained_passes"))
+        seconds = seconds * np.where(parts > 0.0, 1.0, (chained + most - 1.0) / chained / most)
         parts = np.maximum(parts, 1.0)
         idle_s = self.stages * seconds - parts * drawn_s  # while other stages work
         each_j = parts * joules + self._idle_w * idle_s

@@ -102,6 +102,15 @@ class Room:
         weights, _ = self._measure(DecoderPass(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights - self._narrowed + self._draft_weights
 
+    @cached_property
+    def model_bytes(self) -> float:
+        """Stored weights of the model on a single device in bytes."""
+        one = self.deployment
+        if one.world == 1:
+            return self.weights
+        alone = attrs.evolve(one, devices=1, expert_devices=1, data_devices=1, stages=1, totals=None)
+        return Room(deployment=alone, draft=self.draft).weights
+
     @property
     def _narrowed(self) -> float:
         """Bytes of the token table that a pass counts and an engine of GGUF files does not store on this device.

@@ -12,7 +12,10 @@ WORDS: Final = Words(
         "context": Template(
             "{chips} holds at most {tokens:#} tokens per sequence at this batch; the model's context is {most:#}"
         ),
-        "divided": Template("{chips}: {precision} weights of {weights} need {device_count} devices"),
+        "divided": Template(
+            "{chips}: {precision} weights of {weights} need {device_count} devices"
+            "[, which take turns, because {engine} gives each its own layers]"
+        ),
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
         "memory": Template("{chips} {reason}"),
         "precision": Template("precisions differ: {chips} runs in {precision}"),
@@ -22,6 +25,7 @@ WORDS: Final = Words(
             "{chips} may be host-bound: in {share:set %} of the servers measured with {engine}, a slow host adds "
             "{added_s} to each step"
         ),
+        "turns": Template("the devices of {chips} take turns, because {engine} gives each its own layers"),
         "unmeasured": Template(
             "{engine} was not measured on {chips}[ or another chip of {vendor}], which widens the range"
         ),

@@ -1,0 +1,114 @@
+"""Several devices of llama.cpp: each has its own layers, so tokens are no faster, and passes of a prompt overlap.
+
+`several_devices.csv` has the rates of tokens after 1,024 others and of prompts of 4,096 tokens on 2 to 8 boards, Llama
+3 8B and 70B with llama.cpp of May 2024. Source: XiongjieDai/GPU-Benchmarks-on-LLM-Inference, commit aa72e0e. No number
+was fitted to these rows.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import median
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.load import find_hardware
+from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+from joulemap.wing.llm.serving.predict import Prediction, predict_together
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.stack import find_stack
+from joulemap.wing.llm.step import predict_step
+
+MEASURED = Path(__file__).parents[1] / "data" / "llm" / "several_devices.csv"
+
+
+def predict_measured(scope: str, prompt_tokens: float, output_tokens: float) -> list[tuple[Prediction, dict[str, str]]]:
+    """Return (prediction, row of the file) of every row for a scope."""
+    with MEASURED.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    asked = [
+        (
+            ServingRow(
+                source="gpu_benchmarks",
+                hardware=row["hardware"],
+                model=f"meta-llama/Meta-Llama-3-{row['model']}",
+                scope=scope,
+                engine="llama.cpp",
+                date="2024-05",
+                device_count=int(row["device_count"]),
+                weight_precision="gguf_q4_k_m" if row["weight_precision"] == "Q4_K_M" else "fp16",
+                batch=1.0,
+                prompt_tokens=prompt_tokens,
+                output_tokens=output_tokens,
+            ),
+            find_hardware(row["hardware"]),
+        )
+        for row in rows
+    ]
+    predicted = predict_together(asked)
+    assert all(isinstance(one, Prediction) for one in predicted)
+    return [(one, row) for one, row in zip(predicted, rows, strict=True) if isinstance(one, Prediction)]
+
+
+@pytest.mark.slow
+def test_published_rates_of_several_boards_are_met() -> None:
+    """Measured here: 4.7 % on tokens and 11.7 % on prompts; with a part of every layer on each board, 60 and 37 %."""
+    tokens = [
+        (one.inter_token_latency_s or 0.0) * float(row["tokens_per_s"]) - 1.0
+        for one, row in predict_measured("decode_step", prompt_tokens=0.0, output_tokens=1024.0)
+    ]
+    prompts = [
+        (one.time_to_first_token_s or 0.0) * float(row["prompt_tokens_per_s"]) / 4096.0 - 1.0
+        for one, row in predict_measured("prefill_step", prompt_tokens=4096.0, output_tokens=0.0)
+    ]
+    assert len(tokens) == len(prompts) == 48
+    assert median(map(abs, tokens)) < 0.06
+    assert median(map(abs, prompts)) < 0.15
+
+
+def deploy(stages: int) -> Deployment:
+    """Return Llama 3.1 8B on llama.cpp, divided into stages of one board."""
+    decoder = find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    return Deployment(
+        workloads=PassWorkloads(decoder),
+        hardware=find_hardware("rtx_4090"),
+        stack=find_stack("llama.cpp"),
+        precision="fp16",
+        weight_precision="q4_k_m",
+        stages=stages,
+    )
+
+
+def test_four_passes_of_a_prompt_overlap_and_no_more() -> None:
+    """k passes of s stages take (k + s - 1) / (k s) of the time of stages in turn; of 16 passes, 4 are one group."""
+    for stages, passes, share in ((2, 1, 1.0), (2, 4, 5 / 8), (4, 4, 7 / 16), (4, 2, 5 / 8), (2, 16, 5 / 8)):
+        one = deploy(stages)
+        prompt = Passes.of(0.0, tokens=0.0, chunk=512.0, chunk_context=1024.0, following=float(passes))
+        alone = attrs.evolve(prompt, following=prompt.following * 0.0 + 1.0)
+        assert_close(float(one.price(prompt).seconds / one.price(alone).seconds), share, rel=1e-12)
+
+
+def test_a_token_takes_as_long_on_several_boards_and_more_energy() -> None:
+    step = Passes.of(1.0, context=1024.0)
+    costs = [deploy(stages).price(step) for stages in (1, 2, 4)]
+    for one in costs[1:]:
+        assert 1.0 < float(one.seconds / costs[0].seconds) < 1.1
+    assert costs[0].joules < costs[1].joules < costs[2].joules
+
+
+def test_devices_of_llama_cpp_are_stages_and_those_of_vllm_are_not() -> None:
+    assert find_stack("llama.cpp").divide(4, 1) == (1, 4)
+    assert find_stack("llamafile").divide(2, 2) == (1, 4)
+    assert find_stack("vllm").divide(4, 2) == (4, 2)
+    passes = Passes.of(1.0, context=1024.0)
+    several, stages = (
+        predict_step("llama-3.1-8b", "rtx_4090", engine="llamacpp", devices=devices, pipeline_devices=2 // devices)
+        for devices in (2, 1)
+    )
+    assert several.price(passes).latency_s == stages.price(passes).latency_s
