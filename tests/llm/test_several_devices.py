@@ -105,6 +105,7 @@ def test_a_token_takes_as_long_on_several_boards_and_more_energy() -> None:
 def test_devices_of_llama_cpp_are_stages_and_those_of_vllm_are_not() -> None:
     assert find_stack("llama.cpp").divide(4, 1) == (1, 4)
     assert find_stack("llamafile").divide(2, 2) == (1, 4)
+    assert find_stack("transformers").divide(4, 1) == (1, 4)
     assert find_stack("vllm").divide(4, 2) == (4, 2)
     passes = Passes.of(1.0, context=1024.0)
     several, stages = (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SERVING: Final = "Serving"
 """Heading of these options in help texts."""
 
-DEVICES_HELP: Final = "Tensor-parallel devices (llama.cpp: stages), one or several."
+DEVICES_HELP: Final = "Tensor-parallel devices (some engines: stages), one or several."
 
 BATCHES: Final = "1,8,64"
 """Default batch sizes of `llm`."""

@@ -68,8 +68,8 @@ class Stack:
     fills_stages: bool
     """True if pipeline stages work at once on different sequences; False if they take turns on all sequences."""
     divides_layers: bool
-    """True if devices without further options hold different layers, as pipeline stages, whose passes of a prompt
-    follow each other closely; False if each holds a part of every layer.
+    """True if devices without further options are pipeline stages, which hold different layers and overlap on
+    `chained_passes` of a prompt; False if each holds a part of every layer.
     """
     compiles: bool
     """True if passes are compiled for the longest possible sequence and attend over all of it."""
