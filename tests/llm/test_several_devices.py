@@ -19,7 +19,7 @@ from joulemap.catalog.load import find_hardware
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.predict import Prediction, predict_together
+from joulemap.wing.llm.serving.predict import Prediction, find_deployment, predict_together
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.llm.step import predict_step
@@ -100,6 +100,19 @@ def test_a_token_takes_as_long_on_several_boards_and_more_energy() -> None:
     for one in costs[1:]:
         assert 1.0 < float(one.seconds / costs[0].seconds) < 1.1
     assert costs[0].joules < costs[1].joules < costs[2].joules
+
+
+def test_a_run_that_states_its_division_is_predicted_so() -> None:
+    row = ServingRow(
+        source="us", hardware="rtx_4090", model="llama-3.1-8b", scope="decode_step", engine="llama.cpp",
+        weight_precision="gguf_q4_k_m", device_count=2, output_tokens=128.0,
+    )  # fmt: skip
+    chip = find_hardware("rtx_4090")
+    for stages in (None, 2):
+        one = find_deployment(attrs.evolve(row, pipeline_parallel=stages), chip)
+        assert (one.devices, one.stages) == (1, 2)
+    one = find_deployment(attrs.evolve(row, tensor_parallel=2), chip)
+    assert (one.devices, one.stages) == (2, 1)
 
 
 def test_devices_of_llama_cpp_are_stages_and_those_of_vllm_are_not() -> None:

@@ -216,7 +216,9 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
     attention = replicas if replicas > 1 and workloads.decoder.is_routed and experts > 1 else 1
-    devices, stages = stack.divide(max(1, count // (stages * max(replicas, 1))), stages)
+    devices = max(1, count // (stages * max(replicas, 1)))
+    if (row.tensor_parallel or 1) == 1:  # else the run states its division
+        devices, stages = stack.divide(devices, stages)
     cache = row.cache_precision or ("" if precision in WIDE else precision if stack.narrows_cache else "bf16")
     return Deployment(
         workloads=workloads,
