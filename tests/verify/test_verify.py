@@ -889,3 +889,19 @@ def test_a_chip_that_inherits_a_calibration_keeps_it(tmp_path: Path, monkeypatch
     with pytest.raises(UsageError, match="h200_sxm"):
         Workspace(tmp_path / "runs.duckdb").verify(file, model="llama-3.1-8b", hardware="h100_sxm5", calibrate=True)
     assert not (tmp_path / "calibration").exists()
+
+
+@pytest.mark.parametrize("engine", ["llamacpp", "vllm"])
+def test_devices_are_divided_as_the_engine_does(engine: str, tmp_path: Path) -> None:
+    """Cards of llama.cpp have different layers, those of vLLM a part of each: so with a stated and another number."""
+    row = read_file(DATA / "printed.txt", {**NOTHING, **L40S, "replicas": 1, "engine": engine})[0].row
+    assert isinstance(row, ServingRow)
+    source, everything = Source(path=tmp_path / "a.duckdb"), {name for names in STATED.values() for name in names}
+    supposed = list_suppositions(source, row, Forecast(), everything)
+    rows = (row, *(case.row for cause, _, case in supposed if cause == "devices"))
+    found = {
+        (one.device_count, one.tensor_parallel, one.pipeline_parallel or 1)
+        for one in rows
+        if isinstance(one, ServingRow)
+    }
+    assert found == {(count, 1, count) if engine == "llamacpp" else (count, count, 1) for count in (2, 4, 8)}

@@ -27,6 +27,7 @@ from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 
@@ -267,7 +268,8 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     """Yield configurations with other numbers of devices, and one in which half of the prompt was cached."""
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
-        case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
+        tensor, stages = find_stack(row.engine, row.date).divide(new, 1)
+        case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=tensor, pipeline_parallel=stages))
         yield "devices", Supposition(kind="devices", values={"new": new, "old": count}), case
     if SCOPE[row.scope].is_prompt and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0

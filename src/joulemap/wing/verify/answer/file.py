@@ -259,14 +259,16 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
     cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
         assumed.discard("device_count")
-        cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
+        tensor, stages = find_stack(cells["engine"]).divide(stated["devices"] // replicas, 1)
+        cells |= {"device_count": stated["devices"], "tensor_parallel": tensor}
+        cells |= {"pipeline_parallel": stages} if stages > 1 else {}
     if replicas > 1:
         if cells["device_count"] % replicas:
             raise UsageError(
                 f"{path}: {cells['device_count']} devices cannot be divided among {replicas} replicas: add --devices"
             )
         cells["device_count"] //= replicas
-        cells["tensor_parallel"] = cells["device_count"]
+        cells["tensor_parallel"] = cells["device_count"] // cells.get("pipeline_parallel", 1)
         notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
     cells["notes"] = words.join_conditions(notes)
