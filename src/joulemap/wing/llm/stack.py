@@ -71,6 +71,8 @@ class Stack:
     """True if devices without further options are pipeline stages, which hold different layers and overlap on
     `chained_passes` of a prompt; False if each holds a part of every layer.
     """
+    compiles_all: bool
+    """True if the engine runs whole language models, so that the compiler of a chip's other networks limits nothing."""
     compiles: bool
     """True if passes are compiled for the longest possible sequence and attend over all of it."""
     widens: bool
@@ -268,6 +270,7 @@ _FLAGS: Final = (
     "narrows_cache",
     "fills_stages",
     "divides_layers",
+    "compiles_all",
     "compiles",
     "widens",
     "streams",

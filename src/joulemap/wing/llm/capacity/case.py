@@ -23,7 +23,7 @@ from joulemap.wing.llm.capacity.question import (
     choose_activations,
     choose_precision,
 )
-from joulemap.wing.llm.stack import list_vendors
+from joulemap.wing.llm.stack import find_engine, list_vendors, stack_names
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -58,6 +58,7 @@ SHORTAGE: Final = Template(
     "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
 )
 DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
+UNCOMPILED: Final = Template("{error}[ (`--engine {engine}` does)]")
 WEIGHTS: Final = Template(
     "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
 )
@@ -158,6 +159,7 @@ def _judge(
     """
     from joulemap.physics.communication import find_path, find_send
     from joulemap.wing.llm.serving.memory import Room
+    from joulemap.wing.llm.serving.surface import Passes
 
     world = devices * question.beside
     joined = world // question.divide_stages(devices)[1]
@@ -193,6 +195,13 @@ def _judge(
     except JoulemapError as error:
         stages = "" if is_alone else _find_stages(question, case)
         return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages), bare_reason=str(error))
+    if target.compiler is not None:
+        try:
+            deployment.price(Passes.of(1.0))
+        except UnsupportedError as error:  # the compiler does not run every operator of a pass
+            own = [one for one in map(find_engine, stack_names()) if one.compiles_all]
+            engine = next((one.name for one in own if target.vendor in list_vendors(one.name)), "")
+            return attrs.evolve(case, reason=UNCOMPILED(error=error, engine=engine), bare_reason=str(error))
     draft = question.draft(deployment)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     most = question.count_sequences(room)

@@ -54,6 +54,16 @@ LOCAL_VENDOR: Final = "Apple"
 LOCAL_WEIGHTS: Final = "q4_k_m"
 """Default weight format of Ollama, and the most common one of llama.cpp's files."""
 
+NPU_ENGINES: Final[Mapping[str, tuple[tuple[Precision, ...], tuple[str, ...]]]] = {
+    "genie": ((), ("int4",)),
+    "rkllm": (("int8",), ()),
+}
+"""Engine of one vendor's NPUs outside data centers, for which others have no kernels -> (activation precisions, weight
+precisions) of the models that are published for it.
+
+Sources: Qualcomm AI Hub (w4a16); airockchip/rknn-llm, benchmark.md (w8a8 on every chip).
+"""
+
 PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), ((), ("int4",)))
 """(activation precisions, weight precisions) to try in addition to the published ones; an empty tuple keeps the
 default.
@@ -141,22 +151,24 @@ class ServedModel:
         """Return the model with the default engine and weights, where none are given.
 
         GGUF files run on llama.cpp. So do other models on CPUs outside data centers and on Apple GPUs, with
-        `LOCAL_WEIGHTS`.
+        `LOCAL_WEIGHTS`. NPUs outside data centers run the engine of their vendor.
         """
         settings, serving = self.settings, self.serving
         if serving.engine or serving.prefill_on:
             return self
-        local = attrs.evolve(serving, engine=LOCAL_ENGINE)
         if decoder.published is not None and decoder.published.method == GGUF_METHOD:
-            return attrs.evolve(self, serving=local)
+            return attrs.evolve(self, serving=attrs.evolve(serving, engine=LOCAL_ENGINE))
         if not is_choice(settings) or find_mixed(settings) is not None:
             return self
         entries = [entry for entry, _ in select_hardware(settings).pairs]
-        if not all(map(_is_local, entries)):
+        engine = LOCAL_ENGINE if all(map(_is_local, entries)) else _find_npu_engine(entries)
+        if not engine:
             return self
         if not settings.precision and not settings.weight_precision:
-            settings = attrs.evolve(settings, weight_precision=(find_file_weights(decoder) or LOCAL_WEIGHTS,))
-        return attrs.evolve(self, settings=settings, serving=local)
+            local = (), (find_file_weights(decoder) or LOCAL_WEIGHTS,)
+            precision, weights = NPU_ENGINES.get(engine, local)
+            settings = attrs.evolve(settings, precision=precision, weight_precision=weights)
+        return attrs.evolve(self, settings=settings, serving=attrs.evolve(serving, engine=engine))
 
 
 def _is_local(entry: HardwareEntry) -> bool:
@@ -164,6 +176,16 @@ def _is_local(entry: HardwareEntry) -> bool:
     if entry.architecture == "gpu":
         return entry.vendor == LOCAL_VENDOR
     return entry.architecture == "cpu" and "datacenter" not in entry.deployment
+
+
+def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
+    """Return the engine of the vendor of chips, if all are NPUs outside data centers and it has one; else empty."""
+    from joulemap.wing.llm.stack import list_vendors
+
+    if any(entry.architecture != "npu" or "datacenter" in entry.deployment for entry in entries):
+        return ""
+    vendors = {entry.vendor for entry in entries}
+    return next((name for name in NPU_ENGINES if vendors <= set(list_vendors(name))), "")
 
 
 def _name_published(decoder: Decoder, settings: Settings) -> Settings:

@@ -225,6 +225,7 @@ class UnderEngine:
             chip = chip if way != UNTILED else self._untile(chip, self._tile(few))
         return attrs.evolve(
             chip,
+            compiler=None if self.stack.compiles_all else chip.compiler,
             kernels=self._name_kernels(hardware, is_tiled=way == TILED),
             coefficients={**chip.coefficients, **self._scale_times(hardware), **self._add_times(hardware, few)},
             reference=chip.reference.with_actions(self._add_actions(hardware)),

@@ -84,7 +84,8 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. If all hardware "
     "is CPUs outside data centres or Apple GPUs, llama.cpp is the default for every model, with q4_k_m weights unless "
-    "--precision or --weight-precision is given"
+    "--precision or --weight-precision is given; on NPUs of Qualcomm or Rockchip it is Genie with int4 weights or "
+    "RKLLM at int8"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
