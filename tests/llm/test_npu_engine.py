@@ -69,5 +69,6 @@ def test_a_chip_whose_compiler_does_not_run_the_passes_is_left_out(joulemap: Run
     both = joulemap(*asked, "l4")
     assert both.returncode == 0
     assert "--engine rkllm" in both.stdout
-    alone = joulemap(*asked, "--engine", "vllm")
-    assert (alone.returncode, alone.stdout) == (ExitCode.UNSUPPORTED, "")
+    for others in (("rk3588_npu", "--engine", "vllm"), ("rk3568_npu", "--engine", "rkllm"), ("rk3568_npu",)):
+        alone = joulemap("llm", "llama-3.2-1b", *others, "--batch", "1", "--db", database)
+        assert (alone.returncode, alone.stdout) == (ExitCode.UNSUPPORTED, "")

@@ -313,6 +313,11 @@ def list_vendors(engine: str) -> tuple[str, ...]:
     return tuple(_files()[engine].get("vendors", ()))
 
 
+def list_chips(engine: str) -> tuple[str, ...]:
+    """Return the ids of the only chips of its vendors that an engine runs on; empty if there is no such limit."""
+    return tuple(_files()[engine].get("chips", ()))
+
+
 def find_engine(text: str) -> Stack:
     """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
 

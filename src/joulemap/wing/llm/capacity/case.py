@@ -23,7 +23,7 @@ from joulemap.wing.llm.capacity.question import (
     choose_activations,
     choose_precision,
 )
-from joulemap.wing.llm.stack import find_engine, list_vendors, stack_names
+from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors, stack_names
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -47,6 +47,7 @@ STAGES: Final = (2, 4, 8, 16)
 """Numbers of pipeline stages that a refusal tries, the fewest first."""
 
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
+OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
 NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
 
 WIDE_CACHE: Final = Template(
@@ -176,6 +177,10 @@ def _judge(
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
         foreign = FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors)
         return attrs.evolve(case, reason=foreign, bare_reason=foreign)
+    chips = list_chips(question.stack.name)
+    if chips and target.id not in chips and target.id in known_hardware():
+        other = OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips)
+        return attrs.evolve(case, reason=other, bare_reason=other)
     precision = run.point["precision"]
     if precision not in target.peaks:
         given = {"hardware": target.id, "precision": precision}
@@ -199,8 +204,8 @@ def _judge(
         try:
             deployment.price(Passes.of(1.0))
         except UnsupportedError as error:  # the compiler does not run every operator of a pass
-            own = [one for one in map(find_engine, stack_names()) if one.compiles_all]
-            engine = next((one.name for one in own if target.vendor in list_vendors(one.name)), "")
+            own = [one.name for one in map(find_engine, stack_names()) if one.compiles_all]
+            engine = next((name for name in own if target.id in list_chips(name)), "")
             return attrs.evolve(case, reason=UNCOMPILED(error=error, engine=engine), bare_reason=str(error))
     draft = question.draft(deployment)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)

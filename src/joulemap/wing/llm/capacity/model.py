@@ -180,12 +180,13 @@ def _is_local(entry: HardwareEntry) -> bool:
 
 def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
     """Return the engine of the vendor of chips, if all are NPUs outside data centers and it has one; else empty."""
-    from joulemap.wing.llm.stack import list_vendors
+    from joulemap.wing.llm.stack import list_chips, list_vendors
 
     if any(entry.architecture != "npu" or "datacenter" in entry.deployment for entry in entries):
         return ""
-    vendors = {entry.vendor for entry in entries}
-    return next((name for name in NPU_ENGINES if vendors <= set(list_vendors(name))), "")
+    vendors, chips = {entry.vendor for entry in entries}, {entry.id for entry in entries}
+    able = (name for name in NPU_ENGINES if vendors <= {*list_vendors(name)})
+    return next((name for name in able if chips <= {*(list_chips(name) or chips)}), "")
 
 
 def _name_published(decoder: Decoder, settings: Settings) -> Settings:
