@@ -105,7 +105,7 @@ def prepare(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
-    run_here(["hardware", "detect", "--output", "this.toml"], folder, {})
+    run_here(["hardware", "detect", "--output", "this.toml"], folder, {"HOME": str(folder)})
     pretend(folder / "pyodide")
     if find_spec("joulemap.wing"):
         _prepare_record(folder / "docs")
