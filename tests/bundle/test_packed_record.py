@@ -67,7 +67,7 @@ def test_texts_of_a_field_are_replaced_where_there_are_any(tmp_path: Path) -> No
 
 
 def test_only_records_of_the_laws_are_packed_and_formed(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"pathlib\.\w+ is no record of joulemap.physics"):
+    with pytest.raises(TypeError, match=r"pathlib\.[\w.]+ is no record of joulemap.physics"):
         Writer().write({"a": tmp_path})
     section = dict(Writer().write({"a": CHIPS["l4"].clock}))
     section["type"] = attrs.evolve(as_texts(section["type"]), texts=("subprocess:Popen",))
