@@ -30,7 +30,7 @@ class Trial:
 
 
 STATED: Final = "stated"
-"""Class of failures that docs/reliability.md promises nobody is safe from."""
+"""Class of failures that docs/reliability.md states."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +42,7 @@ class Outcome:
     outcomes: dict[str, int]
     """Result -> count."""
     failures: tuple[str, ...] = ()
-    """Texts of the form `class: description`, of which the class STATED fails nothing; empty if the trial passed."""
+    """Texts of the form `class: description`, of which the class `STATED` fails nothing; empty if the trial passed."""
     count: int = 1
     """Number of trials in the table that this one counts as."""
     seconds: float = 0.0

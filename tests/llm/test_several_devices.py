@@ -57,7 +57,7 @@ def predict_measured(scope: str, prompt_tokens: float, output_tokens: float) -> 
 
 @pytest.mark.slow
 def test_published_rates_of_several_boards_are_met() -> None:
-    """Measured here: 4.7 % on tokens and 11.7 % on prompts; with a part of every layer on each board, 60 and 37 %."""
+    """The figures of docs/serving.md; with a part of every layer on each board, they are 60 and 37 %."""
     tokens = [
         (one.inter_token_latency_s or 0.0) * float(row["tokens_per_s"]) - 1.0
         for one, row in predict_measured("decode_step", prompt_tokens=0.0, output_tokens=1024.0)
@@ -67,8 +67,8 @@ def test_published_rates_of_several_boards_are_met() -> None:
         for one, row in predict_measured("prefill_step", prompt_tokens=4096.0, output_tokens=0.0)
     ]
     assert len(tokens) == len(prompts) == 48
-    assert median(map(abs, tokens)) < 0.06
-    assert median(map(abs, prompts)) < 0.15
+    assert_close(median(map(abs, tokens)), 0.047, rel=0.02)
+    assert_close(median(map(abs, prompts)), 0.117, rel=0.02)
 
 
 def deploy(stages: int) -> Deployment:

@@ -274,7 +274,8 @@ def predict_step(
     """Return the steps of a language model under an engine on equal devices of one server.
 
     A model is a built-in language model by name, or a checkpoint's configuration or weights by path; hardware as in
-    `joulemap.predict`. Precisions, weights and KV cache are those of the checkpoint unless given. `compiled_tokens` is
+    `joulemap.predict`. `devices` are tensor-parallel, or pipeline stages of an engine that gives each its own layers.
+    Precisions, weights and KV cache are those of the checkpoint unless given. `compiled_tokens` is
     the length that the passes of an engine with static shapes were compiled for. `changes` maps names of numbers of the
     chip, as `--set` takes them, to values in their SI units.
 

@@ -268,7 +268,7 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
                 f"{path}: {cells['device_count']} devices cannot be divided among {replicas} replicas: add --devices"
             )
         cells["device_count"] //= replicas
-        cells["tensor_parallel"] = cells["device_count"] // cells.get("pipeline_parallel", 1)
+        cells["tensor_parallel"] = cells["device_count"] // (cells.get("pipeline_parallel") or 1)
         notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
     cells["notes"] = words.join_conditions(notes)
