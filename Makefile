@@ -6,7 +6,7 @@ STAMP := src/joulemap/generated/sql/header.jsonl
 SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
 	find src/joulemap -name generated -prune -o -type f -name '*.py' -print)
 BUNDLE := src/joulemap/catalog/data/bundle/version.json
-LAWS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
+FORMULAS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 LOCKS := $(wildcard lock/*.txt)
 WINGS := embed explore file fleet here hub llm pipeline place record tab train verify
@@ -14,7 +14,7 @@ PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples campaign night record mutation ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night record mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -192,6 +192,9 @@ record: $(STAMP) $(BUNDLE)  ## write today's record of predictions if formulas c
 	$(BIN)/joulemap record score --shipped || test $$? = 12
 	$(BIN)/python benchmarks/record_page.py
 
+laws: $(STAMP) $(BUNDLE)  ## try all laws on random networks, chips, settings and commands (ten minutes); SEED=7 SECONDS=60 LAW="units"; exit code 1 if one is broken without a known reason
+	cd tests && OPENBLAS_NUM_THREADS=1 PYTHONPATH=support ../$(BIN)/python -m laws $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAW),--law "$(LAW)")
+
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write
 
@@ -211,7 +214,7 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 
 bundle: $(BUNDLE)  ## write the chips that `joulemap.predict` reads, if formulas or the catalogue have changed (15 s)
 
-$(BUNDLE): $(LAWS) | $(STAMP)
+$(BUNDLE): $(FORMULAS) | $(STAMP)
 	$(BIN)/python -m joulemap.tools.bundle
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)

@@ -73,6 +73,7 @@ STEPS: Final = (
     Step(name="newest", command=("make", "test-newest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
     Step(name="oldest", command=("make", "test-oldest"), minutes=25, tells=r"passed|failed|^(FAILED|ERROR) |^\w+ +\d"),
     Step(name="campaign", command=(PYTHON, "-m", "campaign", "--minutes", "20"), minutes=30, folder="tests"),
+    Step(name="laws", command=(PYTHON, "-m", "laws", "--seconds", "3600"), minutes=65, folder="tests"),
     Step(name="examples", command=(PYTHON, "benchmarks/examples.py", "--docs", "--together"), minutes=35),
     Step(name="growth", command=(PYTHON, "benchmarks/growth.py", "--brief"), minutes=20),
     Step(name="accuracy", command=(PYTHON, "benchmarks/accuracy.py", "--print"), minutes=15, tells=r"^\|.*\d"),

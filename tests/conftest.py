@@ -64,7 +64,8 @@ class Slicing:
 def pytest_configure(config: pytest.Config) -> None:
     """Isolate tests from the user's cache and calibrations; workers share one folder. Stop if queries are not rendered.
 
-    Garbage is collected less often than usual, because with the objects of torch it would take 5 % of the time.
+    A run that breaks a law raises. Garbage is collected less often than usual, because with the objects of torch it
+    would take 5 % of the time.
     """
     try:
         name_queries()
@@ -72,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     if text := config.getoption("--slice"):
         config.pluginmanager.register(Slicing(text))
+    os.environ["JOULEMAP_LAWS"] = "raise"
     gc.set_threshold(100_000, 20, 100)
     atexit.register(gc.unfreeze)
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -19,6 +19,7 @@ from joulemap.physics.change import point_hardware
 from joulemap.physics.column import list_numbers
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
+from joulemap.physics.law import VARIABLE
 from joulemap.physics.ledger import MAX_LINE_FJ
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.address import STATIC_POWER, UNIT_COUNT, Address, read_number
@@ -150,7 +151,8 @@ def test_totals_are_sums_of_ledgers_everywhere(model: str) -> None:
                 check(EVALUATORS[model], hardware, precision, runtime, 100 + seed)
 
 
-def test_a_point_does_not_depend_on_those_beside_it() -> None:
+def test_a_point_does_not_depend_on_those_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE)  # some of the numbers are absurd
     hardware = find("kpu_t256")
     configuration = Configuration(hardware=hardware.id, precision="int8", runtime="fused")
     varied = {
@@ -233,8 +235,11 @@ def test_a_point_is_refused_in_the_words_of_its_record() -> None:
         refusals(chip, {TDP: [200.0, 300.0], Address.read("memory_capacity"): [1e9, 2e9, 3e9]})
 
 
-def test_a_point_alone_is_refused_like_one_of_many_for_more_energy_than_a_point_holds() -> None:
+def test_a_point_alone_is_refused_like_one_of_many_for_more_energy_than_a_point_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each line of its ledger fits; their sum does not."""
+    monkeypatch.delenv(VARIABLE)
     evaluator, chip, price = EVALUATORS["convolutions"], find("tpu_v4"), Address.read("dram.read")
     configuration = Configuration(hardware=chip.id, precision="bf16", runtime="graph")
     run = evaluator.evaluate(chip, configuration)

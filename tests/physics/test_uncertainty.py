@@ -248,7 +248,7 @@ def combine(*, level: float = 3.0, held_out: float = math.nan, prices: float = 0
     spent = Spent(
         latency_fs=one, bound_fs=np.ones((1, 3)), own_number=np.zeros((1, 3)), basis_square=prices**2 * one,
         own_square=none, has_load=np.array([False]), host_share=host * one, growth_half_width=none,
-        host_half_width=one,
+        host_half_width=one, breaks_law=np.array([False]),
     )  # fmt: skip
     return combine_errors(errors(0.3, math.nan), errors(0.4, held_out), spent)
 

@@ -52,7 +52,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(129, 329, 26, 95),
     ("compare", "resnet18"): Budget(206, 495, 65, 123),
     ("compare", "mobilenet_v2"): Budget(251, 544, 112, 129),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(335, 647, 178, 156),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(338, 647, 178, 156),
 }
 """Command -> its budget, a little above what it takes on Python 3.11; the last two evaluate."""
 

@@ -85,6 +85,7 @@ from joulemap.system.errors import (
     EngineError as EngineError,
     ExitCode as ExitCode,
     JoulemapError as JoulemapError,
+    LawError as LawError,
     LockedDatabaseError as LockedDatabaseError,
     MissingPackageError as MissingPackageError,
     ModelError as ModelError,

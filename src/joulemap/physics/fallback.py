@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
+from joulemap.physics.law import join_laws
 from joulemap.physics.record.compiler import HOST_WORK, name_sizes
 from joulemap.physics.record.configuration import NO_HOST, PRECISION_BYTES, Configuration
 from joulemap.physics.record.kind import KINDS
@@ -263,6 +264,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
         weight_bytes=chip.weight_bytes + host.weight_bytes,
         activation_bytes=max(chip.activation_bytes, host.activation_bytes),
         mac_count=chip.mac_count + host.mac_count,
+        broken_laws=join_laws([chip, host]),
         subgraphs=_merge_subgraphs(chip.subgraphs, host.subgraphs),
         operators=OperatorColumns(**{name: column[order] for name, column in operators.items()}),
         ledger=_merge_ledgers(chip, host, hardware),

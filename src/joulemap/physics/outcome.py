@@ -19,6 +19,7 @@ import numpy as np
 from joulemap.physics.column import find_rows
 from joulemap.physics.kernel import KernelColumns, share_exactly
 from joulemap.physics.kind import Kinds
+from joulemap.physics.law import name_broken
 from joulemap.physics.ledger import MAX_LINE_FJ, Counts, close_counts, operator_fj, price
 from joulemap.physics.pace import SAME
 from joulemap.physics.placement import Placement
@@ -203,10 +204,11 @@ def list_facts(
         timing.voltage_factor,
         timing.uncapped_power_w,
         timing.throughput_limit,
+        timing.broken_laws,
     )
     if works > 1:
         columns = tuple(np.broadcast_to(one, (points, works)) for one in columns)
-    units, clocks, factors, watts, limits = [np.asarray(one).ravel() for one in columns]
+    units, clocks, factors, watts, limits, broken = [np.asarray(one).ravel() for one in columns]
     facts = []
     for (index, number), (hardware, configuration) in zip(places, asked, strict=True):
         kernels, row = forms[number], index * works + number
@@ -227,6 +229,7 @@ def list_facts(
                 "voltage_factor": float(factors[row % len(factors)]),
                 "uncapped_power_w": float(watts[row % len(watts)]),
                 "throughput_limit": str(limits[row % len(limits)]),
+                "broken_laws": name_broken(int(broken[row % len(broken)])),
             }
         )
     return facts

@@ -132,6 +132,8 @@ class RunFacts:
     """Power without the cap, at the full clock of the power mode, if the run repeats without a pause."""
     throughput_limit: str
     """Throughput limit, one of `THROUGHPUT_LIMITS`."""
+    broken_laws: str
+    """Names of the laws that the run breaks, joined by commas; empty for a run that obeys all."""
 
 
 @define(kw_only=True, eq=False)

@@ -22,6 +22,7 @@ from joulemap.physics.architecture import Architecture, find_architecture
 from joulemap.physics.column import decide, is_one
 from joulemap.physics.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
 from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.law import Evaluated, find_broken
 from joulemap.physics.ledger import Counts, order_counts, split_j, with_unattributed
 from joulemap.physics.overhead import add_overhead, count_overhead, count_waits
 from joulemap.physics.pace import SAME, Pace
@@ -41,7 +42,7 @@ from joulemap.physics.stream import (
     leave_out_transfers,
     overlap_streams,
 )
-from joulemap.physics.workload import IN_PLACE, Floats, Texts
+from joulemap.physics.workload import IN_PLACE, Floats, Integers, Texts
 from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
@@ -68,6 +69,8 @@ class Timing:
     """Energy of an on-chip action at the capped clock, relative to the full voltage of the die, per workload."""
     uncapped_power_w: Floats
     """Power at the full clock, per workload."""
+    broken_laws: Integers
+    """Laws that each workload breaks, as in `law.find_broken`."""
 
     @property
     def row_factor(self) -> Floats:
@@ -214,16 +217,27 @@ def _time_parts(
         interval_s = pace.interval_s(clock)
     if placement.host is not None:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
+    kernel_s = pace.kernel_s(alone)
+    evaluated = Evaluated(
+        kernels=kernels,
+        placement=placement,
+        counts=counts,
+        hardware=hardware,
+        kernel_s=kernel_s if is_one(alone) else pace.kernel_s(np.ones_like(alone)),
+        interval_s=full_s,
+        uncapped_power_w=uncapped_w,
+    )
     return Timing(
         kernels=kernels,
         placement=pace.placed(alone),
         counts=counts,
-        kernel_s=pace.kernel_s(alone),
+        kernel_s=kernel_s,
         interval_s=interval_s,
         throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),
         clock_fraction=clock,
         voltage_factor=factor,
         uncapped_power_w=uncapped_w,
+        broken_laws=find_broken(evaluated),
     )
 
 

@@ -27,12 +27,17 @@ from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.run import BOTTLENECKS, RunColumns, RunTotals
-from joulemap.physics.workload import Floats, Integers, Texts
+from joulemap.physics.workload import Booleans, Floats, Integers, Texts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
-TYPES: Final[Mapping[str, type[np.generic]]] = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}
+TYPES: Final[Mapping[str, type[np.generic]]] = {
+    "Booleans": np.bool_,
+    "Integers": np.int64,
+    "Floats": np.float64,
+    "Texts": np.str_,
+}
 """Type of a column's field -> type of its values, on every platform."""
 
 
@@ -67,6 +72,8 @@ class PointColumns:
     """Latency divided into compute, memory and launch time; point x index in `run.BOTTLENECKS`."""
     throughput_limit: Texts
     """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
+    breaks_law: Booleans
+    """True for a point that breaks a law of `physics.law`."""
     refusal: Texts
     """Reason why the hardware cannot run the point, as `evaluate` raises it; empty if it can."""
 
@@ -255,4 +262,5 @@ def _list_columns(run: RunColumns | RunTotals) -> dict[str, Any]:
         "bound_fs": np.array(run.bottleneck_fs),
         "share_fs": np.array(run.share_fs),
         "bottleneck": int(np.argmax(run.bottleneck_fs)),
+        "breaks_law": bool(run.broken_laws),
     }

@@ -50,6 +50,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
         "weights never ran: {idle:few}]"
     ),
+    "broken": Template("the numbers of {chips} break a law ({laws}), so that nothing about them is sure"),
     "calibrated": Template(
         "{hardware} uses the calibration {calibration} ({origin}), " + FIT + "; `--calibration none` disables it"
     ),

@@ -94,6 +94,7 @@ def compute_half_widths(
         basis_square=_as_floats(spent["basis_square"]),
         own_square=_as_floats(spent["own_square"]),
         has_load=np.array(spent["has_load"], dtype=bool),
+        breaks_law=np.array(spent["breaks_law"], dtype=bool),
         **{name: _as_floats(spent[name]) for name in ("host_share", "growth_half_width", "host_half_width")},
     )
     return combine_errors(latency, power, parts), latency, power

@@ -172,7 +172,8 @@ SELECT
     r.calibration_digest,
     r.hardware_digest,
     z.ops_per_s,
-    b.hardware_digest IS NOT NULL AS has_load
+    b.hardware_digest IS NOT NULL AS has_load,
+    r.broken_laws <> '' AS breaks_law
 FROM internal.run AS r
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest

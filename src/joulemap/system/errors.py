@@ -206,6 +206,12 @@ class ConservationError(JoulemapError):
     exit_code = ExitCode.CHECK_FAILED
 
 
+class LawError(JoulemapError):
+    """Evaluation whose numbers physics or arithmetic forbids."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
 class UnsoundPackageError(JoulemapError):
     """Package with hardware that does not pass its check."""
 

@@ -258,7 +258,7 @@ class Dpu:
         # accumulators sum over the taps; a partial sum is written and read for each block of input channels
         depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
-        busy = array_cycles + placement.misc_cycles
+        busy = overlap_engines(kernels, array_cycles, placement.misc_cycles)
         operations = self._processor_operations(kernels, hardware)
         return {
             ("dsp_slice", "int8_mac"): macs,

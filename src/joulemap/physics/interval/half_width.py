@@ -18,7 +18,9 @@ states the source of the numbers and their measured coverage.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,9 @@ from joulemap.physics.interval.error_scale import FULL_GROUPS, MOVING, OWN_LEVEL
 from joulemap.physics.interval.probability import Floats
 from joulemap.physics.interval.scale import CLASS_LEVEL
 from joulemap.system.record import frozen
+
+BROKEN: Final = math.log(1000.0)
+"""Half-width of a prediction that breaks a law (`physics.law`), so that no decision on it is sure."""
 
 
 @frozen(kw_only=True)
@@ -77,6 +82,8 @@ class Spent:
     """Half-width of the logarithm of wall energy per board energy; 0 unless the boundary is `system`."""
     host_half_width: Floats
     """Half-width of the logarithm of the host's power at the wall plug; 0 unless the boundary is `system`."""
+    breaks_law: NDArray[np.bool_]
+    """True for a prediction that breaks a law, so that its half-widths are at least `BROKEN`."""
 
 
 @frozen(kw_only=True)
@@ -134,6 +141,7 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         own = np.where(latency.is_foreign, own, 0.0 * own)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
         width = np.sqrt(np.square(scored) + np.square(own) + np.square(thin))
+        width = np.where(spent.breaks_law, np.maximum(width, BROKEN), width)
         own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)
         evidence = np.square(power.half_width) + own_square
         beside = np.where(spent.has_load, 0.0, np.square(power.half_width))
@@ -147,6 +155,7 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
         around_square = around_square + np.square(spent.host_half_width * spent.host_share)
         power_square = spread_square + around_square
+        power_square = np.where(spent.breaks_law, np.maximum(power_square, np.square(BROKEN)), power_square)
         return HalfWidths(
             latency=width,
             latency_own=own,

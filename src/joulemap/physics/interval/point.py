@@ -189,6 +189,7 @@ class PointErrors:
             host_share=host_fj / total,
             growth_half_width=column("growth_half_width"),
             host_half_width=column("host_half_width"),
+            breaks_law=points.breaks_law,
         )
 
     def _find(self, case: Case) -> Known:

@@ -171,6 +171,11 @@ class EnergyAction:
         return self.component == BOARD and self.per == "cycle" and self.part == "compute"
 
     @property
+    def is_of_host(self) -> bool:
+        """True for a launch, which a core of the host computes."""
+        return self.per == "launch"
+
+    @property
     def is_on_board(self) -> bool:
         """True if the energy is the board's as measured, outside the counted parts of the chip and its memory."""
         return self.category != UNATTRIBUTED and (self.component in (BOARD, OVERHEAD) or self.key == AWAKE_ACTION)
@@ -205,6 +210,8 @@ class EnergyReference:
     """Per row, True if the action costs less energy at a lower chip voltage."""
     on_board: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
     """Per row, True if the board spends the energy, outside the chip and its memory."""
+    of_host: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Per row, True if a core of the host spends the energy."""
     around: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
     """Indices of the rows for the actions of `AROUND`; empty unless the boundary is `system`."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
@@ -224,6 +231,7 @@ class EnergyReference:
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
         object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
         object.__setattr__(self, "on_board", tuple(action.is_on_board for action in self.actions))
+        object.__setattr__(self, "of_host", tuple(action.is_of_host for action in self.actions))
         object.__setattr__(self, "around", tuple(position[key] for key in AROUND if key in position))
         loss = position.get(LOSS_ACTION)
         object.__setattr__(self, "loss_j", 0.0 if loss is None else self.prices_fj[loss] / FJ_PER_J)

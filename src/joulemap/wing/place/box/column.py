@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from joulemap.physics.kernel import share_exactly
+from joulemap.physics.law import join_laws
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION, ActionKey
 from joulemap.physics.run import (
@@ -253,6 +254,7 @@ def _close(
         voltage_factor=1.0,
         uncapped_power_w=ledger.total_fj / interval_fs,
         throughput_limit=limit,
+        broken_laws=join_laws(one.run for one in shares),
         separate_clock_fraction=1.0,
         subgraphs=SubgraphColumns(**subgraphs),  # type: ignore[arg-type]
         operators=OperatorColumns(**operators),  # type: ignore[arg-type]

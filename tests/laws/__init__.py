@@ -1,0 +1,1 @@
+"""Laws: what no answer may say, tried on random networks, chips and settings; `python -m laws` runs them."""

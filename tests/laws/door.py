@@ -1,0 +1,309 @@
+"""Laws of answers: one question at several doors, what the first line says, and orders among answers of commands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import tempfile
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+import joulemap
+from command import list_steps, run_here
+from joulemap.system.record import define
+from laws.court import Court
+from laws.panel import OPERATORS, draw_chips, find_chip, list_networks
+from laws.question import Question
+
+SMALL: Final = 40_000_000
+"""Maximum parameters of a network whose ledgers a trial stores."""
+
+DECODERS: Final = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-8b", "gpt-oss-20b", "phi-4", "mixtral-8x7b", "llama-3.1-70b")
+SERVERS: Final = (
+    "l4",
+    "h100_sxm5",
+    "rtx_4090",
+    "rtx_3090",
+    "a100_sxm_80gb",
+    "mi300x",
+    "l40s",
+    "b200",
+    "h200_sxm",
+    "a10",
+)
+BRIEF: Final = ("--format", "json")
+
+
+@define
+class Doors:
+    """Commands of one process, on a database of its own."""
+
+    court: Court
+    folder: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="joulemap-laws-")))
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """Return (exit code, output) of a command."""
+        done = run_here(words, self.folder, {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80"})
+        if done.returncode:
+            self.court.refused[f"{words[0]}: {done.stderr.strip()[:70]}"] += 1
+        return done.returncode, done.stdout
+
+    def ask(self, *words: str) -> dict[str, Any] | None:
+        """Return the answer of a command as JSON; None if it was refused."""
+        code, text = self.run(*words, *BRIEF)
+        return json.loads(text) if code == 0 else None
+
+    @cached_property
+    def words(self) -> Sequence[str]:
+        """Names of small models."""
+        return (*list_networks(), *OPERATORS)
+
+
+def _of(*each: Sequence[str]) -> tuple[Question, ...]:
+    return tuple(Question(words=tuple(words)) for words in each)
+
+
+def _draw_alike(rng: random.Random, count: int) -> tuple[list[str], str]:
+    """Return random chips that have a precision in common, and the precision."""
+    precision = rng.choice(("fp32", "fp16", "bf16", "int8"))
+    chips = [name for name in draw_chips(rng, 40) if precision in find_chip(name).peaks]
+    return chips[:count], precision
+
+
+def _read(answer: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return chip -> (latency, energy) of an answer of compare."""
+    return {row["hardware"]: (row["latency_s"], row["energy_j"]) for row in answer["rows"] if row["status"] == "ok"}
+
+
+def try_answers(doors: Doors, rng: random.Random) -> None:
+    """Compare the answers of commands and of the library to one question."""
+    court = doors.court
+    model = rng.choice(doors.words)
+    chips, precision = _draw_alike(rng, 3)
+    runtime = rng.choice(("eager", "graph", "fused", "engine"))
+    settings = ("--precision", precision, "--runtime", runtime)
+    words = ("compare", model, ",".join(chips), *settings)
+    answer = doors.ask(*words)
+    if answer is None:
+        return
+    cells = _read(answer)
+    if not cells:
+        return
+    _compare_doors(doors, words, cells, model, precision, runtime, settings)
+    turned = ("compare", model, ",".join(reversed(chips)), *settings)
+    other = doors.ask(*turned)
+    court.same("order of chips", cells, other and _read(other), _of(words, turned))
+    spelled = (*words, "--batch", "1", "--boundary", "board", "--metric", "energy", "--level", "summary")
+    other = doors.ask(*spelled)
+    court.same(
+        "spelled default", (cells, answer["answer"]), other and (_read(other), other["answer"]), _of(words, spelled)
+    )
+    _compare_choice(doors, words, answer, cells)
+    _compare_boundaries(doors, words, cells)
+    two = ("compare", model, ",".join(chips[:2]), *settings)
+    fewer = doors.ask(*two)
+    if fewer is not None:
+        kept = {name: one for name, one in cells.items() if name in chips[:2]}
+        court.same("third chip", kept, _read(fewer), _of(words, two))
+        first, second = ({name: one["half_widths"].get(name) for name in kept} for one in (answer, fewer))
+        court.same("third chip", first, second, _of(words, two))
+
+
+def _compare_doors(
+    doors: Doors,
+    words: tuple[str, ...],
+    cells: dict[str, tuple[float, float]],
+    model: str,
+    precision: str,
+    runtime: str,
+    settings: tuple[str, ...],
+) -> None:
+    court = doors.court
+    for name, (seconds, joules) in cells.items():
+        one = joulemap.predict(model, name, precision=precision, runtime=runtime)
+        own = Question(model=model, hardware=name, precision=precision, runtime=runtime)
+        court.equal("predict and compare", one.latency_s, seconds, (own,))
+        court.equal("predict and compare", one.energy_j, joules, (own,))
+    name, (seconds, joules) = next(iter(cells.items()))
+    apart = ("analyze", model, name, *settings)
+    if (total := doors.ask(*apart)) is not None:
+        court.equal(
+            "analyze and compare",
+            [total["total"]["latency_s"], total["total"]["energy_j"]],
+            [seconds, joules],
+            _of(words, apart),
+        )
+    run = total["run_ids"][0] if total is not None else 0
+    query = ("sql", f"SELECT latency_s, energy_j FROM runs WHERE run_id = {run}")
+    code, text = doors.run(*query, *BRIEF)
+    if code == 0:
+        found = json.loads(text)
+        (row,) = found if isinstance(found, list) else found["rows"]
+        court.equal("SQL and compare", list(row.values()), [seconds, joules], _of(words, query))
+    sums = (
+        "sql",
+        "SELECT CAST(sum(l.line_energy_fj) AS VARCHAR) AS lines, CAST(any_value(r.energy_fj) AS VARCHAR) AS run "
+        f"FROM energy_ledger AS l JOIN runs AS r USING (run_id) WHERE run_id = {run}",
+    )
+    code, text = doors.run(*sums, *BRIEF)
+    if code == 0:
+        found = json.loads(text)
+        (row,) = found if isinstance(found, list) else found["rows"]
+        court.same("ledger", row["lines"], row["run"], _of(words, sums))
+    tdp = float(find_chip(name).clock.value)
+    present = ("compare", model, name, *settings, "--set", f"clock={tdp!r}Hz")
+    if (same := doors.ask(*present)) is not None:
+        (values,) = list(_read(same).values()) or [(np.nan, np.nan)]
+        court.equal("present value", values, (seconds, joules), _of(words, present))
+
+
+def _compare_choice(
+    doors: Doors, words: tuple[str, ...], answer: dict[str, Any], cells: dict[str, tuple[float, float]]
+) -> None:
+    court = doors.court
+    for one in answer["recommendations"]:
+        if len(one["probabilities"]) == 2:
+            court.equal("probabilities", sum(one["probabilities"]), 1.0, _of(words))
+    energy = next((one for one in answer["recommendations"] if one["goal"] == "energy"), None)
+    if energy is not None and not energy["is_among"]:
+        court.equal("winner", cells[energy["hardware"]][1], min(joules for _, joules in cells.values()), _of(words))
+    named = [name for name in re.findall(r"[a-z][a-z0-9_]+", answer["answer"]) if name in cells or "_" in name]
+    court.same("first line", [name for name in named if name not in cells], [], _of(words))
+    _, text = doors.run(*words)
+    for step in list_steps(text.replace(" \\\n", " ")):
+        done, _ = doors.run(*step)
+        court.same("next runs", done, 0, _of(words, step))
+
+
+def _compare_boundaries(doors: Doors, words: tuple[str, ...], cells: dict[str, tuple[float, float]]) -> None:
+    court = doors.court
+    each = [doors.ask(*words, "--boundary", name) for name in ("chip", "system")]
+    inside, outside = (_read(one) if one else {} for one in each)
+    for chip, (_, joules) in cells.items():
+        if chip in inside:
+            court.compare("boundary", inside[chip][1], joules, _of((*words, "--boundary", "chip")))
+        if chip in outside:
+            court.compare("boundary", joules, outside[chip][1], _of((*words, "--boundary", "system")))
+    hosted = doors.ask(*words, "--host", "ryzen_9_5950x")
+    for chip, (_, joules) in (_read(hosted) if hosted else {}).items():
+        name = chip.partition("[")[0]
+        if name in cells:
+            court.compare("host", cells[name][1], joules, _of((*words, "--host", "ryzen_9_5950x")))
+
+
+def try_choices(doors: Doors, rng: random.Random) -> None:
+    """Compare recommendations among more candidates, under looser limits, and costs at lower prices."""
+    court, model = doors.court, rng.choice(list_networks())
+    chips = draw_chips(rng, 8)
+    base = ("recommend", model, "--max-latency")
+    few, many = (*base, "50ms", "--hardware", ",".join(chips[:4])), (*base, "50ms", "--hardware", ",".join(chips))
+    loose = (*base, "500ms", "--hardware", ",".join(chips[:4]))
+    least = _find_best(doors.ask(*few))
+    for law, words in (("candidates", many), ("looser limit", loose)):
+        if not np.isnan(least):
+            court.compare(law, _find_best(doors.ask(*words)), least, _of(few, words))
+
+
+def _find_best(answer: dict[str, Any] | None) -> float:
+    """Return the least energy per inference of the configurations that meet all limits; NaN without one."""
+    rows = [] if answer is None else [row for row in answer["rows"] if row["status"] == "feasible"]
+    return min((row["energy_per_inference_j"] for row in rows), default=np.nan)
+
+
+def try_served(doors: Doors, rng: random.Random) -> None:
+    """Compare language models: longer prompts and contexts, more sequences, more devices, loads, and two doors."""
+    court, model, chip = doors.court, rng.choice(DECODERS), rng.choice(SERVERS)
+    batches = (1, 2, 8, 32)
+    words = ("llm", model, chip, "--batch", ",".join(map(str, batches)))
+    answer = doors.ask(*words)
+    rows = [] if answer is None else [row for row in answer["rows"] if row["status"] == "ok"]
+    for first, second in itertools.pairwise(rows):
+        if first["device_count"] == second["device_count"]:
+            court.compare("sequences", first["between_s"], second["between_s"], _of(words))
+    for row in rows:
+        total = row["first_token_s"] + row["between_s"] * 255
+        court.equal("phases", total, row["request_s"], _of(words))
+    for option, law, value in (
+        ("--prompt", "prompt", "first_token_s"),
+        ("--prompt", "context", "between_s"),
+        ("--output", "context", "between_s"),
+    ):
+        short, long = (("llm", model, chip, "--batch", "4", option, size) for size in ("512", "3072"))
+        pair = [doors.ask(*one) for one in (short, long)]
+        if all(pair):
+            (a,), (b,) = (one["rows"] for one in pair if one)
+            if a["status"] == b["status"] == "ok" and a["device_count"] == b["device_count"]:
+                court.compare(law, a[value], b[value], _of(short, long))
+    _compare_devices(doors, model, chip)
+    loads = [("llm", model, chip, "--in-flight", str(count)) for count in (1, 4, 16)]
+    found = [_find_load(doors.ask(*one)) for one in loads]
+    for first, second, asked in zip(found, found[1:], loads, strict=False):
+        if first and second:
+            court.compare("in flight", first["between_s"], second["between_s"], _of(asked))
+    for row, asked in zip(found, loads, strict=True):
+        if row:
+            ends = [row[f"{name}_p{q}_s"] for q in (90, 99) for name in ("first_token", "between", "gap")]
+            court.compare("quantiles", ends[:3], ends[3:], _of(asked))
+
+
+def _find_load(answer: dict[str, Any] | None) -> dict[str, Any] | None:
+    rows = [] if answer is None else answer["loads"]
+    return rows[0] if rows else None
+
+
+def _compare_devices(doors: Doors, model: str, chip: str) -> None:
+    words = ("llm", model, chip, "--batch", "4", "--devices", "1,2,4,8")
+    answer = doors.ask(*words)
+    rows = [] if answer is None else [row for row in answer["rows"] if row.get("weight_bytes")]
+    held = [sum(row[f"{name}_bytes"] for name in ("weight", "cache", "activation", "reserved")) for row in rows]
+    doors.court.compare("device memory", held[1:], held[:-1], _of(words))
+
+
+def try_steps(court: Court, rng: random.Random) -> None:
+    """Compare exact steps of language models over contexts and numbers of sequences."""
+    model, chip = rng.choice(DECODERS), rng.choice(SERVERS)
+    predictor = joulemap.predict_step(model, chip)
+    contexts = np.array([128.0, 512.0, 2048.0, 8192.0])
+    for sequences in (1, 4, 16):
+        cost = predictor.price(joulemap.Passes.of(sequences, context=contexts))
+        own = Question(words=("llm", model, chip, "--batch", str(sequences)))
+        court.compare("context", cost.latency_s[:-1], cost.latency_s[1:], (own,))
+
+
+def try_training(doors: Doors, rng: random.Random) -> None:
+    """Compare training steps: ZeRO stages, LoRA, recomputation, and what a step consists of."""
+    court, model = doors.court, rng.choice(("llama-3.2-1b", "resnet50", "vit_b_16", "llama-3.1-8b", "qwen3-8b"))
+    chip = rng.choice(("h100_sxm5", "a100_sxm_80gb", "rtx_3090", "mi300x", "b200"))
+    base = ("train", model, chip, "--devices", "8", "--batch", "64" if model in ("resnet50", "vit_b_16") else "8")
+
+    def ask(*more: str) -> dict[str, Any] | None:
+        answer = doors.ask(*base, *more)
+        rows = [] if answer is None else answer["rows"]
+        if not rows or not rows[0].get("weight_bytes"):
+            return None
+        held = sum(rows[0][f"{name}_bytes"] for name in ("weight", "gradient", "state", "activation", "reserved"))
+        return {**rows[0], "device_bytes": held}
+
+    stages = [ask("--zero", stage) for stage in "0123"]
+    for number, (less, more) in enumerate(itertools.pairwise(stages)):
+        if less and more:
+            court.compare(
+                "ZeRO",
+                more["device_bytes"],
+                less["device_bytes"],
+                _of((*base, "--zero", str(number + 1))),
+            )
+    whole, again = ask(), ask("--recompute")
+    if whole and again:
+        court.compare("recompute", again["device_bytes"], whole["device_bytes"], _of((*base, "--recompute")))
+        court.compare("recompute costs", whole["step_s"], again["step_s"], _of((*base, "--recompute")))
+    adapted = ask("--lora", "16") if model not in ("resnet50", "vit_b_16") else None
+    if whole and adapted:
+        court.compare("LoRA", adapted["device_bytes"], whole["device_bytes"], _of((*base, "--lora", "16")))

@@ -1,0 +1,122 @@
+"""Chips, models and settings that trials draw from, and predictions of many of them at once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+import joulemap
+from joulemap.bundle.chip import load_chips
+from joulemap.bundle.workload import open_zoo
+from joulemap.catalog.digest import ZOO
+from joulemap.domain.operator.name import EXAMPLES
+from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.workload import WorkloadColumns, columns_of
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import frozen
+from laws.network import Network, draw_network
+from laws.question import Question
+
+RUNTIMES: Final = ("eager", "graph", "fused", "engine")
+
+
+OPERATORS: Final = tuple(one for one in EXAMPLES.values() if "devices=" not in one)
+"""Single operators that run on one chip."""
+
+
+@cache
+def list_chips() -> tuple[str, ...]:
+    """Return the ids of all built-in chips."""
+    return tuple(sorted(load_chips().ids))
+
+
+@cache
+def find_chip(name: str) -> Hardware:
+    """Return a chip as predictions use it, with its calibration."""
+    return load_chips().find(name)
+
+
+@cache
+def list_networks() -> tuple[str, ...]:
+    """Return the built-in networks that ship at all batch sizes."""
+    zoo = open_zoo(ZOO)
+    return tuple(sorted(name for name in zoo.models if zoo.ships(name, 2)))
+
+
+def draw_chips(rng: random.Random, count: int) -> list[str]:
+    """Return distinct random chips, of all classes alike."""
+    classes: dict[str, list[str]] = {}
+    for name in list_chips():
+        classes.setdefault(find_chip(name).architecture, []).append(name)
+    drawn = [rng.choice(classes[rng.choice(sorted(classes))]) for _ in range(2 * count)]
+    return list(dict.fromkeys(drawn))[:count]
+
+
+def draw_model(rng: random.Random) -> str | Network:
+    """Return a random network, a built-in one, or a single operator."""
+    return rng.choice((draw_network, _draw_network, _draw_operator))(rng)
+
+
+def _draw_network(rng: random.Random) -> str:
+    return rng.choice(list_networks())
+
+
+def _draw_operator(rng: random.Random) -> str:
+    return rng.choice(OPERATORS)
+
+
+def load_columns(model: str | Network, batch: int = 1) -> WorkloadColumns | None:
+    """Return the columns of a network; None for a single operator."""
+    if isinstance(model, Network):
+        return columns_of(model.trace(batch))
+    return open_zoo(ZOO).form_columns(model, batch) if model in open_zoo(ZOO).models else None
+
+
+@frozen(eq=False)
+class Table:
+    """Predictions of one model on chips (axis 0) at batch sizes (axis 1), and the question of each."""
+
+    question: Question
+    cells: tuple[tuple[str, str], ...]
+    """Chip and precision of each row."""
+    batches: tuple[int, ...]
+    prediction: joulemap.Prediction
+
+    def ask(self, place: tuple[int, ...], later: int = 0) -> Question:
+        """Return the question of a cell, or of one that many batch sizes later."""
+        (chip, precision), batch = self.cells[place[0]], self.batches[place[-1] + later]
+        return self.question.replace(hardware=chip, precision=precision, batch=batch)
+
+
+def draw_cells(rng: random.Random, count: int) -> list[tuple[str, str]]:
+    """Return random chips, each with a precision that it has."""
+    return [(name, rng.choice(sorted(find_chip(name).peaks))) for name in draw_chips(rng, count)]
+
+
+def predict(
+    question: Question,
+    cells: Sequence[tuple[str, str]],
+    batches: Sequence[int],
+    refused: Counter[str],
+    **settings: Any,
+) -> Table | None:
+    """Return the predictions of a question's model on chips at precisions and batch sizes; None if it has none."""
+    models: Any = question.model
+    if isinstance(question.model, Network):
+        models = np.empty((1, len(batches)), dtype=object)
+        models[0, :] = [question.model.trace(batch) for batch in batches]
+    chips, precisions = (np.array(one)[:, None] for one in zip(*cells, strict=True))
+    try:
+        prediction = joulemap.predict(
+            models, chips, precision=precisions, batch=np.array(batches)[None, :], runtime=question.runtime, **settings
+        )
+    except JoulemapError as error:
+        refused[f"{type(error).__name__}: {str(error)[:60]}"] += 1
+        return None
+    refused.update(code for code in prediction.refusal_code.ravel().tolist() if code)
+    return Table(question, tuple(cells), tuple(batches), prediction)

@@ -1,0 +1,116 @@
+"""Trials: what one worker asks until its time is up, all kinds in turn by their share of the time."""
+
+from __future__ import annotations
+
+import atexit
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final
+
+from joulemap.system.record import frozen
+from laws import alone, door, ordered
+from laws.court import Court
+from laws.door import Doors
+
+Try = Callable[[Doors, random.Random], None]
+
+
+@frozen(kw_only=True)
+class Trial:
+    """Kind of trial, with its share of the time and the laws that it tries."""
+
+    name: str
+    attempt: Try
+    share: float
+    laws: frozenset[str]
+
+
+def _of_court(attempt: Callable[[Court, random.Random], None]) -> Try:
+    return lambda doors, rng: attempt(doors.court, rng)
+
+
+def _trial(name: str, attempt: Try, share: float, *laws: str) -> Trial:
+    return Trial(name=name, attempt=attempt, share=share, laws=frozenset(laws))
+
+
+TRIALS: Final = (
+    _trial("batches", _of_court(alone.try_batches), 0.34, "cycles exist", "peak", "bandwidth", "busy power", "products",
+           "average power", "static power", "memory holds tensors", "memory is there", "time passes", "parts of energy",
+           "bases of energy", "range", "batch is not faster", "batch is not cheaper", "batch is not smaller",
+           "batch grows"),
+    _trial("sizes", _of_court(ordered.try_sizes), 0.08, "size is not faster", "size is not cheaper"),
+    _trial("depth", _of_court(ordered.try_depth), 0.08, "depth is not faster", "depth is not cheaper",
+           "depth is not smaller"),
+    _trial("chips", _of_court(ordered.try_chips), 0.08, "better chip"),
+    _trial("numbers", _of_court(ordered.try_numbers), 0.08, "clock", "bandwidth of memory", "units", "limit",
+           "cap saves power"),
+    _trial("settings", _of_court(ordered.try_settings), 0.06, "graph", "weights are not larger"),
+    _trial("alike", _of_court(ordered.try_alike), 0.06, "order of branches", "together", "identity",
+           "name of a module", "dead branch"),
+    _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
+           "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
+           "next runs", "boundary", "host", "copy of a file"),
+    _trial("choices", door.try_choices, 0.03, "candidates", "looser limit", "cheaper"),
+    _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
+           "quantiles", "llm and step"),
+    _trial("steps", _of_court(door.try_steps), 0.01, "context"),
+    _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
+)  # fmt: skip
+
+
+@frozen
+class Job:
+    """Share of a run that one process does without a pause, so that an interrupted run has the tallies of most."""
+
+    seed: int
+    number: int
+    seconds: float
+    laws: tuple[str, ...]
+
+
+JOB_S: Final = 30.0
+"""Time of a job in seconds."""
+
+
+def make_jobs(seed: int, seconds: float, workers: int, laws: tuple[str, ...]) -> list[Job]:
+    """Return jobs that take `seconds` on that many processes; `laws` are the only ones to try, or empty."""
+    rounds = max(1, round(seconds / JOB_S))
+    return [Job(seed, number, seconds / rounds, laws) for number in range(rounds * workers)]
+
+
+def ignore_interrupt() -> None:
+    """Leave Ctrl-C to the parent, which stops the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_job(job: Job) -> Court:
+    """Return the tally of a job. Its questions follow from its seed and number, and how many from the machine."""
+    doors = _open_doors()
+    doors.court = Court()
+    for number, trial in enumerate(_take_turns(job)):
+        trial.attempt(doors, random.Random(f"{job.seed} {job.number} {number} {trial.name}"))
+    return doors.court
+
+
+@cache
+def _open_doors() -> Doors:
+    """Return the commands of this process."""
+    doors = Doors(Court())
+    atexit.register(shutil.rmtree, doors.folder, ignore_errors=True)
+    return doors
+
+
+def _take_turns(job: Job) -> Iterator[Trial]:
+    """Yield trials until the time of a job is up, next the one that has had least of its share of the time."""
+    chosen = [one for one in TRIALS if not job.laws or one.laws.intersection(job.laws)]
+    begin = random.Random(f"{job.seed} {job.number}")
+    taken = {one.name: begin.random() * one.share for one in chosen}  # jobs begin with other trials
+    deadline = time.monotonic() + job.seconds
+    while (began := time.monotonic()) < deadline:
+        trial = min(chosen, key=lambda one: taken[one.name] / one.share)
+        yield trial
+        taken[trial.name] += time.monotonic() - began
