@@ -205,7 +205,7 @@ def net():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_modules_of_packed_weights_are_counted_as_float_ones(body: str, macs: int, tmp_path: Path) -> None:
     workload = build(tmp_path, body)
-    assert (workload.mac_count, workload.notes) == (macs, (REAL, NOTE))
+    assert (workload.mac_count, workload.notes[:2]) == (macs, (REAL, NOTE))
 
 
 class Stubbed(nn.Module):

@@ -22,8 +22,8 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.physics.workload import columns_of
-from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import plan_runs
+from joulemap.plan.workload import choose_batches
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at

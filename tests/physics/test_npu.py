@@ -137,11 +137,11 @@ def test_outputs_stay_while_operands_stream() -> None:
     assert_close(compute_s(found), 7 * (576 / 4 + 16) / BUSY_HZ, rel=1e-9)
 
 
-@pytest.mark.parametrize(("batch", "blocks"), [(1, 16), (8, 126)])
-def test_a_layer_takes_all_units_that_a_compiler_gives(batch: int, blocks: int) -> None:
-    # blocks of 50 rows x 3 tiles x (576 + 16) clocks over 6 of 8 units; an image takes four intervals
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_layer_takes_all_units_that_a_compiler_gives(batch: int) -> None:
+    # of an image 16 blocks of 50 rows x 3 tiles x (576 + 16) clocks over 6 of 8 units; an image takes four intervals
     found = run(fabric(), "int8", convolution(batch=batch))
-    assert_close(compute_s(found), (batch + 3) * blocks * 3 * 592 / batch / 6 / BUSY_HZ, rel=1e-9)
+    assert_close(compute_s(found), (batch + 3) * 16 * 3 * 592 / 6 / BUSY_HZ, rel=1e-9)
 
 
 def test_a_layer_passes_on_so_many_bytes_in_a_clock() -> None:

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
-from chips import EVERY
+from chips import ALL, EVERY
 from compare import assert_close
 from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
+from gpu_case import single
 from joulemap.catalog.load import load_catalogue
+from joulemap.physics.bulk import Together
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -32,6 +34,8 @@ MOVED: Final = INPUT + WEIGHT + OUTPUT
 IMAGE_S: Final = 196 * 8 * 9 * 16 / 0.5 / CLOCK_HZ
 """Of the convolution on a core of the toy."""
 CONVOLUTION_MACS: Final = 784 * 128 * 576
+
+FABRICS: Final = [pytest.param(one, id=one.id) for one in ALL if "dataflow_intervals" in one.geometry]
 
 PUBLISHED: Final = (
     *(
@@ -123,11 +127,11 @@ def test_a_host_that_waits_for_each_kernel_has_one_batch_in_hand() -> None:
     assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
 
 
-@pytest.mark.parametrize(("batch", "blocks"), [(1, 16), (2, 32), (8, 126)])
-def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int, blocks: int) -> None:
-    # three tiles a block of (576 + 16) clocks, at 50 %, on 6 of the 8 units
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int) -> None:
+    # 16 blocks of an image, three tiles a block of (576 + 16) clocks, at 50 %, on 6 of the 8 units
     found = run(fabric(), "int8", convolution(batch=batch))
-    one_s = blocks / batch * 3 * 592 / 0.5 / 6 / CLOCK_HZ
+    one_s = 16 * 3 * 592 / 0.5 / 6 / CLOCK_HZ
     assert_close(compute_s(found), (batch + 3) * one_s, rel=1e-9)
     assert_close(interval_s(found), batch * one_s, rel=1e-9)
     assert found.throughput_limit == "pipeline stage"
@@ -135,6 +139,15 @@ def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int, blo
     assert_close(count(found, "chip", "static_power"), batch * one_s, rel=1e-9)
     slots = batch * one_s * CLOCK_HZ * 20_000
     assert_close(count(found, "tensor_engine", "idle_cycle"), slots - batch * CONVOLUTION_MACS, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gemm(m=1,n=1024,k=1024)", "gemm(m=1,n=4096,k=4096)", "yolox_s"])
+@pytest.mark.parametrize("hardware", FABRICS)
+def test_a_larger_batch_passes_a_fabric_no_faster(hardware: Hardware, name: str) -> None:
+    """Neither the tiles of an image nor the contexts of a model depend on the batch."""
+    found = Together(tuple(single(name, batch) if "(" in name else shipped(name, batch) for batch in (1, 2, 3, 8)))
+    latencies = [one.latency_fs for one in found.evaluate(hardware, "int8", "engine")]
+    assert all(less is not None and more is not None and less < more for less, more in itertools.pairwise(latencies))
 
 
 def test_what_a_fabric_must_load_anew_does_not_overlap() -> None:

@@ -256,3 +256,23 @@ def test_the_function_is_public_even_where_its_module_was_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "Prediction\n"
     assert joulemap.predict is predict
+
+
+@pytest.mark.parametrize("model", ["layer_norm(rows=4096,columns=4096)", "gemm(m=4096,n=4096,k=4096)"])
+def test_a_device_draws_at_most_its_limit(model: str) -> None:
+    """Energy of a host that runs some operators is beside the limit of the device."""
+    known = load_catalogue().hardware
+    limits_w = np.array([one.tdp.value for one in known.values()])
+    found = predict(model, np.array([*known]), precision="int8", runtime="engine", batch=8)
+    power_w = (found.energy_j - found.parts_j.get("host", 0.0)) / found.interval_s
+    assert np.nanmax(power_w / limits_w) < 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("hardware", ["dpu_b4096x3_zcu102", "ax620q_npu"])
+@pytest.mark.parametrize("model", ["elementwise(kind=add,elements=1048576)", "global_avg_pool(channels=2048,size=7)"])
+def test_a_clock_raised_above_that_of_the_die_is_not_slower(hardware: str, model: str) -> None:
+    """Memory keeps its own clock: at the power limit, a higher clock of the chip leaves it the same energy."""
+    clock_hz = load_catalogue().hardware[hardware].clock.value
+    changes = {"clock": clock_hz * np.array([1.0, 1.1, 1.5])}
+    latency_s = predict(model, hardware, precision="int8", runtime="fused", changes=changes).latency_s
+    assert (latency_s[1:] <= latency_s[:-1] * (1.0 + 1e-9)).all()

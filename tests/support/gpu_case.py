@@ -43,11 +43,11 @@ def clocks(count: float) -> float:
     return count / CLOCK_HZ
 
 
-def single(name: str) -> WorkloadColumns:
-    """Return a single operator by its name, such as `gemm(m=1,n=2,k=3)`."""
+def single(name: str, batch: int = 1) -> WorkloadColumns:
+    """Return a single operator by its name, such as `gemm(m=1,n=2,k=3)`, at a batch size."""
     operator = find_operator(name)
     assert operator is not None, name
-    return columns_of(fuse(describe(operator, 1, KEY)))
+    return columns_of(fuse(describe(operator, batch, KEY)))
 
 
 def with_fp8(hardware: Hardware = TOY) -> Hardware:

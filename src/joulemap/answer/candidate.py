@@ -21,9 +21,10 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
-from joulemap.plan.model_name import choose_batches, list_names
+from joulemap.plan.model_name import list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.workload import choose_batches
 from joulemap.present.cell import Number, show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template

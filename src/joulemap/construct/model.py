@@ -11,10 +11,10 @@ import torch
 
 from joulemap.construct import block, file, library
 from joulemap.construct.builder import Guesses, MadeModule, find_builder, surrounding
-from joulemap.construct.source import Inputs, InputSpec, ModelRequest, find_uncommon, is_text, read_arguments
+from joulemap.construct.source import OWN, Inputs, InputSpec, ModelRequest, find_uncommon, is_text, read_arguments
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.record.workload import Workload
-from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.errors import ModelError, UnbatchedError, UsageError
 from joulemap.system.name import FROZEN
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
@@ -36,6 +36,9 @@ KEPT: Final = ("exported", "module")
 the caller.
 """
 
+ROUNDED: Final = 1e-3
+"""Relative deviation of a count that rounding explains, as of tokens among experts."""
+
 
 @attrs.frozen(kw_only=True)
 class BuiltModel:
@@ -55,6 +58,8 @@ class BuiltModel:
     """Function that describes given inputs and those that the module takes; None if they are not guessed."""
     own: str = ""
     """Description of the model's own inputs, if given inputs replaced them; else empty."""
+    is_fixed: bool = False
+    """True for an exported program that takes no other leading size than the one of its inputs."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -69,6 +74,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
     made, way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
     notes, replaced = made.notes, ""
+    is_open = bool(made.sizes) and all(one and one[0] is None for one in made.sizes.values())
     if request.sizes is not None:
 
         def run(positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -89,7 +95,6 @@ def build_request(request: ModelRequest) -> BuiltModel:
             if find_uncommon([tuple(leaf.shape) for leaf in tensors_in(merged)]):
                 request = attrs.evolve(request, batch=None)
         else:
-            is_open = bool(made.sizes) and all(one and one[0] is None for one in made.sizes.values())
             positional, named = (
                 _given(request) if is_given else _own(own, request, is_sized=made.is_sized, is_open=is_open)
             )
@@ -106,6 +111,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         others=None if request.sizes else made.guesses,
         describe=None if request.sizes else made.describe,
         own=replaced,
+        is_fixed=request.kind == "exported" and not is_open,
     )
 
 
@@ -135,13 +141,95 @@ def _make(request: ModelRequest) -> MadeModule:
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, before fusion. Raise ModelError if the module cannot be built or traced."""
     with hosting(request.model), surrounding(request), limited_time(request.model), own_formulas():
-        workload = _trace(request)
-    _check_storable(workload)
-    return workload
+        return _trace(request)
 
 
 def _trace(request: ModelRequest) -> Workload:
-    built = build_request(request)
+    if request.kind in OWN and request.sizes is None:
+        return _trace_own(request)
+    return _trace_built(build_request(request), request)
+
+
+def _trace_own(request: ModelRequest) -> Workload:
+    """Return the workload of a user's model, at batch 1 if no size of its inputs is a batch.
+
+    Raises UnbatchedError for a larger batch of such a model.
+    """
+    if request.batch in (None, 1):
+        built = build_request(attrs.evolve(request, batch=None))
+        workload = _trace_built(built, request)
+        if built.batch == 1:
+            return workload
+        if not _is_batch(built, workload, request):
+            note = f"one forward pass counts as one inference: {_describe_unbatched(built)}"
+            return attrs.evolve(workload, batch=1, notes=(*workload.notes, note))
+        if request.batch is None:
+            return workload
+        if request.inputs:
+            raise UsageError(f"--batch 1 contradicts the input shape, which starts with {built.batch}")
+    try:
+        built = build_request(request)
+        workload = _trace_built(built, request)
+        is_batch = _is_batch(built, workload, request)
+    except UnbatchedError:
+        raise
+    except ModelError:
+        is_batch = False
+    if is_batch:
+        return workload
+    built = build_request(attrs.evolve(request, batch=None))
+    _trace_built(built, request)  # raises the error of a model that also fails with its own inputs
+    raise UnbatchedError(
+        f"{request.model} takes one input at a time: {_describe_unbatched(built)}; leave --batch {request.batch} out"
+    )
+
+
+def count_samples(built: BuiltModel, request: ModelRequest) -> int:
+    """Return the batch size of a built model: 1 if the leading size of its inputs is no batch."""
+    if built.batch == 1 or request.kind not in OWN or request.sizes is not None:
+        return built.batch
+    return built.batch if _is_batch(built, _trace_built(built, request), request) else 1
+
+
+def _is_batch(built: BuiltModel, workload: Workload, request: ModelRequest) -> bool:
+    """Return whether a model treats the leading size of its inputs as independent samples.
+
+    Twice the samples then take twice the operations in as many sequential steps. Channels of an image, boxes before a
+    suppression and steps of a sequence do not. An exported program of fixed sizes passes its batch on to each output.
+    """
+    size, inputs = built.batch, (tuple(built.positional), dict(built.named))
+    if built.is_fixed:
+        return all(one.shape[:1] == (size,) for one in workload.tensors if one.is_output)
+    leaves = [leaf for leaf in tensors_in(inputs) if leaf.dim()]
+    widened = [leaf for leaf in leaves if leaf.shape[0] == size]
+    if any(has_values(leaf) and 2 * leaf.numel() > MOST_VALUES for leaf in widened):
+        return True  # a trace of twice the samples lacks their values
+    positional, named = replace_tensors(
+        inputs, lambda leaf: _resize(leaf, 2 * size) if leaf.dim() and leaf.shape[0] == size else leaf
+    )
+    try:
+        double = _trace_with(built, positional, named, request)
+    except ModelError:
+        return False
+    (count, steps), (twice, same) = _measure(workload), _measure(double)
+    least = 2.0 - ROUNDED if len(widened) == len(leaves) else 1.0
+    return steps == same and least * count <= twice <= (2.0 + ROUNDED) * count
+
+
+def _measure(workload: Workload) -> tuple[int, int]:
+    """Return (operations, sequential steps) of the operators that inputs affect: MACs, or without any, other counts."""
+    operators = [one for one in workload.operators if not one.is_foldable]
+    macs = sum(one.mac_count for one in operators)
+    simple = sum(one.elementwise_count + one.special_count + one.output_element_count for one in operators)
+    return macs or simple, max((one.step_count for one in operators), default=1)
+
+
+def _describe_unbatched(built: BuiltModel) -> str:
+    sizes = dict.fromkeys(_shape(leaf) for leaf in tensors_in((tuple(built.positional), dict(built.named))))
+    return f"no size of its inputs of {' and '.join(sizes)} is a batch"
+
+
+def _trace_built(built: BuiltModel, request: ModelRequest) -> Workload:
     try:
         workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
@@ -153,6 +241,7 @@ def _trace(request: ModelRequest) -> Workload:
         if found is None:
             raise ModelError(f"{error}; {built.describe(built.named)}") from error
         workload = found
+    _check_storable(workload)
     notes = (NOTES[built.way],) if NOTES[built.way] else ()
     return attrs.evolve(workload, notes=(*built.notes, *notes, *workload.notes))
 
@@ -261,7 +350,9 @@ def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs |
     if len(asked) < len(request.inputs) or not places.keys() >= asked.keys():
         return None
     given = {id(places[name]): _empty(spec) for name, spec in asked.items()}
-    batch = request.batch if len({leaf.shape[0] for _, leaf in leaves if leaf.dim()}) == 1 else None
+    sizes = [spec.shape for spec in request.inputs]
+    has_common = len({leaf.shape[0] for _, leaf in leaves if leaf.dim()}) == 1 and find_uncommon(sizes) is None
+    batch = sizes[0][0] if has_common else None
 
     def put(leaf: torch.Tensor) -> torch.Tensor:
         if id(leaf) in given:
@@ -335,7 +426,7 @@ def _with_batch(own: Any, batch: int, request: ModelRequest, *, can_resize: bool
         return own
     if len(sizes) != 1 or None in sizes or not can_resize:
         way_out = "give --input" if can_resize else "export it with a dynamic first size"
-        raise ModelError(
+        raise UnbatchedError(
             f"{request.model} has inputs of {_list_shapes(found)}: the batch cannot be set to {batch}; leave "
             f"--batch out to take them as they are, or {way_out}"
         )

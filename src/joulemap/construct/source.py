@@ -54,6 +54,9 @@ KINDS: Final = ("zoo", "block", "operator", "file", "exported", "module")
 FILES: Final = ("file", "exported")
 """Kinds of models that are a file. A copy of it is a model of its own."""
 
+OWN: Final = (*FILES, "module")
+"""Kinds of models whose inputs are the user's own, so that only a trace shows which of their sizes is a batch."""
+
 OWN_FORMULAS: Final = " formulas="
 """Text before the digest of user-defined formulas in a workload's key."""
 
@@ -323,7 +326,8 @@ def resolve_model(
     inputs, or inputs that the model does not take.
     """
     check_text(name)
-    size = check_batch(batch, inputs)
+    is_own = ".py:" in name or name.endswith(".pt2")  # then a trace shows whether the first size of inputs is a batch
+    size = check_batch(batch, () if is_own and batch in (None, 1) else inputs)
     given = tuple(arguments)
     nested = next((entry for entry, _ in given if "." in entry), None)
     if nested is not None:
@@ -332,17 +336,16 @@ def resolve_model(
         if inputs:
             raise UsageError(f"{operator.kind} takes no --input: its sizes are its arguments")
         return ModelRequest(model=str(operator), kind="operator", batch=size or 1, is_default=True)
-    own_size = size if batch is not None or find_uncommon([one.shape for one in inputs]) is None else None
     path_text, separator, factory = name.rpartition(":")
     if not separator:
         path_text, factory = name, ""
     if path_text.endswith(".py"):
         if not factory:
             raise UsageError(f"name the function, class or module in {path_text} that makes it: {path_text}:factory")
-        return _resolve_path(name, path_text, "file", own_size, inputs, given, factory)
+        return _resolve_path(name, path_text, "file", batch, inputs, given, factory)
     if name.endswith(".pt2"):
         _refuse_arguments(name, given)
-        request = _resolve_path(name, name, "exported", own_size, inputs, given, "")
+        request = _resolve_path(name, name, "exported", batch, inputs, given, "")
         return attrs.evolve(request, is_trusted=is_trusted)
     if name not in models and not is_module_name(name):
         plain = name.partition("(")[0]

@@ -13,7 +13,7 @@ import attrs
 import torch
 
 from joulemap.construct.builder import surrounding
-from joulemap.construct.model import BuiltModel, build_request
+from joulemap.construct.model import BuiltModel, build_request, count_samples
 from joulemap.construct.source import ModelRequest
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
@@ -67,7 +67,7 @@ def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subj
     if built.notes:
         raise ModelError(f"{request.model} cannot be measured: {built.notes[0]}")
     _refuse_missing_weights(request, built)
-    dtype = DTYPES[precision]
+    dtype, batch = DTYPES[precision], count_samples(built, request)
     try:
         module = built.module.to(device=device, dtype=dtype)
         if request.kind != "exported":  # an exported module refuses eval(): it was exported for inference
@@ -77,7 +77,7 @@ def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subj
         )
     except Exception as error:
         raise ModelError(f"{request.model} cannot be moved to {device} at {precision}: {first_line(error)}") from error
-    return Subject(module=module, positional=positional, named=named, batch=built.batch)
+    return Subject(module=module, positional=positional, named=named, batch=batch)
 
 
 def _refuse_missing_weights(request: ModelRequest, built: BuiltModel) -> None:

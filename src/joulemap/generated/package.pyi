@@ -96,6 +96,7 @@ from joulemap.system.errors import (
     SeveralChipsError as SeveralChipsError,
     SqlError as SqlError,
     ThresholdError as ThresholdError,
+    UnbatchedError as UnbatchedError,
     UnknownFamilyError as UnknownFamilyError,
     UnknownNameError as UnknownNameError,
     UnpricedActionError as UnpricedActionError,

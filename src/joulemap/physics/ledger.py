@@ -90,10 +90,13 @@ def with_unattributed(
     """Return the counts with clock cycles of all units and of memory, if the hardware has unattributed power.
 
     Cycles are busy time x the full clock of the power mode. If the bandwidth of a memory level follows the clock, its
-    energy then does not depend on a lowered clock.
+    energy then does not depend on a lowered clock. Memory beyond the die does not follow a clock that is raised above
+    the die's highest.
     """
-    cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
-    added = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}
+    clock = hardware.clock.value
+    memory_hz = clock if hardware.clock_die is None else np.minimum(clock, hardware.clock_die.value)
+    cycles = compute_s * clock * np.rint(hardware.unit_count.value)
+    added = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * memory_hz}
     return {**counts, **{key: count for key, count in added.items() if key in hardware.reference}}
 
 

@@ -169,12 +169,6 @@ def find_batch(model: str) -> int | None:
     return next(filter(None, (names.find_batch(model) for names in list_names())), None)
 
 
-def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch sizes of settings; without any, the sizes that the models' files fix, or else `usual`."""
-    fixed = () if settings.batch else {find_batch(model) for model in models} - {None}
-    return settings.batch or tuple(sorted(filter(None, fixed))) or usual
-
-
 def list_parts(model: str) -> tuple[str, ...] | None:
     """Return the models that a name joins, which can be named alone; None for the name of a single model."""
     lists = (names.list_parts(model) for names in list_names())

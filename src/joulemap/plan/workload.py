@@ -12,6 +12,7 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models
 from joulemap.construct.source import (
+    OWN,
     InputSpec,
     ModelRequest,
     parse_input,
@@ -21,12 +22,12 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.model import Model
-from joulemap.plan.model_name import list_known, list_names, suggest
+from joulemap.plan.model_name import find_batch, list_known, list_names, suggest
 from joulemap.plan.reader import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
-from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
-from joulemap.system.resource import need_torch
+from joulemap.system.errors import DatabaseError, ModelError, UnbatchedError, UntrustedError, UsageError
+from joulemap.system.resource import need_torch, remember
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -85,6 +86,33 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         own = digest_package(request.path)  # a file in a package may import any other file of it
         request = attrs.evolve(request, content_digest=own or request.content_digest)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
+
+
+def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch sizes of settings; without any, the only sizes that the models take, or else `usual`."""
+    if settings.batch:
+        return settings.batch
+    fixed = {find_batch(model) or _find_own_batch(model, settings) for model in models}
+    return tuple(sorted(filter(None, fixed))) or usual
+
+
+def _find_own_batch(name: str, settings: Settings) -> int | None:
+    """Return the only batch size of a user's model, found by a trace at batch 2; None if it takes any."""
+    model = find_model(name, settings, None)
+    if model.request.kind not in OWN or model.request.sizes is not None or not model.may_run:
+        return None
+
+    def try_other() -> str:
+        try:
+            trace(find_model(name, settings, 2), _ignore_message)
+        except UnbatchedError:
+            return str(trace(model, _ignore_message).batch)
+        except ModelError:
+            pass  # the question meets this error again, and reports it
+        return ""
+
+    only = remember(f"only batch of {model.request.key.digest}", try_other)
+    return int(only) if only else None
 
 
 def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:

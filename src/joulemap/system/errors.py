@@ -228,6 +228,10 @@ class UnknownFamilyError(ModelError):
     """Language-model configuration whose sizes joulemap cannot read; its own library can."""
 
 
+class UnbatchedError(ModelError):
+    """Model that cannot take the requested batch: its inputs have no batch, or their sizes are fixed."""
+
+
 class UntrustedError(ModelError):
     """Model whose code may not run, because only a row of a file names it."""
 

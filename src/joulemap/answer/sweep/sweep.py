@@ -22,10 +22,10 @@ from joulemap.domain.table import Column, Table
 from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
-from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
+from joulemap.plan.workload import choose_batches
 from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Marks, Picture

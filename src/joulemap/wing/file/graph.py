@@ -296,7 +296,9 @@ class _Reader(Values):
         if len(sizes) > axis and sizes[axis] is None:
             sizes[axis] = self.sizes.get(dims[axis].dim_param) or batch or 1
         elif len(sizes) > axis and batch not in (None, self.fixed, sizes[axis]):
-            raise UsageError(f"{self.name}: input {name} has the batch {sizes[axis]}, which is fixed in the file")
+            raise UsageError(
+                f"{self.name}: input {name} begins with {sizes[axis]}, which the file fixes: leave --batch out"
+            )
         sizes = [one or self.sizes.get(dim.dim_param) for one, dim in zip(sizes, dims, strict=True)]
         if None in sizes:
             shown = "x".join("..." if one is None else str(one) for one in sizes)

@@ -164,7 +164,9 @@ class _Reader:
                 )
         fixed = free[0].shape[0] if free and free[0].shape else 1
         if not is_open and batch not in (None, find_lite_batch(self.model), fixed):
-            raise UsageError(f"{self.name}: input {free[0].name} has the batch {fixed}, which is fixed in the file")
+            raise UsageError(
+                f"{self.name}: input {free[0].name} begins with {fixed}, which the file fixes: leave --batch out"
+            )
 
     def size(self, tensor: LiteTensor) -> tuple[int, ...]:
         """Return the shape of a tensor at the batch size of the question."""

@@ -17,8 +17,10 @@ A model that does not fit the units or the SRAM is divided into C contexts that 
     image       = C x pace
     start       = sum of n x layer_switch + weights / link             of a batch, where C > 1
 
-C is the fastest number of contexts for the batch among those that hold the weights and have units for all layers.
-Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (times of images, contexts).
+C is the fastest number of contexts for batches of one image, among those that hold the weights and have units for all
+layers. A model is compiled once for all batch sizes, and images pass the layers one after another, so that neither C
+nor w depends on the batch. Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (times of
+images, contexts, one compiled file at batch 1 and 8).
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ class _Demand:
 def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> Layout:
     """Return the number of contexts of each workload and its time per image, at the fastest number of contexts.
 
-    `tile_clocks` is e w of the module's formulas, per operator for the whole batch. `tile_share` is the share of a unit
+    `tile_clocks` is e w of the module's formulas, per operator for one image. `tile_share` is the share of a unit
     that one tile uses, R C / q.
     """
     if not kernels.kernel_count:  # all of it falls back to the host
@@ -98,7 +100,6 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
         return Layout(context_count=nothing, kernel_count=nothing, image_s=nothing)
     demand = _find_demand(kernels, hardware, tile_clocks, tile_share)
     needed = kernels.sum_workload(demand.layers)
-    batch = kernels.largest(kernels.batch)
     required = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
     several_s = kernels.sum_kernels(start_s(kernels, hardware))
     unit_count, capacity = hardware.peaks[kernels.precision].unit_count, hardware.level("sram").capacity.value
@@ -114,9 +115,9 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
         pace = demand.pace(*(np.where(fits, number, np.inf) for number in (units, controllers)))
         image_s = count * pace / hardware.peaks[kernels.precision].clock_hz
         begin_s = 0.0 if count == 1 else several_s
-        batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
-        better = batch_s < best_s
-        best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
+        total_s = np.where(fits, begin_s + image_s, np.inf)
+        better = total_s < best_s
+        best_s, best_count = np.where(better, total_s, best_s), np.where(better, float(count), best_count)
         best_image_s = np.where(better, image_s, best_image_s)
         before, count = count, max(count + 1, count * 3 // 2 if count & (count - 1) == 0 else count * 4 // 3)
     layout = (best_count, kernels.sum_kernels(np.ones(kernels.kernel_count)), best_image_s)
@@ -145,7 +146,7 @@ def _find_demand(
     """Return the units and clocks that the layers of each workload need. The module docstring has the formulas."""
     work = kernels.work
     layers = _count_layers(kernels, hardware)
-    clocks = np.where(work.has_macs, tile_clocks, 0.0) / kernels.batch / hardware.coefficient("tensor_efficiency")
+    clocks = np.where(work.has_macs, tile_clocks, 0.0) / hardware.coefficient("tensor_efficiency")
     written = work.output_element_count * kernels.item_bytes / kernels.batch / hardware.coefficient("stream_width")
     unsplit = work.has_macs & (kernels.own_weight_bytes == 0.0)
     least = np.maximum(np.where(layers > 0.0, written, 0.0), np.where(unsplit, clocks, 0.0))

@@ -22,10 +22,10 @@ from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.plan.model_name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
+from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
