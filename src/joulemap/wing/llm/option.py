@@ -61,7 +61,7 @@ class ServerOptions:
         "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
-        shown=f"{ENGINE}; llamacpp for GGUF, or on local CPUs and Apple GPUs only",
+        shown=f"{ENGINE}; llamacpp for GGUF formats, or on local CPUs and Apple GPUs only",
         complete=complete_engines,
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
@@ -80,7 +80,7 @@ class ServerOptions:
         "",
         "Precision of the key-value cache, e.g. fp8.",
         metavar="NAME",
-        shown="the activations' precision",
+        shown="as published, or 16 bits",
         complete=complete_precisions,
         is_advanced=True,
     )
@@ -287,7 +287,9 @@ class PassRunOptions(WholeRunOptions):
         from joulemap.wing.llm.engine import find_published
 
         engine = self.engine or find_file_engine(model)
-        weights = self.weight_precision or ("" if self.precision else find_published(model))
+        weights = self.weight_precision
+        if weights or not self.precision:
+            weights = find_published(model, engine, weights)
         return attrs.evolve(self, engine=engine, weight_precision=weights)
 
     def keywords(self) -> SettingsKeywords:
