@@ -190,7 +190,10 @@ class ServingOptions(ServerOptions):
     )
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
     in_flight: int | None = option(
-        None, "Concurrent requests; a new one starts when one ends.", min=1, is_advanced=True
+        None,
+        "Concurrent requests; a new one starts when one ends. Lengths vary by 11 % around --prompt and --output.",
+        min=1,
+        is_advanced=True,
     )
     requests: Path | None = option(
         None,
