@@ -222,7 +222,7 @@ class _Mix:
     share: float
     """Passes with prompt chunks per decode step; at most 1, except that separate prefill passes may be several."""
     others_share: float
-    """The same during an answer, which meets prompt chunks of other requests alone; 0 for a request alone."""
+    """Share of an answer's steps with prompt chunks, those of other requests; 0 for a request alone."""
     shares: Floats
     """Share of decode steps that each of the contexts in `passes` represents."""
     passes: Passes
