@@ -204,11 +204,11 @@ def _name_published(decoder: Decoder, settings: Settings) -> Settings:
     16 bits are the precision.
     """
     named, precision = settings.weight_precision, settings.precision
-    published = decoder.published
+    published, wide = decoder.published, tuple(one for one in ACTIVATIONS if one in named)
+    if wide and len(wide) == len(named) and not precision:
+        return attrs.evolve(settings, precision=wide, weight_precision=())
     if published is None or not published.weights:
-        wide = tuple(one for one in ACTIVATIONS if one in named)
-        is_wide = len(wide) == len(named) > 0 and not precision
-        return attrs.evolve(settings, precision=wide, weight_precision=()) if is_wide else settings
+        return settings
     named = tuple(map(published.find_format, named))
     if not named and {published.find_format(one) for one in precision} == {published.weights}:
         named, precision = (published.weights,), precision if published.precision else ()

@@ -103,7 +103,7 @@ class _Step(Exchange):
                 if is_trained(values[value]) and value not in needs:
                     needs.add(value)
                     self._put(value, self.units, self.unit_of).waiting.add(value)
-                elif self.recipe.zero == 3 and is_weight(values[value]) and value not in self.unit_of | self.frozen:
+                elif self.recipe.zero == 3 and is_weight(values[value]) and not self._find_unit(value):
                     stored = find_stored_bytes(call.operator) if len(values[value].shape) > 1 else 0.0
                     self._put(value, sharded.setdefault(stored, []), self.frozen).stored_bytes = stored
             if needs.intersection(use[0] for use in call.reads):
@@ -129,6 +129,10 @@ class _Step(Exchange):
         unit_of[value] = units[-1]
         return units[-1]
 
+    def _find_unit(self, weight: int) -> Unit | None:
+        """Return the bucket of a weight; None for other values, and for frozen weights that no device shards."""
+        return self.unit_of.get(weight) or self.frozen.get(weight)
+
     def _read(self, value: int, phase: str) -> int:
         """Return the tensor to read for a value in a phase; write its recomputation or gathering if it is not in
         memory.
@@ -140,7 +144,7 @@ class _Step(Exchange):
             if value not in self.again:
                 self._copy_call(self.made_at[value], "again", self.again, ".again")
             return self.again[value]
-        if self.recipe.zero == 3 and (unit := self.unit_of.get(value) or self.frozen.get(value)):
+        if self.recipe.zero == 3 and (unit := self._find_unit(value)):
             return self.gather(unit, phase)[value]
         return self._enter(value, traced)
 
