@@ -20,6 +20,7 @@ from joulemap.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
 from joulemap.wing.fleet.capacity.cost import cost_fleet, find_utilization, list_failures
+from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, LevelRow, Sizing
@@ -166,13 +167,41 @@ def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) 
     assert filled.pue_ratio == 1.58
 
 
+@pytest.mark.parametrize("width", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("count", "high"), [(1, 1), (1, 4), (5, 14), (8, 24), (5, None)])
+def test_devices_that_are_likely_enough(width: float, count: int, high: int | None) -> None:
+    """Law: a full fleet suffices in half of all cases; headroom makes it surer, and a number below 80 % gets more."""
+    row = attrs.evolve(
+        priced("a", count, 10.0, 10.0).row, device_high_count=high, device_low_count=1, time_half_width=width
+    )
+    rows = [attrs.evolve(row, carried_ratio=carried) for carried in (1.0, 1.05, 1.3, 2.0, 8.0)]
+    chances = [find_enough(one) or 0.0 for one in rows]
+    assert_close(chances[0], 0.5, rel=1e-12)
+    assert chances == sorted(chances)
+    for one, chance in zip(rows, chances, strict=True):
+        likely = count_likely(one)
+        if chance >= 0.8:
+            assert likely == count
+        elif high is None:
+            assert likely is None
+        else:
+            assert likely is not None and count <= likely <= high
+            assert likely > count or high == count
+
+
+def test_headroom_of_the_half_width_is_90_percent_sure() -> None:
+    row = attrs.evolve(priced("a", 2, 10.0, 10.0).row, device_high_count=2, time_half_width=0.5)
+    assert_close(find_enough(attrs.evolve(row, carried_ratio=math.exp(0.5))) or 0.0, 0.9, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:
     row = row_of(ask(of_rate(200_000.0)), "l4 int8")
     assert row.device_low_count is not None
     assert row.device_count is not None
     assert row.device_high_count is not None
-    assert row.device_low_count < row.device_count < row.device_high_count
+    assert row.device_low_count < row.device_count < (row.likely_device_count or 0) < row.device_high_count
+    assert 0.5 <= (row.enough_fraction or 0.0) < 0.8
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from joulemap.wing.fleet.capacity import queue
 from joulemap.wing.fleet.capacity.observation import (
     Candidate,
     Promise,
-    constant_wait_percentile,
     form_candidate,
     form_waits,
 )
@@ -27,6 +26,12 @@ from sample import thin
 
 LOADS: Final = (0.1, 0.5, 0.85)
 DEVICES: Final = (1, 4, 16)
+
+
+def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
+    """Return the wait that this share of requests does not exceed; infinite if devices are overloaded."""
+    waits = form_waits(rate, service_s, devices)
+    return math.inf if waits is None else waits.find_percentile(share)
 
 
 def serve_straight(first_s: float, each_s: float, most: int = 64, joules: float = 1.0) -> Service:

@@ -57,6 +57,18 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     assert any(f"-ngl {layers} " in check for check in answer.checks)
 
 
+@pytest.mark.slow
+def test_the_format_of_a_checkpoint_spelled_out_changes_nothing(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "here.duckdb")
+    usual, spelled, whole = (
+        workspace.here(
+            "gpt-oss-20b", recorded=MACHINES / "macbook_m3_max.json", asked=Asked(weights=weights)
+        ).served.rows
+        for weights in ("", "mxfp4", "mxfp4+q8_0")
+    )
+    assert usual == spelled == whole
+
+
 def test_the_headline_names_the_fastest_chip_with_the_weights_that_it_names() -> None:
     """The processor reaches 44 tokens a second with narrow weights, and half of them with wide ones: the card's 28."""
     rows = [

@@ -160,10 +160,10 @@ def test_a_batch_that_waits_for_its_longest_admits_none() -> None:
 
 
 LOADS = {
-    "at once": Load(requests=60, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),
-    "in flight": Load(requests=80, in_flight=9, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),
-    "at a rate": Load(requests=80, rate_per_s=6.0, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),
-    "too fast": Load(requests=80, rate_per_s=60.0, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),
+    "at once": Load(requests=60, prompt_tokens=165, output_tokens=44, spread_fraction=0.8),
+    "in flight": Load(requests=80, in_flight=9, prompt_tokens=165, output_tokens=44, spread_fraction=0.8),
+    "at a rate": Load(requests=80, rate_per_s=6.0, prompt_tokens=165, output_tokens=44, spread_fraction=0.8),
+    "too fast": Load(requests=80, rate_per_s=60.0, prompt_tokens=165, output_tokens=44, spread_fraction=0.8),
 }
 TIGHT = Limits(step_tokens=256, sequences=16, cache_tokens=1500)
 
@@ -397,8 +397,8 @@ def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int,
         requests=60 * flight,
         warm_up=20 * flight,
         prompt_tokens=prompt,
-        output_tokens=round(output / 0.6),
-        spread_fraction=0.8,
+        output_tokens=output,
+        spread_fraction=2.0 / 3.0,
     )
     limits = Limits(step_tokens=8192, sequences=64, cache_tokens=1_000_000, mixes=mixes)
     served = simulate(STEADY, load, limits)

@@ -61,11 +61,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_requests(tmp_path / "none.csv")
 
 
-def test_lengths_are_spread_below_the_nominal_ones() -> None:
+def test_lengths_are_spread_around_the_nominal_ones() -> None:
     asked = draw_requests(Load(requests=5000, prompt_tokens=1000, output_tokens=200, spread_fraction=0.2), 0)
-    assert (min(asked.prompt_tokens), max(asked.prompt_tokens)) == (800, 1000)
-    assert (min(asked.output_tokens), max(asked.output_tokens)) == (160, 200)
-    assert sum(asked.prompt_tokens) / 5000 == pytest.approx(900, rel=0.01)
+    assert (min(asked.prompt_tokens), max(asked.prompt_tokens)) == (800, 1200)
+    assert (min(asked.output_tokens), max(asked.output_tokens)) == (160, 240)
+    assert sum(asked.prompt_tokens) / 5000 == pytest.approx(1000, rel=0.01)
 
 
 def test_arrivals_have_their_rate(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
 from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.draft import Draft, Guessing
+from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.predict import Prediction, choose_precisions, predict
+from joulemap.wing.llm.serving.predict import Prediction, choose_precisions, find_deployment, predict, predict_row
+from joulemap.wing.llm.serving.serve import serve
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.surface import Cost, Passes, tabulate
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
@@ -193,25 +195,58 @@ def test_prompts_follow_one_another_through_stages() -> None:
 
 
 def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
     cost = run_steady(Straight(seen_s=0.0), load)
-    # 9 requests, each in 8 steps of answer and one with its prompt: one prompt in each step
-    step = 0.010 + 8 * 0.0001 + 100 * 0.0001
-    assert cost.step_s == pytest.approx(step, rel=1e-12)
-    assert cost.output_tokens_per_s == pytest.approx(8 / step, rel=1e-12)
-    assert cost.power_w == pytest.approx(500.0, rel=1e-12)
-    assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
+    # 9 requests, each in 8 steps of answer and one with its prompt: one prompt in each pass
+    mean = 0.010 + 8 * 0.0001 + 100 * 0.0001
+    assert_close(cost.output_tokens_per_s, 9 / mean, rel=1e-12)
+    assert_close(cost.power_w, 500.0, rel=1e-12)
+    assert_close(cost.output_token_j, 500.0 * mean / 9, rel=1e-12)
+    # an answer meets the prompts of 8 others, in 1 - (8/9)^8 of its steps; 9/8 of a prompt is one answer less
+    together = 1.0 / (1.0 - (8 / 9) ** 9)
+    met = (1.0 - (8 / 9) ** 8) * together * (100 - 1) * 0.0001
+    assert_close(cost.step_s, 0.010 + 9 * 0.0001 + met, rel=1e-12)
 
 
-def test_a_request_alone_waits_for_no_step_of_others() -> None:
-    """A ninth of the steps has a prompt; several users' prompts may share one, so that it has 1.06 of them."""
-    load = Steady(in_flight=1, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
-    own = 0.010 + 8 / 9 * 0.0001 + 100 * 0.0001 * (1 / 9) / -math.expm1(-1 / 9)
-    assert_close(run_steady(Straight(seen_s=0.0), load).first_token_s, own, rel=1e-9)
+@pytest.mark.parametrize("mixes", [True, False])
+@pytest.mark.parametrize(("prompt", "step_tokens", "output"), [(100, 1000, 8), (5000, 512, 8), (1, 8, 2)])
+def test_a_request_alone_waits_for_nobody(prompt: int, step_tokens: int, output: int, mixes: bool) -> None:
+    """Law: with one request in flight, TPOT is the decode step, and nothing is paid but prompt and answer."""
+    load = Steady(
+        in_flight=1, prompt_tokens=prompt, output_tokens=output, room=99, step_tokens=step_tokens, mixes=mixes
+    )
+    surface = Launched(seen_s=0.0)
+    cost = run_steady(surface, load)
+    step = float(surface.price(Passes.of([1.0], context=[prompt])).seconds[0])
+    assert_close(cost.step_s, step, rel=1e-12)
+    assert cost.median_step_s == cost.step_s
+    assert_close(cost.request_s, cost.first_token_s + (output - 1) * step, rel=1e-12)
+    assert_close(cost.output_tokens_per_s, output / cost.request_s, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "engine"),
+    [("llama-3.1-8b", "l4", "vllm"), ("qwen3-30b-a3b", "h200_sxm", "sglang"), ("llama-3.2-1b", "apple_m4", "llamacpp")],
+)
+def test_doors_agree_on_one_request_in_flight(model: str, chip: str, engine: str) -> None:
+    """Law: a measured row (import, validate, verify), a simulated load (llm) and a step have the same TPOT."""
+    row = ServingRow(
+        source="us", hardware=chip, model=model, scope="steady_serving", engine=engine, prompt_tokens=2000,
+        output_tokens=101,
+    )  # fmt: skip
+    deployment = find_deployment(row, find_hardware(chip))
+    stated = predict_row(row, find_hardware(chip))
+    served = serve(deployment, Load(in_flight=1, requests=8, prompt_tokens=2000, output_tokens=101))
+    assert stated.inter_token_latency_s and stated.request_latency_s and stated.output_tokens_per_s
+    assert_close(stated.inter_token_latency_s, served.token_time.p50, rel=2e-3)
+    (step,) = deployment.price(Passes.of([1.0], context=[2050.0])).seconds
+    assert_close(stated.inter_token_latency_s, float(step), rel=2e-3)
+    assert_close(stated.request_latency_s, served.latency.p50, rel=0.01)
+    assert_close(stated.output_tokens_per_s, served.output_tokens_per_s, rel=0.01)
 
 
 def test_a_prompt_waits_for_prompts_of_other_ranks() -> None:
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
     alone, ranked = (run_steady(Straight(), attrs.evolve(load, rank_wait_steps=steps)) for steps in (0.0, 50.0))
     assert_close(ranked.first_token_s - alone.first_token_s, 50 * alone.step_s, rel=1e-9)
     assert ranked.step_s == alone.step_s
@@ -244,16 +279,16 @@ class Launched(Straight):
 
 
 def test_prompts_that_start_in_one_step_share_its_launch() -> None:
-    """One prompt is due in each step; with Poisson arrivals, 1 - 1/e of all steps have at least one."""
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    """One prompt is due in each pass; 1 - (8/9)^9 of all passes have at least one."""
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
     cost = run_steady(Launched(seen_s=0.0), load)
-    share = 1.0 - math.exp(-1.0)
-    answers = 0.010 + 8 * 0.0001
-    assert_close(cost.step_s, answers + 100 * 0.0001 + share * 0.020, rel=1e-12)
-    assert_close(cost.median_step_s, answers, rel=1e-12)
+    share = 1.0 - (8 / 9) ** 9
+    mean = 0.010 + 8 * 0.0001 + 100 * 0.0001
+    assert_close(cost.output_tokens_per_s, 9 / (mean + share * 0.020), rel=1e-12)
+    assert_close(cost.median_step_s, 0.010 + 9 * 0.0001, rel=1e-12)
     # a pass takes 141 tokens beside 9 answers: every chunk is launched with 41 % more than one prompt
     tight = run_steady(Launched(seen_s=0.0), attrs.evolve(load, step_tokens=150))
-    assert_close(tight.step_s, answers + 100 * 0.0001 + 0.020 * 100 / 141, rel=1e-12)
+    assert_close(tight.output_tokens_per_s, 9 / (mean + 0.020 * 100 / 141), rel=1e-12)
 
 
 def test_a_table_reads_what_a_surface_says() -> None:

@@ -8,10 +8,15 @@ from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.capacity.load import read_load
+from joulemap.wing.llm.capacity.question import Question
+from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.warm_up import COUNTED, ServerPool, add_warm_up, count_in_work
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_stack
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
@@ -61,6 +66,31 @@ def test_longer_runs_say_the_same(in_flight: int) -> None:
     assert_close(some.between_tokens.p99, more.between_tokens.p99, rel=0.05)
     assert_close(some.output_tokens_per_s, more.output_tokens_per_s, rel=0.03)
     assert_close(some.energy_per_output_token_j, more.energy_per_output_token_j, rel=0.03)
+
+
+@pytest.mark.parametrize("asked", [Serving(in_flight=1), Serving(in_flight=40), Serving(rate_per_s=2.0)])
+@pytest.mark.parametrize(("prompt", "output"), [(10, 20), (500, 200)])
+def test_a_higher_quantile_is_higher_where_anything_varies(asked: Serving, prompt: int, output: int) -> None:
+    """Law: p99 >= p90 >= median, and p99 is above the median where lengths or arrivals vary."""
+    question = Question(
+        decoder=find_decoder("llama-3.2-1b"),  # type: ignore[arg-type]
+        stack=find_stack(),
+        serving=attrs.evolve(asked, prompt=prompt, output=output),
+    )
+    load = read_load(question)
+    assert load is not None
+    served = simulate(StraightPass(sequence_s=1e-4, cached_s=1e-7), load, ROOMY)
+    for times in (served.first_token, served.token_time, served.latency):
+        assert times.p50 <= times.p90 <= times.p99
+        assert times.p50 < times.p99
+
+
+def test_lengths_vary_only_within_the_context_of_the_model() -> None:
+    decoder = find_decoder("llama-3.2-1b")
+    assert decoder is not None
+    serving = Serving(in_flight=8, prompt=decoder.context_length - 100, output=100)
+    load = read_load(Question(decoder=decoder, stack=find_stack(), serving=serving))
+    assert load is not None and load.spread_fraction == 0.0
 
 
 def test_rates_are_those_behind_the_warm_up() -> None:

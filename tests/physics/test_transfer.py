@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -88,6 +89,36 @@ def test_a_counted_host_moves_what_published_rates_exclude() -> None:
     assert_close(hosted.coefficient(HOST_TRANSFER), 1 / (0.8 * link.bandwidth.value), rel=1e-9)
     assert beside.coefficient(HOST_TRANSFER) == 0.0
     assert fabric().with_host(chip.cpu(), is_counted=True).coefficient(HOST_TRANSFER) == 0.0
+
+
+@pytest.mark.parametrize("name", ["coral_edge_tpu", "intel_ncs2", "hailo_8"])
+def test_a_slower_port_is_never_as_fast_where_bytes_cross_it(name: str) -> None:
+    """Law: a counted host's port bounds the link; a host beside the device, or without a stated port, does not."""
+    device, work = load_catalogue().find(name), convolution()
+    link = next(one for one in device.links if one.connects == "host")
+    precision = next(iter(device.peaks))
+
+    def latency(rate: float | None, *, is_counted: bool = True) -> tuple[int, int]:
+        port = attrs.evolve(link, bandwidth=attrs.evolve(link.bandwidth, value=rate or 0.0))
+        host = attrs.evolve(chip.cpu(), links=() if rate is None else (port,))
+        found = run(device.with_host(host, is_counted=is_counted), precision, work)
+        return found.latency_fs, found.interval_fs
+
+    whole = link.bandwidth.value
+    assert latency(None) == latency(whole) == latency(9.0 * whole)
+    assert latency(0.1 * whole, is_counted=False) == latency(None, is_counted=False)
+    times = [latency(rate * whole) for rate in (1.0, 0.2, 0.04, 0.008)]
+    assert all(slow[0] > fast[0] and slow[1] >= fast[1] for fast, slow in pairwise(times))
+
+
+def test_the_port_of_a_host_bounds_a_stick_by_hand() -> None:
+    """60 MB/s of USB 2.0, of which transfers reach 0.8: the link of a chip with memory, the memory of one without."""
+    old, new = (load_catalogue().find(name) for name in ("raspberry_pi_3b", "raspberry_pi_4b"))
+    slow, fast = (CATALOGUE["coral_edge_tpu"].with_host(one, is_counted=True) for one in (old, new))
+    assert (slow.memory_bandwidth.value, fast.memory_bandwidth.value) == (60e6, 500e6)
+    ncs2 = load_catalogue().find("intel_ncs2")
+    assert_close(ncs2.with_host(old, is_counted=True).coefficient(HOST_TRANSFER), 1 / (0.8 * 60e6), rel=1e-9)
+    assert ncs2.with_host(new, is_counted=True).coefficient(HOST_TRANSFER) == ncs2.coefficient(HOST_TRANSFER)
 
 
 def test_device_only_is_for_what_has_a_host() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,46 @@ def test_a_language_model_by_hand() -> None:
     assert step_of_seven(lora=32).parameter_count == 2 * count
     # all seven linear layers: the count that PEFT prints for this model at rank 16
     assert step_of_seven(lora=16, lora_targets="all").parameter_count == 39_976_960
+
+
+def test_a_frozen_base_is_sharded_and_gathered_by_hand() -> None:
+    """Llama-2-7B on 4 devices: a quarter of all weights on each; the base comes together forward and backward."""
+    count, base = 8_388_608, LINEAR + OTHERS
+    wide, narrow = step_of_seven(lora=16, devices=4, zero=3), step_of_seven(lora=16, devices=4, zero=3, quantize="nf4")
+    assert_close(memory_of(wide).weights, 2 * (base + count) / 4, rel=1e-6)
+    stored = LINEAR * (32 + 1 + 4 / 256) / 64
+    assert_close(memory_of(narrow).weights, (stored + 2 * (OTHERS + count)) / 4, rel=1e-6)
+    gathered = sum(one.output_element_count for one in wide.operators if one.operation == "all_gather")
+    # no gradient passes through the embedding, nor through layer 0's query, key and value and the norm before them
+    assert gathered == 2 * (base + count) - WORDS * HIDDEN - 3 * HIDDEN * HIDDEN - HIDDEN
+    assert memory_of(wide).activations < memory_of(step_of_seven(lora=16, devices=4, zero=2)).activations + 1e9
+
+
+BERT, RESNET = "bert_encoder_128", "resnet18,bucket=1"
+
+
+@pytest.mark.parametrize(
+    ("model", "lighter"),
+    [(BERT, ""), (BERT, ",lora=8"), (BERT, ",lora=8,quantize=nf4"), (RESNET, ""), (RESNET, ",recompute=true")],
+)
+def test_what_is_divided_more_needs_no_more_memory(model: str, lighter: str) -> None:
+    """Laws: ZeRO 3 <= 2 <= 1 <= 0, more devices <= fewer, and adapters, narrow bases and recomputation <= without.
+
+    Buckets are small beside these models: a single one would be whole beside its shard.
+    """
+
+    def find_total(more: str, devices: int, zero: int) -> float:
+        name = f"train({model},devices={devices}{f',zero={zero}' * (zero > 0)}{more})"
+        return memory_of(trace(find_model(name, Settings(), 2), lambda _: None)).total
+
+    kept = [{zero: find_total(lighter, devices, zero) for zero in range(4)} for devices in (2, 8)]
+    for totals in kept:
+        assert totals[3] <= totals[2] <= totals[1] <= totals[0]
+    for fewer, more in pairwise(kept):
+        assert all(more[zero] <= fewer[zero] for zero in range(4))
+    if lighter:
+        heavier = lighter[: lighter.rindex(",")]
+        assert all(kept[0][zero] <= find_total(heavier, 2, zero) for zero in (0, 3))
 
 
 def test_a_base_at_nf4_has_codes_of_4_bits_and_nested_scales() -> None:

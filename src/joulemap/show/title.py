@@ -13,7 +13,6 @@ from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
-RUN_SETTINGS: Final = Template("batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 
 BOUND: Final = Template(
     "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {hosts:list}][, {changes:list}][: {about}]"

@@ -203,18 +203,6 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
     return frozenset(str(hardware) for (hardware,) in rows)
 
 
-def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return (models, precisions, runtimes) of stored runs, without duplicates; a precision is written like
-    `bf16/int4`.
-    """
-    statement = (
-        "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
-        "ORDER BY list_position($ids, run_id)"
-    )
-    rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
-    return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
-
-
 def find_workload_of(connection: Connection, run_id: int) -> int:
     """Return the workload_id of a stored run."""
     return int(execute(connection, "SELECT workload_id FROM internal.run WHERE run_id = ?", [run_id]).fetchall()[0][0])

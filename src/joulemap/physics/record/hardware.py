@@ -199,7 +199,9 @@ class Link:
     name: str
     """Name, unique on a chip: `nvlink`, `pcie`, `ici` …"""
     connects: str = attrs.field(validator=attrs.validators.in_(LINK_ENDS))
-    """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory."""
+    """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory. The host link of a
+    processor is its fastest port for the devices that it hosts.
+    """
     generation: str = ""
     """Generation as counted by the vendor or the standard; empty if there is only one."""
     topology: str = attrs.field(default="", validator=attrs.validators.in_(("", *LINK_TOPOLOGIES)))
@@ -855,8 +857,11 @@ class Hardware:
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
         power is part of every run's energy, at the wall if its surroundings are given. A counted host replaces the host
         of this hardware's own surroundings, and never counts toward this hardware's power cap. It also moves inputs and
-        outputs over the link, even if published rates of this hardware exclude that.
+        outputs over the link, even if published rates of this hardware exclude that, and no faster than its own port.
         """
+        used, port = self, _find_host_link(host)
+        if is_counted and port is not None:
+            used = self._at_port(port.bandwidth)
         rows = [_price_host(host, around)] if is_counted else []
         helper = None
         if self.compiler is not None:
@@ -874,12 +879,12 @@ class Hardware:
             ]
         is_paced = self.is_launched and CALL_CLOCKS in host.coefficients
         return attrs.evolve(
-            self,
+            used,
             reference=self.reference.with_actions(rows),
             coefficients={
-                **self.coefficients,
+                **used.coefficients,
                 **({LAUNCH: _time_launch(host, self.coefficients[LAUNCH])} if is_paced else {}),
-                **(self._time_transfers() if is_counted else {}),
+                **(used._time_transfers() if is_counted else {}),
             },
             host=host.id if is_counted or is_paced else "",
             helper=helper,
@@ -890,13 +895,28 @@ class Hardware:
             ),
         )
 
+    def _at_port(self, rate: Quantity) -> Hardware:
+        """Return this hardware at a host's port of a rate, which bounds the link, and what it reads from the host."""
+        link, moved = _find_host_link(self), self.coefficients.get(HOST_TRANSFER)
+        if link is None or link.bandwidth.value <= rate.value:
+            return self
+        slower = {}
+        if moved is not None and moved.value > 0.0:
+            slower[HOST_TRANSFER] = attrs.evolve(moved, value=max(moved.value, 1.0 / (LINK_SHARE * rate.value)))
+        return attrs.evolve(
+            self,
+            links=tuple(attrs.evolve(one, bandwidth=rate) if one is link else one for one in self.links),
+            memory_bandwidth=rate if LINK_LANES in self.geometry else self.memory_bandwidth,
+            coefficients={**self.coefficients, **slower},
+        )
+
     def _time_transfers(self) -> dict[str, Quantity]:
         """Return {`HOST_TRANSFER`: seconds per byte over the host link}.
 
         The result is empty without a host link, or if another number already includes the transfers.
         """
         own = self.coefficients.get(HOST_TRANSFER)
-        link = next((one for one in self.links if one.connects == "host"), None)
+        link = _find_host_link(self)
         if own is None or link is None or own.value > 0.0 or LINK_LANES in self.geometry:
             return {}
         rate = link.bandwidth
@@ -946,6 +966,11 @@ class Hardware:
                 yield from _list_quantities(f"{kind}.{one.name}.", one)
         for name, quantity in self.coefficients.items():
             yield f"coefficient.{name}", quantity
+
+
+def _find_host_link(hardware: Hardware) -> Link | None:
+    """Return the link to the host; None without one."""
+    return next((one for one in hardware.links if one.connects == "host"), None)
 
 
 def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:

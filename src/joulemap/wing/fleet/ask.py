@@ -36,6 +36,8 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
     "power": ("power_w", "W"),
     "devices": ("device_count", ""),
     "devices_per_server": ("server_device_count", ""),
+    "likely_devices": ("likely_device_count", ""),
+    "enough": ("enough_fraction", ""),
     "capacity": ("carried_ratio", ""),
     "utilization": ("utilization_fraction", ""),
 }

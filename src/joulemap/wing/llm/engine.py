@@ -131,12 +131,21 @@ def describe_unread(models: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one.doubt for one in published if one.doubt and not one.weights))
 
 
-def find_published(model: str) -> str:
-    """Return the format in which the checkpoint of a language model stores its weights; empty for 16 bits."""
+def find_published(model: str, engine: str = "", named: str = "") -> str:
+    """Return the format of a language model's weights under an engine; empty for 16 bits.
+
+    It is the format of the checkpoint unless another one is named, or that of its files for an engine of GGUF files.
+    """
+    from joulemap.physics.record.weight import GGUF_METHOD
+    from joulemap.wing.llm.capacity.question import find_file_weights
     from joulemap.wing.llm.decoder.pass_name import find_decoder, is_pass
+    from joulemap.wing.llm.stack import find_engine
 
     decoder = find_decoder(model) if is_pass(model) else None
-    return decoder.published.weights if decoder and decoder.published else ""
+    if decoder is None or decoder.published is None or named not in ("", decoder.published.weights):
+        return named
+    stored = find_file_weights(decoder) if find_engine(engine).methods == (GGUF_METHOD,) else ""
+    return stored or decoder.published.weights
 
 
 def find_runtime(engine: str) -> str:

@@ -80,7 +80,7 @@ class ServerOptions:
         "",
         "Precision of the key-value cache, e.g. fp8.",
         metavar="NAME",
-        shown="the activations' precision",
+        shown="as published, or 16 bits",
         complete=complete_precisions,
         is_advanced=True,
     )
@@ -190,7 +190,10 @@ class ServingOptions(ServerOptions):
     )
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
     in_flight: int | None = option(
-        None, "Concurrent requests; a new one starts when one ends.", min=1, is_advanced=True
+        None,
+        "Concurrent requests; a new one starts when one ends. Lengths vary by 11 % around --prompt and --output.",
+        min=1,
+        is_advanced=True,
     )
     requests: Path | None = option(
         None,
@@ -287,7 +290,9 @@ class PassRunOptions(WholeRunOptions):
         from joulemap.wing.llm.engine import find_published
 
         engine = self.engine or find_file_engine(model)
-        weights = self.weight_precision or ("" if self.precision else find_published(model))
+        weights = self.weight_precision
+        if weights or not self.precision:
+            weights = find_published(model, engine, weights)
         return attrs.evolve(self, engine=engine, weight_precision=weights)
 
     def keywords(self) -> SettingsKeywords:

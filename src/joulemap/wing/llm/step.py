@@ -296,9 +296,13 @@ def predict_step(
     stack = find_engine(engine)
     if (vendors := list_vendors(stack.name)) and chip.vendor not in vendors:
         raise UnsupportedError(f"{chip.id}: {stack.label} runs only on chips of {', '.join(vendors)}", code="engine")
-    if not precision and not weight_precision:
+    published = decoder.published
+    own = published.weights if published is not None else ""
+    if published is not None and weight_precision:
+        weight_precision = published.find_format(weight_precision)
+    if not precision and weight_precision in ("", own):
         precision, weight_precision = choose_precision(decoder, chip)
-        cache = cache or (decoder.published.cache if decoder.published is not None else "")
+        cache = cache or (published.cache if published is not None else "")
         if stack.methods == (GGUF_METHOD,):
             weight_precision = find_file_weights(decoder) or weight_precision
     precision = precision or choose_precision(decoder, chip)[0]

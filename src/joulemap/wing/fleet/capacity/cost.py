@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.use import add_up
+from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow, LevelRow
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def complete_fleet(
         idle_power_w=idle_w * devices + modules_w,
         **cost_fleet(station, loads, devices, owned, idle_w),
     )
+    row = attrs.evolve(row, likely_device_count=count_likely(row), enough_fraction=find_enough(row))
     return row, list_levels(row.label, station, loads, idle_w, owned)
 
 

@@ -30,15 +30,6 @@ FULL: Final = 1.0 - 1e-9
 """Utilization above which a queue is assumed to grow without bound; rounding makes its equation unsolvable there."""
 
 
-def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
-    """Return the wait in seconds that this share of requests does not exceed; infinite if devices are overloaded.
-
-    Service times are constant, and `rate` is in requests per second.
-    """
-    waits = form_waits(rate, service_s, devices)
-    return math.inf if waits is None else waits.find_percentile(share)
-
-
 @frozen(kw_only=True, eq=False)
 class Waits:
     """Distribution of the wait for devices with a constant service time (M/D/c).

@@ -11,6 +11,7 @@ import attrs
 from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
+from joulemap.wing.fleet.capacity.likely import grow_devices
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each
 
 if TYPE_CHECKING:
@@ -177,9 +178,7 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
         return None
     if objective != "cost" or not (first.carried_ratio and other.carried_ratio):
         return probability_better(ratio, width)
-    growth, other_growth = (
-        np.log([_grow_devices(row, scale) for scale in _list_scales(row)]) for row in (first, other)
-    )
+    growth, other_growth = (np.log([grow_devices(row, scale) for scale in _list_scales(row)]) for row in (first, other))
     ahead = math.log(ratio) + other_growth[None, :] - growth[:, None]
     return float(probability_above(ahead, math.hypot(first.price_half_width, other.price_half_width)).mean())
 
@@ -188,12 +187,3 @@ def _list_scales(row: FleetRow) -> list[float]:
     """Return equally probable ratios of actual to predicted time of a fleet, from the logistic distribution."""
     shares = [(index + 0.5) / QUANTILES for index in range(QUANTILES)]
     return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
-
-
-def _grow_devices(row: FleetRow, scale: float) -> float:
-    """Return the number of devices that a fleet needs if times are `scale` times longer, relative to its number now."""
-    assert row.device_count is not None
-    assert row.carried_ratio is not None
-    unit = math.gcd(row.device_count, row.device_low_count or 0, row.device_high_count or 0) or 1
-    needed = row.device_count * scale / row.carried_ratio
-    return max(unit * math.ceil(needed / unit - 1e-9), unit) / row.device_count

@@ -58,6 +58,8 @@ class FleetRow:
         "lower end of the 80 % interval of the devices, from the interval of the predicted times"
     )
     device_high_count: int | None = described("upper end of the 80 % interval of the devices")
+    likely_device_count: int | None = described("devices that suffice with a probability of 80 %; null if unknown")
+    enough_fraction: float | None = described("probability that device_count suffices; null if unknown")
     server_device_count: int = described("devices of one server")
     expert_device_count: int = described("devices of a server that share whole experts; 1 for none")
     batch: int | None = described(

@@ -11,6 +11,7 @@ from joulemap.present.cell import show_chance, show_plain, show_quantity, show_s
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
 from joulemap.show.run_name import name_run
+from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
 
 LEAST: Final[Mapping[str, tuple[str, str]]] = {
     "cost": ("costs least", "cost least"),
@@ -25,6 +26,10 @@ MORE: Final[Mapping[str, Template]] = {
 }
 BEST: Final = Template("{fleet} {least}: {value} per month[ ({chance} sure)][; {more}].")
 TIED: Final = Template("{fleet} {least}: {value} per month, statistically tied with {rival}.")
+LIKELY: Final = Template(
+    "Plan {likely} to be {sure} sure; {count} {least} at {value} per month ({chance} sure)[, tied with {rival}]."
+)
+UNLIKELY: Final = Template("{fleet} {least}: {value} per month, {chance} sure to suffice; no number is {sure} sure.")
 TOGETHER: Final = Template(
     "{fleet} {way} {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
 )
@@ -66,14 +71,39 @@ def describe_answer(facts: Facts) -> str:
     if _is_together(facts, first.runs[0]):
         saved = None if first.ratio is None else 1.0 - 1.0 / first.ratio
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
-    if len(first.runs) < 2 or first.ratio is None:
+    is_alone = len(first.runs) < 2 or first.ratio is None
+    rival = "" if is_alone else name_run(facts.runs[first.runs[1]])
+    is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
+    if unsure := _describe_unsure(facts, first.runs[0], given, rival if is_tied else None):
+        return unsure
+    if is_alone or first.ratio is None:
         return BEST(chance=None, more=None, **given)
-    rival = name_run(facts.runs[first.runs[1]])
-    if first.tied or first.ratio <= TIE_RATIO:
+    if is_tied:
         return TIED(rival=rival, **given)
     more = MORE[first.metric](rival=rival, ratio=first.ratio)
     whole = BEST(chance=chance, more=more, **given)
     return whole if whole.count(" ") < MOST_WORDS else BEST(chance=chance, more=None, **given)
+
+
+def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: str | None) -> str:
+    """Return the number of devices that is likely enough; empty if the fleet's own is, or if that is unknown."""
+    values = _find_values(facts, key)
+    enough, likely = values.get("enough"), values.get("likely_devices")
+    if enough is None or (likely is not None and likely.value <= values["devices"].value):
+        return ""
+    chance, sure = show_chance(enough.value), show_chance(LIKELY_ENOUGH)
+    if likely is None:
+        return UNLIKELY(chance=chance, sure=sure, **given)
+    each = round(values["devices_per_server"].value)
+    return LIKELY(
+        likely=_count(facts, key, round(likely.value)),
+        sure=sure,
+        count=round(values["devices"].value) // each,
+        least=given["least"],
+        value=given["value"],
+        rival=rival,
+        chance=chance,
+    )
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -124,12 +154,12 @@ def _is_together(facts: Facts, key: int) -> bool:
     return "devices_per_server" not in _find_values(facts, key)
 
 
-def _count(facts: Facts, key: int) -> str:
-    """Return a fleet's name with its number of devices, or of servers if a server has several devices."""
+def _count(facts: Facts, key: int, number: int | None = None) -> str:
+    """Return a fleet's name with a number of devices, by default its own, or of servers if a server has several."""
     values, name = _find_values(facts, key), name_run(facts.runs[key])
     if "devices" not in values or "devices_per_server" not in values:
         return name
-    devices, each = round(values["devices"].value), round(values["devices_per_server"].value)
+    devices, each = number or round(values["devices"].value), round(values["devices_per_server"].value)
     return SERVERS_OF(count=devices // each, name=name) if each > 1 else DEVICES_OF(count=devices, name=name)
 
 

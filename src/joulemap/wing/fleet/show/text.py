@@ -38,7 +38,8 @@ MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
 LATENCIES: Final = "*p99 p99_latency_s"
 TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
 FLEETS: Final = Template(
-    "hardware @label | *devices | *{objective} | {latencies} | *batch | delay limit wait | "
+    "hardware @label | *devices | *80 % sure likely_device_count? | sure of devices enough_fraction? | "
+    "*{objective} | {latencies} | *batch | delay limit wait | "
     "*utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
     "energy per request energy_per_request_j | {others} | "
     "payment way | price price_text?"
@@ -114,7 +115,7 @@ OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]"
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate, in whole nodes with --node; requests arrive "
     "at random (Poisson) and share one queue; ranges in brackets show the counts at both "
-    "ends of the 80 % interval of predicted times",
+    "ends of the 80 % interval of predicted times; 80 % sure: devices that suffice with this probability",
     "a free device takes the waiting requests, up to one batch; with delayed batching it starts once the batch is full "
     "or the first request has waited for the delay limit",
     "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "

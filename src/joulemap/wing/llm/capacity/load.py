@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.load import Load, Served, Tier
     from joulemap.wing.llm.setting import Serving
+
+SPREAD: Final = 1.0 / 9.0
+"""Spread of the lengths of requests in flight, without which all of them would take the same time.
+
+Source: InferenceX, whose lengths are uniform in 80 to 100 % of the nominal ones, here around their mean.
+"""
 
 
 @frozen(kw_only=True)
@@ -116,7 +123,11 @@ def read_load(question: Question) -> Load | None:
         raise UsageError(
             f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
         )
-    return attrs.evolve(form_requests(serving, serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
+    load = attrs.evolve(form_requests(serving, serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
+    if serving.in_flight and trace is None and serving.turns == 1:
+        longest = (question.decoder.context_length or math.inf) / question.context
+        load = attrs.evolve(load, spread_fraction=min(SPREAD, longest - 1.0))
+    return load
 
 
 def form_requests(serving: Serving, rate_per_s: float | None) -> Load:

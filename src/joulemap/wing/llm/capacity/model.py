@@ -16,7 +16,7 @@ from joulemap.catalog.digest import DATA
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import check_name
 from joulemap.physics.record.configuration import Precision
-from joulemap.physics.record.weight import GGUF_METHOD
+from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.stored_runs import find_targets
@@ -24,6 +24,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
+    ACTIVATIONS,
     HARDWARE,
     SERVING,
     SIXTEEN_BITS,
@@ -34,6 +35,7 @@ from joulemap.wing.llm.capacity.question import (
     list_precisions,
 )
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
+from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -121,7 +123,6 @@ class ServedModel:
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
         from joulemap.wing.llm.decoder.decoder_pass import CACHES
-        from joulemap.wing.llm.stack import find_engine
 
         if self.serving.cache:
             check_name("precision of a cache", self.serving.cache, CACHES)
@@ -129,11 +130,13 @@ class ServedModel:
         known = attrs.evolve(self, settings=_name_published(decoder, self.settings)).choose_engine(decoder)
         settings, serving = known.settings, known.serving
         is_published = not settings.precision and not settings.weight_precision
-        if decoder.published is not None and not serving.cache and is_published:
-            serving = attrs.evolve(serving, cache=decoder.published.cache)
+        published = decoder.published
+        if published is not None and (is_published or settings.weight_precision == (published.weights,)):
+            serving = attrs.evolve(serving, cache=serving.cache or published.cache)
         stack = find_engine(serving.engine)
-        if is_published and stack.methods == (GGUF_METHOD,):
-            settings = attrs.evolve(settings, weight_precision=tuple(filter(None, (find_file_weights(decoder),))))
+        if stack.methods == (GGUF_METHOD,) and published is not None and (stored := find_file_weights(decoder)):
+            asked = tuple(stored if one == published.weights else one for one in settings.weight_precision)
+            settings = attrs.evolve(settings, weight_precision=(stored,) if is_published else asked)
         question = Question(
             decoder=decoder,
             stack=stack,
@@ -150,25 +153,30 @@ class ServedModel:
     def choose_engine(self, decoder: Decoder) -> Self:
         """Return the model with the default engine and weights, where none are given.
 
-        GGUF files run on llama.cpp. So do other models on CPUs outside data centers and on Apple GPUs, with
-        `LOCAL_WEIGHTS`. NPUs outside data centers run the engine of their vendor.
+        GGUF files run on llama.cpp, and so do models in a format of such files alone. So do other models on CPUs
+        outside data centers and on Apple GPUs, with `LOCAL_WEIGHTS`. NPUs outside data centers run the engine of their
+        vendor. An engine that is given and is the default one has its weights, too.
         """
         settings, serving = self.settings, self.serving
-        if serving.engine or serving.prefill_on:
+        if serving.prefill_on:
             return self
         if decoder.published is not None and decoder.published.method == GGUF_METHOD:
-            return attrs.evolve(self, serving=attrs.evolve(serving, engine=LOCAL_ENGINE))
-        if not is_choice(settings) or find_mixed(settings) is not None:
+            return attrs.evolve(self, serving=attrs.evolve(serving, engine=serving.engine or LOCAL_ENGINE))
+        engine = ""
+        if is_choice(settings) and find_mixed(settings) is None:
+            entries = [entry for entry, _ in select_hardware(settings).pairs]
+            engine = LOCAL_ENGINE if all(map(_is_local, entries)) else _find_npu_engine(entries)
+        if serving.engine and find_engine(serving.engine).name != engine:
             return self
-        entries = [entry for entry, _ in select_hardware(settings).pairs]
-        engine = LOCAL_ENGINE if all(map(_is_local, entries)) else _find_npu_engine(entries)
         if not engine:
-            return self
-        if not settings.precision and not settings.weight_precision:
+            methods = {read_weight_format(one).method for one in settings.weight_precision}
+            engine = LOCAL_ENGINE if methods == {GGUF_METHOD} else ""
+        elif not settings.precision:
             local = (), (find_file_weights(decoder) or LOCAL_WEIGHTS,)
             precision, weights = NPU_ENGINES.get(engine, local)
-            settings = attrs.evolve(settings, precision=precision, weight_precision=weights)
-        return attrs.evolve(self, settings=settings, serving=attrs.evolve(serving, engine=engine))
+            if settings.weight_precision in ((), weights or precision):
+                settings = attrs.evolve(settings, precision=precision, weight_precision=weights)
+        return attrs.evolve(self, settings=settings, serving=attrs.evolve(serving, engine=serving.engine or engine))
 
 
 def _is_local(entry: HardwareEntry) -> bool:
@@ -190,18 +198,23 @@ def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
 
 
 def _name_published(decoder: Decoder, settings: Settings) -> Settings:
-    """Return settings with the formats of the model's checkpoint, where they state only the kind, as fp4 for MXFP4.
+    """Return settings that name the formats of the model's checkpoint as those that name none.
 
-    Weights alone are meant if the checkpoint keeps activations at 16 bits.
+    A name may state only the kind of a format, as fp4 for MXFP4. A precision alone is that of the weights, and those of
+    16 bits are the precision.
     """
-    published = decoder.published
+    named, precision = settings.weight_precision, settings.precision
+    published, wide = decoder.published, tuple(one for one in ACTIVATIONS if one in named)
+    if wide and len(wide) == len(named) and not precision:
+        return attrs.evolve(settings, precision=wide, weight_precision=())
     if published is None or not published.weights:
         return settings
-    named = tuple(map(published.find_format, settings.weight_precision))
-    own = {published.find_format(one) for one in settings.precision}
-    if not named and own == {published.weights} and not published.precision:
-        return attrs.evolve(settings, precision=())
-    return attrs.evolve(settings, weight_precision=named)
+    named = tuple(map(published.find_format, named))
+    if not named and {published.find_format(one) for one in precision} == {published.weights}:
+        named, precision = (published.weights,), precision if published.precision else ()
+    if named == (published.weights,) and not precision:
+        named = ()
+    return attrs.evolve(settings, precision=precision, weight_precision=named)
 
 
 def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:

@@ -132,7 +132,7 @@ class Load:
     reuses: bool = True
     """True if prompt tokens in the prefix cache are reused; False computes all of them."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
-    """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
+    """Relative spread around the lengths, which are means, drawn uniformly: 0.1 gives 90 to 110 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
     """Requests at the start that fill the server and are omitted from percentiles."""
     is_steady: bool = False

@@ -60,9 +60,9 @@ def draw_requests(load: Load, seed: int) -> Requests:
     )
 
 
-def _draw_lengths(draw: np.random.Generator, longest: int, spread: float, count: int) -> np.ndarray:
-    least = max(1, round(longest * (1.0 - spread)))
-    return draw.integers(least, longest, size=count, endpoint=True)
+def _draw_lengths(draw: np.random.Generator, mean: int, spread: float, count: int) -> np.ndarray:
+    most = round(spread * mean)
+    return draw.integers(max(1, mean - most), mean + most, size=count, endpoint=True)
 
 
 def read_requests(path: Path) -> Requests:

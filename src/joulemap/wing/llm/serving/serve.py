@@ -70,7 +70,7 @@ def _mean_length(load: Load) -> float:
     """Return the mean tokens of a request, prompt and answer."""
     if load.trace is not None:
         return (sum(load.trace.prompt_tokens) + sum(load.trace.output_tokens)) / len(load.trace.prompt_tokens)
-    return (load.prompt_tokens + load.output_tokens) * (1.0 - load.spread_fraction / 2.0) * (load.turns + 1) / 2.0
+    return (load.prompt_tokens + load.output_tokens) * (load.turns + 1) / 2.0
 
 
 def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:

@@ -1,17 +1,20 @@
 """Steady load: a constant number of requests in flight, each followed by the next; all answers are equally long.
 
     chunk       c = min(prompt, tokens of a pass - active requests)       prompt tokens of one request in one pass
-    arrivals    a = active requests x prompt / c / (steps of an answer + prompt / c)   mean chunks that are due per step
-    share       q = 1 - exp(-a)                                          steps with a chunk, for Poisson arrivals
+    own         p = prompt / c / (steps of an answer + prompt / c)       passes with a chunk of one given request
+    arrivals    a = n p, for n active requests                           mean chunks that are due per pass
+    share       q = 1 - (1 - p)^n                                        passes with a chunk of any request
     mixed       a pass with a / q chunks, as many as its tokens allow
-    mean step   = decode + q (mixed - decode)             median step = decode
+    mean pass   = decode + q (mixed - decode)             median step = decode
+    mean step   = decode + (q - p) / (1 - p) (mixed - decode): an answer meets the chunks of other requests alone
     first token = request + waiting for memory and for other ranks + rest of the step at hand (of others)
                   + own chunks, in passes with those of others
-    request     = first token + steps of an answer; without chunked prefill, the steps contain the prefill passes
+    request     = first token + steps of an answer; the server is idle while the overhead of all requests coincides
 
 Chunks of one step share its pass, which is launched once. Without chunked prefill, a separate prefill pass precedes the
-decode pass. If a pass has no room for a / q chunks, more steps have one. If all are full, they limit the requests that
-start; a prompt waits for others, so that a request takes the requests in flight over their rate (Little's law).
+decode pass, p and q count prefill passes per decode pass, and an answer meets q - p of them per step. If a pass has no
+room for a / q chunks, more steps have one. If all are full, they limit the requests that start; a prompt waits for
+others, so that a request takes the requests in flight over their rate (Little's law).
 
 The median step is a decode pass for any q: on H100 and B200 the measured median stays at 0.8 to 1.1 times the decode
 pass where nearly all steps should have a chunk, and the mean at 1.1 to 1.4 times the median. Source: ML.ENERGY
@@ -211,13 +214,15 @@ class _Mix:
     working: float
     """Requests that fit in device memory."""
     steps: float
-    """Decode steps of an answer."""
+    """Decode steps of an answer, after its first token; at least 1."""
     pieces: float
     """Number of passes in which a prompt is computed."""
     starts: float
     """Requests that start per decode step."""
     share: float
     """Passes with prompt chunks per decode step; at most 1, except that separate prefill passes may be several."""
+    others_share: float
+    """Share of an answer's steps with prompt chunks, those of other requests; 0 for a request alone."""
     shares: Floats
     """Share of decode steps that each of the contexts in `passes` represents."""
     passes: Passes
@@ -227,21 +232,29 @@ class _Mix:
     def of(cls, load: Steady) -> Self:
         """Return the mix of phases of a load without pauses."""
         working = min(load.in_flight, load.room)
-        steps = max(1.0, load.output_tokens / load.accepted_tokens)
+        steps = max(1.0, (load.output_tokens - 1.0) / load.accepted_tokens)
         fresh = max(1.0, load.prompt_tokens - load.cached_tokens)
         each = load.speculated_tokens + 1.0
         answering = min(working, load.step_tokens * steps / (fresh + each * steps)) if load.mixes else 0.0
         most = max(1.0, load.step_tokens - each * answering)
         piece = min(fresh, most)
         pieces = fresh / piece
-        starts = min(working / (steps + pieces), most / fresh) if load.mixes else working / steps
+        starts = working / (steps + pieces if load.mixes else steps)
+        if not load.mixes or starts <= most / fresh:
+            answering = working  # passes without chunks have room for all
+        else:
+            starts = most / fresh
         arrivals = starts * pieces
-        together = min(arrivals / -math.expm1(-arrivals), most / piece)
-        answering = starts * steps
+        own = arrivals / working
+        together = min(max(1.0, arrivals / (1.0 - (1.0 - min(own, 1.0)) ** working)), most / piece)
+        share = arrivals / together
+        others_share = 0.0  # exactly, for a request alone
+        if working > 1.0:
+            others_share = max(0.0, share - own) / (1.0 - own if load.mixes else 1.0)
         contexts, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
         behind = load.cached_tokens + max(0.0, fresh - piece) / 2.0
         mixed = Passes.of(
-            answering if load.mixes else 0.0,
+            max(0.0, min(answering, working - together)) if load.mixes else 0.0,
             context=load.prompt_tokens + load.output_tokens / 2.0,
             chunk=together * piece,
             chunk_context=max(0.0, behind - (together - 1.0) * piece / 2.0),
@@ -251,7 +264,8 @@ class _Mix:
             steps=steps,
             pieces=pieces,
             starts=starts,
-            share=arrivals / together,
+            share=share,
+            others_share=others_share,
             shares=shares,
             passes=Passes.joined((Passes.of(answering, context=contexts), mixed)),
         )
@@ -270,22 +284,26 @@ def _run(surface: Surface, load: Steady) -> SteadyCost:
     mixed_s, mixed_j = (
         float(values[NODES]) + first * decode for values, decode in ((cost.seconds, decode_s), (cost.joules, decode_j))
     )
-    step_s = decode_s + mix.share * (mixed_s - decode_s)
-    step_j = decode_j + mix.share * (mixed_j - decode_j)
+    pass_s = decode_s + mix.share * (mixed_s - decode_s)
+    pass_j = decode_j + mix.share * (mixed_j - decode_j)
+    step_s = decode_s + mix.others_share * (mixed_s - decode_s)
     busy = min(mix.share, 1.0)
     rest_s = ((1.0 - busy) * decode_s**2 + busy * mixed_s**2) / (2.0 * ((1.0 - busy) * decode_s + busy * mixed_s))
     rest_s *= min(1.0, max(0.0, load.in_flight - 1.0))  # steps at hand are those of other requests
     own_s = mix.pieces * (mixed_s - first * decode_s)
     answer_s = step_s * mix.steps
-    prompt_s = max(rest_s + own_s, mix.working * step_s / mix.starts - answer_s)
-    after_s = answer_s if load.mixes else max(0.0, answer_s - prompt_s)
+    cycle_s = mix.working * pass_s / mix.starts
+    prompt_s = max(rest_s + own_s, cycle_s - answer_s)
+    after_s = answer_s if load.mixes else max(0.0, cycle_s - prompt_s)
     waiting_s = (load.in_flight / mix.working - 1.0) * (prompt_s + after_s)
     first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + prompt_s
+    request_s = first_s + after_s
+    used = 1.0 - (load.request_s / request_s) ** load.in_flight  # idle if all requests are on their way
     return SteadyCost(
         first_token_s=first_s,
         step_s=step_s / load.accepted_tokens,
         median_step_s=decode_s / load.accepted_tokens,
-        request_s=first_s + after_s,
-        output_tokens_per_s=mix.starts * load.output_tokens / step_s,
-        power_w=step_j / step_s,
+        request_s=request_s,
+        output_tokens_per_s=used * mix.starts * load.output_tokens / pass_s,
+        power_w=used * pass_j / pass_s + (1.0 - used) * surface.resting_w,
     )

@@ -168,7 +168,6 @@ def count_in_work(load: Load, pool: ServerPool) -> float:
 def _mean_lengths(load: Load) -> tuple[float, float]:
     """Return the mean computed tokens per prompt, and the mean tokens per answer."""
     if load.trace is None:
-        share = 1.0 - 0.5 * load.spread_fraction
-        return max(1.0, share * load.prompt_tokens - load.cached_tokens), share * load.output_tokens
+        return max(1.0, load.prompt_tokens - load.cached_tokens), load.output_tokens
     fresh = np.array(load.trace.prompt_tokens) - np.array(load.trace.cached_tokens)
     return float(fresh.mean()), float(np.mean(load.trace.output_tokens))

@@ -190,6 +190,12 @@ def _store(forward: Forward, call: Call, quantize: str) -> Call:
     return attrs.evolve(call, operator=attrs.evolve(operator, variant=" ".join([*kept, UNPACKED, *marks])))
 
 
+def find_stored_bytes(operator: Operator) -> float:
+    """Return the mean bytes of a weight that an operator reads in a narrow format; 0 if it reads none."""
+    names = (word.partition(STORED_AS)[2] for word in operator.variant.split() if STORED_AS in word)
+    return next((read_weight_format(name).width_bytes for name in names), 0.0)
+
+
 def _add_adapter(
     forward: Forward, call: Call, layer: _Layer, rank: int, adapters: dict[tuple[str, int], tuple[int, int]]
 ) -> Iterable[Call]:

@@ -38,6 +38,8 @@ class Unit:
     """Weight -> index of its gradient's tensor."""
     shard: int = -1
     """Index of the tensor with this device's shard of the weights; -1 if weights are not sharded."""
+    stored_bytes: float = 0.0
+    """Bytes per element of frozen weights in a narrow format; 0 if they follow the precision of the run."""
 
 
 @attrs.define
@@ -128,9 +130,9 @@ class Exchange:
         if key in self.gathered:
             return self.gathered[key]
         values = self.forward.values
-        whole = sum(values[one].byte_count for one in unit.weights)
         shard = self._add_shard(unit)
-        memory = self.tape.add_storage(whole, FIXED)
+        whole, item_bytes = self._weigh(unit)
+        memory = self.tape.add_storage(whole, item_bytes)
         made = {}
         for one in unit.weights:
             value = values[one]
@@ -138,21 +140,30 @@ class Exchange:
                                                    name=f"{value.name}.gathered"),
                                       memory)  # fmt: skip
             self.tape.weights.add(made[one])
+        writes = [(made[one], values[one].byte_count) for one in unit.weights]
+        if unit.stored_bytes:  # each operator that reads a narrow weight makes it wide
+            codes = Value(shape=(unit.elements,), dtype="uint8", byte_count=whole, item_bytes=0)
+            writes = [(self.tape.put(codes, memory), whole), *((one, 0) for one in made.values())]
         self._collective(
-            "all_gather", f"exchange.{unit.index}.{key[0]}", AHEAD, unit.elements,
-            [(shard, self.share(whole))], [(made[one], values[one].byte_count) for one in unit.weights],
-        )  # fmt: skip
+            "all_gather", f"exchange.{unit.index}.{key[0]}", AHEAD, unit.elements, [(shard, self.share(whole))], writes
+        )
         self.gathered[key] = made
         return made
 
     def _add_shard(self, unit: Unit) -> int:
         if unit.shard < 0:
-            whole = self.share(sum(self.forward.values[one].byte_count for one in unit.weights))
+            whole, item_bytes = self._weigh(unit)
             unit.shard = self.tape.put(
-                Value(shape=(self.share(unit.elements),), dtype="fp32", byte_count=whole, item_bytes=FIXED,
-                      role="parameter", name=f"exchange.{unit.index}.weight")
+                Value(shape=(self.share(unit.elements),), dtype="fp32", byte_count=self.share(whole),
+                      item_bytes=item_bytes, role="parameter", name=f"exchange.{unit.index}.weight")
             )  # fmt: skip
         return unit.shard
+
+    def _weigh(self, unit: Unit) -> tuple[int, int]:
+        """Return the bytes of a bucket's weights, and the bytes per element if they follow the precision of a run."""
+        if unit.stored_bytes:
+            return round(unit.elements * unit.stored_bytes), 0
+        return sum(self.forward.values[one].byte_count for one in unit.weights), FIXED
 
     def optimize(self, unit: Unit) -> None:
         """Write the optimizer's update of a bucket of weights; with ZeRO, of the device's shard."""

@@ -5,7 +5,8 @@
 
 A value that gradients read is kept until they have read it; with recomputation, values between checkpoints are computed
 again. With ZeRO each device holds a shard: of the optimizer state (1), of gradients (2), of weights (3). Sharded
-weights are gathered bucket by bucket before they are read, forward and backward, and released afterwards.
+weights, frozen ones too, are gathered bucket by bucket before they are read, forward and backward, and released
+afterwards.
 
 Source: Li et al., PyTorch Distributed, 2020 (buckets); Rajbhandari et al., ZeRO, 2020; Zhao et al., PyTorch FSDP, 2023.
 """
@@ -22,9 +23,9 @@ from joulemap.physics.record.workload import Operator, Workload, WorkloadKey
 from joulemap.physics.workload import number_calls
 from joulemap.system.errors import ModelError
 from joulemap.trace.formula import Cost
-from joulemap.wing.train.training.adapter import adapt
+from joulemap.wing.train.training.adapter import adapt, find_stored_bytes
 from joulemap.wing.train.training.exchange import Exchange, Unit
-from joulemap.wing.train.training.forward import INTEGERS, is_trained, read_forward
+from joulemap.wing.train.training.forward import INTEGERS, is_trained, is_weight, read_forward
 from joulemap.wing.train.training.gradient import Backward, Gradient, differentiate
 from joulemap.wing.train.training.recipe import Recipe
 from joulemap.wing.train.training.segment import find_segments
@@ -58,6 +59,9 @@ class _Step(Exchange):
     """Value of the forward pass -> its recomputed tensor."""
     gradients: dict[int, list[Use]] = attrs.field(factory=dict)
     unit_of: dict[int, Unit] = attrs.field(factory=dict)
+    """Trained weight -> its bucket."""
+    frozen: dict[int, Unit] = attrs.field(factory=dict)
+    """Frozen weight -> its bucket, whose weights are sharded; empty below ZeRO 3."""
     needs: frozenset[int] = frozenset()
     segments: list[int] = attrs.field(factory=list)
     crossing: set[int] = attrs.field(factory=set)
@@ -91,19 +95,17 @@ class _Step(Exchange):
     def _look(self) -> None:
         """Find the values that need a gradient, the buckets of weights and, for recomputation, the segments."""
         values, calls = self.forward.values, self.forward.calls
-        needs, limit = set[int](), self.recipe.bucket * 1_000_000 // BUCKET_ITEM
+        needs, sharded = set[int](), dict[float, list[Unit]]()
         for index, call in enumerate(calls):
             for value, _ in call.writes:
                 self.made_at[value] = index
             for value, _ in call.reads:
                 if is_trained(values[value]) and value not in needs:
                     needs.add(value)
-                    if not self.units or self.units[-1].elements >= limit:
-                        self.units.append(Unit(len(self.units)))
-                    self.units[-1].weights.append(value)
-                    self.units[-1].waiting.add(value)
-                    self.units[-1].elements += values[value].element_count
-                    self.unit_of[value] = self.units[-1]
+                    self._put(value, self.units, self.unit_of).waiting.add(value)
+                elif self.recipe.zero == 3 and is_weight(values[value]) and not self._find_unit(value):
+                    stored = find_stored_bytes(call.operator) if len(values[value].shape) > 1 else 0.0
+                    self._put(value, sharded.setdefault(stored, []), self.frozen).stored_bytes = stored
             if needs.intersection(use[0] for use in call.reads):
                 needs.update(one for one, _ in call.writes if not values[one].dtype.startswith(INTEGERS))
         self.needs = frozenset(needs.difference(*(call.extras for call in calls)))
@@ -118,6 +120,19 @@ class _Step(Exchange):
             if self.segments[self.made_at.get(value, index)] != self.segments[index]
         }
 
+    def _put(self, value: int, units: list[Unit], unit_of: dict[int, Unit]) -> Unit:
+        """Add a weight to the last of some buckets, or to a new one if that is full; return the bucket."""
+        if not units or units[-1].elements >= self.recipe.bucket * 1_000_000 // BUCKET_ITEM:
+            units.append(Unit(len({id(one) for one in (*self.unit_of.values(), *self.frozen.values())})))
+        units[-1].weights.append(value)
+        units[-1].elements += self.forward.values[value].element_count
+        unit_of[value] = units[-1]
+        return units[-1]
+
+    def _find_unit(self, weight: int) -> Unit | None:
+        """Return the bucket of a weight; None for other values, and for frozen weights that no device shards."""
+        return self.unit_of.get(weight) or self.frozen.get(weight)
+
     def _read(self, value: int, phase: str) -> int:
         """Return the tensor to read for a value in a phase; write its recomputation or gathering if it is not in
         memory.
@@ -129,8 +144,8 @@ class _Step(Exchange):
             if value not in self.again:
                 self._copy_call(self.made_at[value], "again", self.again, ".again")
             return self.again[value]
-        if value in self.unit_of and self.recipe.zero == 3:
-            return self.gather(self.unit_of[value], phase)[value]
+        if self.recipe.zero == 3 and (unit := self._find_unit(value)):
+            return self.gather(unit, phase)[value]
         return self._enter(value, traced)
 
     def _enter(self, value: int, traced: Value) -> int:

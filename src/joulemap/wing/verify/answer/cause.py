@@ -280,6 +280,7 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
     """Yield a configuration that copies the inputs from the host before each run, if the chip has a link to a host."""
     links = [one for one in read_known([entry.digest])[entry.digest].links if one.connects == "host"]
+    links = [] if entry.architecture == "cpu" else links  # a processor's are its ports
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if links and not isinstance(work, str):
         enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])

@@ -1,0 +1,85 @@
+"""Law: a default that is spelled out changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from joulemap.domain.default import SERVED
+from joulemap.plan.source import Source
+from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import find_stack
+from joulemap.wing.llm.step import predict_step
+
+CASES = (
+    ("gpt-oss-20b", "h100_sxm5"),
+    ("gpt-oss-20b", "apple_m3_max"),
+    ("llama-2-7b-chat-awq", "l4"),
+    ("llama-3.2-1b", "l4"),
+    ("llama-3.2-1b", "apple_m4"),
+    ("llama-3.2-1b", "rk3588"),
+    ("llama-3.2-1b", "snapdragon_8_gen3"),
+    ("ministral-3-14b", "l4"),
+    ("ministral-3-14b", "a100_sxm4_80gb"),
+    *(
+        pytest.param(model, chip, marks=pytest.mark.slow)
+        for model, chip in (("deepseek-r1", "h200_sxm"), ("deepseek-v4-flash", "b200_sxm"), ("kimi-k2.5", "h200_sxm"))
+    ),
+)
+
+
+def deploy(source: Source, model: str, chip: str, settings: dict[str, Any], serving: dict[str, Any]) -> Any:
+    """Return what all digits of a configuration follow from, and the configurations."""
+    asked = attrs.evolve(SERVED, **{"hardware": (chip,), "batch": (1, 8), **settings})
+    question, _, cases = ServedModel(name=model, settings=asked, serving=Serving(**serving)).list_cases(source)
+    fields = [
+        (one.label, one.precision, one.batch, one.status, one.most, one.run.target.digest, one.run.point["runtime"])
+        for one in cases
+    ]
+    return [*fields, question.stack.id, question.serving.cache, question.serving.output], question, cases[0]
+
+
+@pytest.mark.parametrize(("model", "chip"), CASES)
+def test_a_served_model_with_its_defaults_spelled_out(tmp_path: Path, model: str, chip: str) -> None:
+    source = Source(path=tmp_path / "own.duckdb")
+    base, question, case = deploy(source, model, chip, {}, {})
+    point, stack, decoder = case.run.point, question.stack, find_decoder(model)
+    precision, weights = {"precision": (point["precision"],)}, {"weight_precision": (point["weight_precision"],)}
+    usual = {"prompt": 2048, "output": 256, "expert_devices": 1, "pipeline_devices": 1}
+    spelled: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (weights, {}),
+        ({**precision, **weights}, {}),
+        ({"runtime": (point["runtime"],), "boundary": "board", "calibration": "auto"}, usual),
+        ({}, {"engine": stack.name}),
+        ({**precision, **weights}, {"engine": stack.id, "devices": (case.devices,), **usual}),
+    ]
+    if decoder is not None and decoder.published is not None:
+        spelled.append(({"weight_precision": (decoder.published.weights,)}, {}))
+    for settings, serving in spelled:
+        assert deploy(source, model, chip, settings, serving)[0] == base, (settings, serving)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llamacpp"])
+@pytest.mark.parametrize(("model", "chip"), [("gpt-oss-20b", "h100_sxm5"), ("ministral-3-14b", "l4")])
+def test_a_step_with_the_weights_of_its_checkpoint_spelled_out(model: str, chip: str, engine: str) -> None:
+    decoder = find_decoder(model)
+    assert decoder is not None and decoder.published is not None
+    steps = Passes.of([1.0], context=[512.0])
+    usual = predict_step(model, chip, engine=engine).price(steps)
+    spelled = predict_step(model, chip, engine=engine, weight_precision=decoder.published.weights).price(steps)
+    assert (spelled.latency_s, spelled.energy_j) == (usual.latency_s, usual.energy_j)
+
+
+@pytest.mark.parametrize("weights", ["q4_k_m", "q8_0", "iq4_xs"])
+def test_formats_of_gguf_files_alone_run_on_llamacpp(tmp_path: Path, weights: str) -> None:
+    source = Source(path=tmp_path / "own.duckdb")
+    for chip in ("l4", "mi300x"):
+        settings = {"weight_precision": (weights,)}
+        assert deploy(source, "llama-3.1-8b", chip, settings, {})[1].stack == find_stack("llamacpp")
+        assert deploy(source, "llama-3.1-8b", chip, settings, {"engine": "vllm"})[1].stack == find_stack("vllm")
