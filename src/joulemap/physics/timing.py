@@ -276,6 +276,7 @@ def _count(
         {**architecture.count(step, one, hardware), **count_links(step, hardware)},
         hardware,
         part.precision,
+        part.work.has_macs,
         compute_s,
         np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
     )
