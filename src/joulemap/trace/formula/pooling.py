@@ -140,10 +140,42 @@ def moment(call: Call) -> Cost:
     return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
 
 
-@formula("_cdist_forward", "_euclidean_dist", "_pdist_forward")
+FEW_POINTS: Final = 25
+"""Maximum points on each side between which ATen computes Euclidean distances pair by pair. Source:
+aten/src/ATen/native/Distance.cpp, `cdist_impl`.
+"""
+
+
+@formula("_euclidean_dist")
+def euclidean_distance(call: Call) -> Cost:
+    """GEMM of the points, each with its squared norm and a one appended, then a clamp and a root per pair.
+
+    Before it, the points of the first argument are squared, added up and multiplied by -2, those of the second squared
+    and added up. Source: aten/src/ATen/native/Distance.cpp, `_euclidean_dist`.
+    """
+    (*_, rows, features), columns, pairs = call.shape(0), call.shape(1)[-2], call.output_count
+    return Cost(
+        kind="matmul",
+        operation="cdist",
+        mac_count=pairs * (features + 2),
+        elementwise_count=3 * call.input_count + 2 * math.prod(call.shape(1)) + pairs,
+        special_count=pairs,
+        gemm=(rows, columns, features + 2, pairs // max(rows * columns, 1)),
+    )
+
+
+@formula("_cdist_forward", "_pdist_forward")
 def distance(call: Call) -> Cost:
-    """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
+    """Subtraction, multiplication and addition for each feature of each pair, one root per pair.
+
+    Euclidean distances are those of `euclidean_distance` if the call requires a GEMM (mode 1), or allows one (mode 0)
+    and either side has more than `FEW_POINTS`.
+    """
     pairs = call.output_count
+    norm, mode = call.value(2, "p", 2.0), call.value(3, "compute_mode")
+    allows_product = mode == 1 or (not mode and max(call.output_shape[-2:], default=0) > FEW_POINTS)
+    if norm == 2.0 and allows_product and len(call.output_shape) > 1:
+        return euclidean_distance(call)
     return Cost(
         kind="reduction",
         operation="cdist",
