@@ -203,10 +203,11 @@ def list_facts(
         timing.voltage_factor,
         timing.uncapped_power_w,
         timing.throughput_limit,
+        timing.suppressed_s,
     )
     if works > 1:
         columns = tuple(np.broadcast_to(one, (points, works)) for one in columns)
-    units, clocks, factors, watts, limits = [np.asarray(one).ravel() for one in columns]
+    units, clocks, factors, watts, limits, suppressed = [np.asarray(one).ravel() for one in columns]
     facts = []
     for (index, number), (hardware, configuration) in zip(places, asked, strict=True):
         kernels, row = forms[number], index * works + number
@@ -227,6 +228,7 @@ def list_facts(
                 "voltage_factor": float(factors[row % len(factors)]),
                 "uncapped_power_w": float(watts[row % len(watts)]),
                 "throughput_limit": str(limits[row % len(limits)]),
+                "suppressed_s": float(suppressed[row % len(suppressed)]),
             }
         )
     return facts

@@ -246,6 +246,7 @@ def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[
         "uncapped_power_w": timing.uncapped_power_w[..., 0],
         "bottleneck": np.argmax(sums.bottleneck_fs, axis=-1),
         "throughput_limit": timing.throughput_limit[..., 0],
+        "suppressed_s": timing.suppressed_s[..., 0],
         "energy_fj": np.asarray(sum(spent.values(), np.zeros(1, dtype=np.int64))),
         "computed_mac_count": sums.computed_mac_count.astype(np.float64),
         "latency_fs": sums.latency[..., 0],

@@ -132,6 +132,8 @@ class RunFacts:
     """Power without the cap, at the full clock of the power mode, if the run repeats without a pause."""
     throughput_limit: str
     """Throughput limit, one of `THROUGHPUT_LIMITS`."""
+    suppressed_s: float
+    """Part of the latency in non-maximum suppressions, whose number of boxes depends on data."""
 
 
 @define(kw_only=True, eq=False)

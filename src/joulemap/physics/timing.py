@@ -30,7 +30,7 @@ from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import CAUSAL
 from joulemap.physics.run import POWER_CAP
-from joulemap.physics.step import all_weight_bytes, of_one_step, repeat_step, take_step
+from joulemap.physics.step import SUPPRESSION, all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.physics.stream import (
     DIVIDED,
     add_stream,
@@ -68,6 +68,15 @@ class Timing:
     """Energy of an on-chip action at the capped clock, relative to the full voltage of the die, per workload."""
     uncapped_power_w: Floats
     """Power at the full clock, per workload."""
+
+    @property
+    def suppressed_s(self) -> Floats:
+        """Time of each workload in non-maximum suppressions."""
+        is_suppression = self.kernels.work.of_operation(SUPPRESSION)
+        if not is_suppression.any():
+            return np.zeros(1)
+        leads = self.kernels.per_kernel(np.where(is_suppression, 1.0, 0.0)) > 0.0
+        return self.kernels.sum_kernels(np.where(leads, self.kernel_s, 0.0))
 
     @property
     def row_factor(self) -> Floats:

@@ -123,7 +123,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "precision of activations"
     ),
     "suppressed": Template(
-        "{share_fraction:%} of the time of {chips} is non-maximum suppression, whose number of boxes is assumed "
+        "{share_fraction:%} of the time of {chips} is non-maximum suppression, whose number of boxes depends on data "
         "(`--model-arg nms_candidates=N` states it)"
     ),
     "traced": Template("traced: {text}"),

@@ -253,6 +253,7 @@ def _close(
         voltage_factor=1.0,
         uncapped_power_w=ledger.total_fj / interval_fs,
         throughput_limit=limit,
+        suppressed_s=sum(one.run.suppressed_s for one in shares),
         separate_clock_fraction=1.0,
         subgraphs=SubgraphColumns(**subgraphs),  # type: ignore[arg-type]
         operators=OperatorColumns(**operators),  # type: ignore[arg-type]
