@@ -499,6 +499,7 @@ CREATE TABLE internal.run (
         throughput_limit IN ('latency', 'cores', 'devices', 'pipeline stage', 'memory bandwidth', 'power cap')
     ),
     broken_laws VARCHAR,
+    suppressed_s DOUBLE CHECK (suppressed_s >= 0),
     separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     placement VARCHAR NOT NULL DEFAULT '',
     has_ledger BOOLEAN NOT NULL,
@@ -536,6 +537,7 @@ COMMENT ON COLUMN internal.run.uncapped_power_w IS 'Power at the full clock of t
 COMMENT ON COLUMN internal.run.placement IS 'For a box: form of the placement and its devices, such as split cpu+npu; empty for a chip';
 COMMENT ON COLUMN internal.run.throughput_limit IS 'Limit of the batch rate, such as memory bandwidth; latency if batches do not overlap, power cap if it lowers the clock';
 COMMENT ON COLUMN internal.run.broken_laws IS 'Laws that its numbers break, joined by commas; empty if it obeys all';
+COMMENT ON COLUMN internal.run.suppressed_s IS 'Part of the latency in non-maximum suppressions, whose number of boxes is assumed';
 COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'clock_fraction if every ATen call is a separate kernel; null without a ledger';
 COMMENT ON COLUMN internal.run.has_ledger IS 'Whether subgraphs, operators and ledger are stored; false for a refused run and for one with only totals, in point_total and point_action';
 COMMENT ON COLUMN internal.run.formula_version IS 'Digest of the formulas of its hardware class';

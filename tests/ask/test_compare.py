@@ -18,6 +18,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_bias, weigh
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Precision
+from joulemap.prediction import predict
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
 from joulemap.show.choice import describe_answer
 from joulemap.workspace import Workspace
@@ -196,6 +197,21 @@ def test_rules_agree_with_the_columns_of_a_comparison(
     assert slow == {run for run, row in rows.items() if (row.clock_fraction or 1.0) < 0.9995}
     overlapping = {run for one in answer.facts.of(Caveat) if one.kind == "overlapping" for run in one.runs}
     assert overlapping == {run for run, row in rows.items() if (row.interval_s or 0.0) < (row.latency_s or 0.0)}
+
+
+def test_trust_names_suppression_by_its_share_of_the_time(workspace: Workspace) -> None:
+    name, chip = "fasterrcnn_mobilenet_v3_large_320_fpn", "xeon_8490h"
+    answer = workspace.compare(name, hardware=[chip], metric="latency")
+    (caveat,) = (one for one in answer.facts.of(Caveat) if one.kind == "suppressed")
+    ((share, width),) = workspace.sql(
+        "SELECT sum(o.latency_fs) FILTER (q.operation = 'nms') / any_value(t.latency_fs), "
+        "any_value(t.latency_half_width) FROM internal.run_operator AS o JOIN internal.run AS r USING (run_id) "
+        "JOIN internal.run_total AS t USING (run_id) JOIN internal.workload_operator AS q "
+        f"USING (workload_id, operator_index) WHERE o.run_id = {caveat.runs[0]}"
+    ).rows
+    assert_close(float(str(caveat.values["share_fraction"])), float(str(share)), rel=1e-3)
+    point = predict(name, chip, precision="fp32")  # totals alone have the same interval
+    assert_close(math.log(float(point.latency_s / point.latency_low_s)), float(str(width)), rel=1e-6)
 
 
 def test_refused_runs_are_facts_and_not_entries(workspace: Workspace) -> None:

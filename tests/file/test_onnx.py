@@ -194,6 +194,24 @@ def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:
     assert (one.gemm_m, one.gemm_n, one.gemm_k, one.gemm_groups) == (5, 7, 11, 6)
 
 
+@pytest.mark.parametrize(("threshold", "boxes"), [(0.0, 2000), (0.25, 250)])
+def test_a_score_threshold_keeps_the_assumed_number_of_boxes(tmp_path: Path, threshold: float, boxes: int) -> None:
+    # 1,000 boxes of 4 classes pass a threshold, 250 of each; a third of a class survives, up to 300
+    node = helper.make_node("NonMaxSuppression", ["x", "scores", "most", "overlap", "least"], ["y"])
+    weights = {
+        "scores": floats(1, 4, 2000),
+        "most": np.array([300]),
+        "overlap": np.array([0.5], np.float32),
+        "least": np.array([threshold], np.float32),
+    }
+    (one,) = (
+        each
+        for each in read(write(tmp_path / "m.onnx", [node], weights, [1, 2000, 4])).operators
+        if each.operation == "nms"
+    )
+    assert one.step_count == 4 * min(300, -(-boxes // 3))
+
+
 def test_attention_of_the_standard_is_three_operators(tmp_path: Path) -> None:
     """5 queries of 2 heads of 8 elements, and 7 keys: 2 x 5 x 7 x 8 MACs for the scores, as many for the sum."""
     node = helper.make_node("Attention", ["x", "k", "v"], ["y"])

@@ -24,12 +24,18 @@ from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.bulk import evaluate_all
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.calibration import scale_reference
-from joulemap.physics.record.configuration import BOUNDARY_NAMES, LIMIT_SHARE, BoundaryName, Configuration
+from joulemap.physics.record.configuration import (
+    BOUNDARY_NAMES,
+    LIMIT_SHARE,
+    BoundaryName,
+    Configuration,
+)
 from joulemap.physics.record.hardware import Hardware, Link
 from joulemap.physics.record.reference import (
     BOARD,
     LOSS_ACTION,
     MEMORY_ACTION,
+    OTHER_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     cycle_action,
@@ -76,12 +82,12 @@ def test_what_a_toy_does_not_explain_of_its_limit_has_a_price() -> None:
     run = run_of(anchored(own))
     assert_close(power_w(run), 60.0, rel=1e-8)
     assert power_w(run) >= 60.0
-    added = line_fj(run, MEMORY_ACTION) + line_fj(run, cycle_action("fp32"))
+    added = line_fj(run, MEMORY_ACTION) + line_fj(run, OTHER_ACTION)
     assert_close(added / FJ_PER_J, energy_j(run) / 2.0, rel=1e-3)
     only = attrs.evolve(own, peaks={"bf16": own.peaks["bf16"]})
-    (memory, units) = find_anchor(only, describe_probes())
+    (memory, units, others) = find_anchor(only, describe_probes())
     copied = run_of(anchored(only), precision="bf16")
-    assert (memory.key, units.key) == (MEMORY_ACTION, cycle_action("bf16"))
+    assert (memory.key, units.key, others.key) == (MEMORY_ACTION, cycle_action("bf16"), OTHER_ACTION)
     assert_close(power_w(copied), 60.0, rel=1e-8)
 
 
@@ -103,6 +109,15 @@ def test_a_product_is_anchored_at_each_precision_by_itself() -> None:
         assert line_fj(run, cycle_action(precision)) > 0
         others = {cycle_action(other) for other in own.peaks} - {cycle_action(precision)}
         assert not any(line_fj(run, other) for other in others)
+
+
+@pytest.mark.parametrize("name", ["xeon_8490h", "jetson_agx_orin_cpu", "tda4vm_c7x_mma", "inferentia2", "gaudi2"])
+def test_work_without_products_costs_no_energy_of_product_units(name: str) -> None:
+    bounded = anchored(CATALOGUE[name])
+    products = [key for key in bounded.reference.keys if key in map(cycle_action, bounded.peaks)]
+    runs = [run_of(bounded, COPY, precision) for precision in bounded.peaks]
+    assert products
+    assert not any(line_fj(run, key) for run in runs for key in products)
 
 
 def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
@@ -159,7 +174,7 @@ def test_a_chip_that_uses_its_hosts_memory_is_not_anchored_by_a_copy() -> None:
 def test_a_calibration_scales_what_is_unattributed() -> None:
     own = anchored_record(toy(nj_per_byte=0.4))
     (scale,) = scale_unattributed(own.reference)
-    assert {MEMORY_ACTION, cycle_action("fp32")} < set(scale.scale.actions)
+    assert {MEMORY_ACTION, OTHER_ACTION, cycle_action("fp32")} < set(scale.scale.actions)
     assert LOSS_ACTION not in scale.scale.actions
     halved = attrs.evolve(scale.scale, factor=0.5)
     found = scale_reference(own.reference, (halved,), "made up")

@@ -45,6 +45,7 @@ from joulemap.physics.record.quantity import Evidence
 from joulemap.store.computed import COMPUTED, compute, insert_no_rows, insert_rows
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
+from joulemap.system.units import FS_PER_S
 
 POWERS: Final = {one.name: Powers(one.latency_power, one.energy_power) for one in METRICS}
 """Metric -> its exponents of latency and energy."""
@@ -237,7 +238,14 @@ def test_draws_are_as_wide_and_as_correlated_as_the_closed_form() -> None:
     assert abs(np.corrcoef(latency[0], energy[0])[0, 1] - 0.3 / 0.5) < 0.03
 
 
-def combine(*, level: float = 3.0, held_out: float = math.nan, prices: float = 0.0, host: float = 0.0) -> Any:
+def combine(
+    *,
+    level: float = 3.0,
+    held_out: float = math.nan,
+    prices: float = 0.0,
+    host: float = 0.0,
+    suppressed: float = 0.0,
+) -> Any:
     """Return the half-widths of a run whose latency is known within 0.3 and whose class's power within 0.4."""
 
     def errors(half_width: float, held_out: float) -> Errors:
@@ -248,9 +256,15 @@ def combine(*, level: float = 3.0, held_out: float = math.nan, prices: float = 0
     spent = Spent(
         latency_fs=one, bound_fs=np.ones((1, 3)), own_number=np.zeros((1, 3)), basis_square=prices**2 * one,
         own_square=none, has_load=np.array([False]), host_share=host * one, growth_half_width=none,
-        host_half_width=one, breaks_law=np.array([False]),
+        host_half_width=one, breaks_law=np.array([False]), suppressed_s=suppressed / FS_PER_S,
     )  # fmt: skip
     return combine_errors(errors(0.3, math.nan), errors(0.4, held_out), spent)
+
+
+@pytest.mark.parametrize(("share", "factor"), [(0.0, 1.0), (0.125, 2.0), (0.25, 3.0), (1.0, 9.0)])
+def test_suppression_widens_by_its_share_of_the_time(share: float, factor: float) -> None:
+    # three times as many boxes are nine times as many pairs
+    assert_close(combine(suppressed=share).latency[0], math.hypot(0.3, math.log(factor)), rel=1e-12)
 
 
 def test_an_energy_is_as_wide_as_its_time_and_its_power() -> None:

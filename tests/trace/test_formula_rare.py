@@ -156,3 +156,43 @@ def test_complex_numbers_count_as_real_ones() -> None:
     for name, each in (("add", 2), ("mul", 6), ("mul_", 6), ("div", 11)):
         cost = count(name, Call((left, left), {}, (left,), f"aten.{name}.Tensor"))
         assert cost.elementwise_count == each * 12
+
+
+NEVER = "donot_use_mm_for_euclid_dist"
+ALWAYS = "use_mm_for_euclid_dist"
+PAIRS: list[tuple[dict[str, Any], int, int, bool]] = [
+    # ATen multiplies matrices for Euclidean distances of more than 25 points on either side, unless told otherwise
+    ({}, 25, 25, False),
+    ({}, 26, 4, True),
+    ({}, 4, 26, True),
+    ({"p": 1.0}, 300, 300, False),
+    ({"compute_mode": NEVER}, 300, 300, False),
+    ({"compute_mode": ALWAYS}, 3, 4, True),
+]
+
+
+@pytest.mark.parametrize(("options", "rows", "columns", "multiplies"), PAIRS)
+def test_distances_are_a_product_where_pytorch_makes_one(
+    options: dict[str, Any], rows: int, columns: int, multiplies: bool
+) -> None:
+    left, right = meta(2, rows, 8), meta(2, columns, 8)
+    (one,) = (
+        one
+        for one in trace(Function(lambda x, y: torch.cdist(x, y, **options)), left, right).operators
+        if one.operation == "cdist"
+    )
+    pairs = 2 * rows * columns
+    assert one.special_count == pairs
+    if not multiplies:  # subtract, multiply and add for each of 8 features
+        assert (one.mac_count, one.elementwise_count) == (0, 24 * pairs)
+        return
+    # each point with its squared norm and a one appended; squares, sums and a factor of -2 before, a clamp after
+    assert one.mac_count == 10 * pairs
+    assert (one.gemm_m, one.gemm_n, one.gemm_k, one.gemm_groups) == (rows, columns, 10, 2)
+    assert one.elementwise_count == 3 * 16 * rows + 2 * 16 * columns + pairs
+
+
+@pytest.mark.parametrize(("mode", "multiplies"), [(None, True), (0, True), (1, True), (2, False)])
+def test_the_operator_behind_cdist_follows_its_mode(mode: int | None, multiplies: bool) -> None:
+    cost = count("_cdist_forward", Call((meta(30, 8), meta(4, 8), 2.0, mode), {}, (meta(30, 4),)))
+    assert (cost.mac_count == 30 * 4 * 10) == multiplies

@@ -149,6 +149,7 @@ class Stack:
                 architecture.count(part, placement, hardware),
                 hardware,
                 part.precision,
+                part.work.has_macs,
                 *placement.busy_s,
             )
             for key, count in counts.items():

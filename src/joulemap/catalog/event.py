@@ -16,6 +16,7 @@ from joulemap.physics.record.reference import (
     LINK_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
+    OTHER_ACTION,
     STATIC_ACTION,
     ActionKey,
     cycle_action,
@@ -94,6 +95,7 @@ def _read_factor(text: str, label: str) -> tuple[str, float]:
 
 SHARED: Final[dict[ActionKey, str]] = {
     **dict.fromkeys(map(cycle_action, get_args(Precision)), "busy_cycle"),
+    OTHER_ACTION: "busy_cycle",
     CYCLE_ACTION: "busy_cycle",
     MEMORY_ACTION: "busy_memory",
     LOSS_ACTION: "regulator",

@@ -11,13 +11,25 @@ import torch
 
 from joulemap.construct import block, file, library
 from joulemap.construct.builder import Guesses, MadeModule, find_builder, surrounding
-from joulemap.construct.source import OWN, Inputs, InputSpec, ModelRequest, find_uncommon, is_text, read_arguments
+from joulemap.construct.source import (
+    BOXES,
+    OWN,
+    Inputs,
+    InputSpec,
+    ModelRequest,
+    find_uncommon,
+    is_text,
+    read_arguments,
+    read_candidates,
+)
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.step import SUPPRESSION
 from joulemap.system.errors import ModelError, UnbatchedError, UsageError
 from joulemap.system.name import FROZEN
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
+from joulemap.trace.formula.pooling import CANDIDATES
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import run_module, trace_module
@@ -254,6 +266,7 @@ def _trace_with(
     keeps_values: bool = False,
 ) -> Workload:
     frozen = {name for name, one in built.module.named_parameters(remove_duplicate=False) if not one.requires_grad}
+    candidates = read_candidates(request)
     workload = trace_module(
         built.module,
         positional,
@@ -263,7 +276,10 @@ def _trace_with(
         batch=built.batch,
         may_change=request.kind not in KEPT and built.way == "meta",
         keeps_values=keeps_values,
+        candidates=candidates or CANDIDATES,
     )
+    if candidates and all(one.operation != SUPPRESSION for one in workload.operators):
+        raise UsageError(f"{request.model} has no non-maximum suppression: leave out {BOXES}")
     return _mark_frozen(workload, frozen) if frozen else workload
 
 

@@ -38,6 +38,9 @@ MAX_DIMENSIONS: Final = 64
 MAX_ELEMENTS: Final = 2**48
 """Maximum elements of one input: a petabyte of fp32."""
 
+BOXES: Final = "nms_candidates"
+"""Argument of a model that states how many boxes, selected by data, are assumed to reach a non-maximum suppression."""
+
 MODEL_HINT: Final = "see `joulemap model list`, or give path/to/file.py:factory"
 
 FILE_FORMATS: Final = "known are .gguf, .safetensors beside a config.json, .onnx, .tflite, .pt2 and file.py:factory"
@@ -278,7 +281,20 @@ def read_setting(text: str) -> Any:
 
 def read_arguments(request: ModelRequest) -> dict[str, Any]:
     """Return the arguments of a request's factory, parsed where possible."""
-    return {name: read_setting(value) for name, value in request.arguments}
+    return {name: read_setting(value) for name, value in request.arguments if name != BOXES}
+
+
+def read_candidates(request: ModelRequest) -> int | None:
+    """Return the number of boxes that a request assumes to reach a suppression; None for the usual number.
+
+    Raises UsageError for a value that is not a whole number above 0.
+    """
+    text = dict(request.arguments).get(BOXES)
+    if text is None:
+        return None
+    if not text.isdecimal() or not 0 < int(text) <= MAX_ELEMENTS:
+        raise UsageError(f"{BOXES} is {quote(text)}, expected a whole number from 1 to {MAX_ELEMENTS:,}")
+    return int(text)
 
 
 def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
@@ -375,8 +391,8 @@ def _find_meant(name: str, models: Mapping[str, ModelEntry], others: Iterable[st
 
 
 def _refuse_arguments(name: str, arguments: tuple[tuple[str, str], ...]) -> None:
-    if arguments:
-        raise UsageError(f"{name} takes no --model-arg; a factory in a file and the building blocks do")
+    if any(one != BOXES for one, _ in arguments):
+        raise UsageError(f"{name} takes no --model-arg except {BOXES}; a factory in a file and the building blocks do")
 
 
 def _resolve_known(
@@ -426,7 +442,8 @@ def _resolve_known(
         batch=batch,
         inputs=wanted,
         layout=layout,
-        is_default=all(spec == InputSpec(shape) for spec in wanted),
+        arguments=arguments,
+        is_default=not arguments and all(spec == InputSpec(shape) for spec in wanted),
     )
 
 

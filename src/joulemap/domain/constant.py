@@ -33,6 +33,7 @@ NAMES: Final[Mapping[str, str]] = {
     "psu.conversion_loss": "loss of the power supply",
     "board.unattributed_product_cycle": "unattributed energy per clock of a unit in GEMMs",
     "board.unattributed_issue_cycle": "unattributed energy per clock of a unit in other work",
+    "board.unattributed_other_cycle": "unattributed energy per clock of a unit without products",
     "board.unattributed_cycle": "unattributed energy per clock of a unit while kernels run",
     "board.unattributed_memory_cycle": "unattributed energy per clock of the memory",
     "coefficient.device_time_scale": "device time",

@@ -9,7 +9,8 @@ becomes an energy for the time in which units or memories are busy:
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
 The vector lanes of a CPU get one energy per clock, the lowest over all precisions. A core's clock tree and sequencers
-do not depend on the precision, and only the probe that uses most of the core comes near the limit.
+do not depend on the precision, and only the probe that uses most of the core comes near the limit. Operators without
+products, such as the copy, get the lowest energy over all precisions of any class, because no product unit works.
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
 the board and the contribution of the other energy. Nothing is added if the probe draws that share anyway. At a lower
@@ -65,6 +66,7 @@ from joulemap.physics.record.reference import (
     BOARD,
     CYCLE_ACTION,
     MEMORY_ACTION,
+    OTHER_ACTION,
     STATIC_ACTION,
     ActionKey,
     EnergyAction,
@@ -132,6 +134,8 @@ class Probe:
     """Energy of the probe at the power limit."""
     compute_s: float
     """Busy time of the probe's units, at the full clock."""
+    product_s: float
+    """Part of `compute_s` in operators with products."""
     memory_s: float
 
     def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
@@ -154,8 +158,10 @@ class Measured:
 
     def excess(self, prices: Prices) -> float:
         """Return ln(predicted energy / measured energy). The prediction includes the unattributed power `prices`."""
-        units_j = prices.units_w[self.load.precision] * self.probe.compute_s
-        return math.log((self.probe.spent_j + prices.memory_w * self.probe.memory_s + units_j) / self.measured_j)
+        probe = self.probe
+        units_j = prices.units_w[self.load.precision] * probe.product_s
+        units_j += prices.other_w * (probe.compute_s - probe.product_s)
+        return math.log((probe.spent_j + prices.memory_w * probe.memory_s + units_j) / self.measured_j)
 
     @property
     def factor(self) -> float:
@@ -169,6 +175,11 @@ class Prices:
 
     memory_w: float
     units_w: Mapping[str, float]
+
+    @property
+    def other_w(self) -> float:
+        """Power of units while they are busy without products."""
+        return min(self.units_w.values())
 
 
 @define(eq=False)
@@ -298,7 +309,7 @@ class _Anchoring:
         ]
 
         def solve(share: float) -> Prices:
-            return _solve(share, copy, copied, products, alike)
+            return _solve(share, copy, products, alike)
 
         share = _find_share(measured, solve, 0.0 if least is None else least.value)
         prices = solve(share)
@@ -308,6 +319,8 @@ class _Anchoring:
             _price(hardware, one, cycle_action(name), prices.units_w[name], share, source)
             for name, one in products.items()
         ]
+        least_probe = products[min(prices.units_w, key=prices.units_w.__getitem__)]
+        rows.append(_price(hardware, least_probe, OTHER_ACTION, prices.other_w, share, source))
         factor = _find_factor(measured) if share == 0.0 else 1.0
         return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
 
@@ -354,6 +367,7 @@ def _describe_probe(hardware: Hardware, busy: Busy, name: str) -> Probe:
         static_j=hardware.static_power.value * busy.taken_s,
         limit_j=hardware.tdp.value * busy.taken_s,
         compute_s=busy.compute_s,
+        product_s=busy.product_s,
         memory_s=busy.memory_s,
     )
 
@@ -377,24 +391,23 @@ def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: st
     )
 
 
-def _solve(
-    share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe], alike: Collection[str]
-) -> Prices:
+def _solve(share: float, copy: Probe | None, products: Mapping[str, Probe], alike: Collection[str]) -> Prices:
     """Return the unattributed powers at which each probe draws at least this share of the limit.
 
     Precisions in `alike` share the lowest power among them.
     """
-    memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
+    prices = Prices(memory_w=0.0, units_w=dict.fromkeys(products, 0.0))
     for _ in range(STEPS):
-        before = memory_w
+        before = memory_w = prices.memory_w
         if copy is not None:
-            memory_w = copy.missing_w(share, copy.memory_s, units_w[copied] * copy.compute_s)
+            memory_w = copy.missing_w(share, copy.memory_s, prices.other_w * copy.compute_s)
         units_w = {name: one.missing_w(share, one.compute_s, memory_w * one.memory_s) for name, one in products.items()}
         if alike:
             units_w |= dict.fromkeys(alike, min(units_w[name] for name in alike))
+        prices = Prices(memory_w=memory_w, units_w=units_w)
         if abs(memory_w - before) <= TIGHT * memory_w:
             break
-    return Prices(memory_w=memory_w, units_w=units_w)
+    return prices
 
 
 def _find_alike(hardware: Hardware) -> tuple[str, ...]:

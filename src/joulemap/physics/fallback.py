@@ -265,6 +265,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
         activation_bytes=max(chip.activation_bytes, host.activation_bytes),
         mac_count=chip.mac_count + host.mac_count,
         broken_laws=join_laws([chip, host]),
+        suppressed_s=chip.suppressed_s + host.suppressed_s,
         subgraphs=_merge_subgraphs(chip.subgraphs, host.subgraphs),
         operators=OperatorColumns(**{name: column[order] for name, column in operators.items()}),
         ledger=_merge_ledgers(chip, host, hardware),

@@ -19,7 +19,7 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import Counts
 from joulemap.physics.placement import Placement
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import MEMORY_ACTION, ActionKey
+from joulemap.physics.record.reference import MEMORY_ACTION, ActionKey, cycle_action
 from joulemap.physics.run import RunFacts
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.errors import LawError
@@ -102,7 +102,9 @@ def _compare_power(one: Evaluated) -> Iterator[Compared]:
 
 
 def _compare_products(one: Evaluated) -> Iterator[Compared]:
-    for _, count in one.list_counts("MAC"):
+    own = cycle_action(one.kernels.precision)
+    cycles = (pair for pair in one.list_counts("cycle") if pair[0] == own)
+    for _, count in (*one.list_counts("MAC"), *cycles):
         yield np.where(one.kernels.work.mac_count > 0.0, 0.0, count), 0.0
 
 
@@ -148,7 +150,7 @@ LAWS: Final = (
     ),
     Law(
         name="products",
-        sentence="An operator without MACs counts no MAC.",
+        sentence="An operator without MACs counts no MAC and no clock of a unit that multiplies.",
         tolerance=1.0,
         reason="exact",
         grain="operator",

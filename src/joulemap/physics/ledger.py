@@ -25,13 +25,14 @@ from joulemap.physics.record.reference import (
     HOST_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
+    OTHER_ACTION,
     STATIC_ACTION,
     ActionKey,
     EnergyReference,
     cycle_action,
 )
 from joulemap.physics.run import LedgerColumns
-from joulemap.physics.workload import Floats, Integers
+from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.system.units import FJ_PER_J
 
@@ -85,19 +86,28 @@ def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts
 
 
 def with_unattributed(
-    counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
+    counts: ActionCounts,
+    hardware: Hardware,
+    precision: str,
+    has_products: Booleans,
+    compute_s: Floats,
+    memory_s: Floats,
 ) -> ActionCounts:
     """Return the counts with clock cycles of all units and of memory, if the hardware has unattributed power.
 
+    Cycles of operators without products are an action of their own, whose energy is the same at all precisions.
     Cycles are busy time x the full clock of the power mode. If the bandwidth of a memory level follows the clock, its
     energy then does not depend on a lowered clock. Memory beyond the die does not follow a clock that is raised above
     the die's highest.
     """
-    clock = hardware.clock.value
-    memory_hz = clock if hardware.clock_die is None else np.minimum(clock, hardware.clock_die.value)
-    cycles = compute_s * clock * np.rint(hardware.unit_count.value)
-    added = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * memory_hz}
-    return {**counts, **{key: count for key, count in added.items() if key in hardware.reference}}
+    clock, added = hardware.clock.value, dict(counts)
+    for key, is_mine in ((cycle_action(precision), has_products), (OTHER_ACTION, ~has_products)):
+        if key in hardware.reference:
+            added[key] = compute_s * clock * np.rint(hardware.unit_count.value) * is_mine
+    if MEMORY_ACTION in hardware.reference:
+        die = hardware.clock_die
+        added[MEMORY_ACTION] = memory_s * (clock if die is None else np.minimum(clock, die.value))
+    return added
 
 
 def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:

@@ -205,10 +205,11 @@ def list_facts(
         timing.uncapped_power_w,
         timing.throughput_limit,
         timing.broken_laws,
+        timing.suppressed_s,
     )
     if works > 1:
         columns = tuple(np.broadcast_to(one, (points, works)) for one in columns)
-    units, clocks, factors, watts, limits, broken = [np.asarray(one).ravel() for one in columns]
+    units, clocks, factors, watts, limits, broken, suppressed = [np.asarray(one).ravel() for one in columns]
     facts = []
     for (index, number), (hardware, configuration) in zip(places, asked, strict=True):
         kernels, row = forms[number], index * works + number
@@ -230,6 +231,7 @@ def list_facts(
                 "uncapped_power_w": float(watts[row % len(watts)]),
                 "throughput_limit": str(limits[row % len(limits)]),
                 "broken_laws": name_broken(int(broken[row % len(broken)])),
+                "suppressed_s": float(suppressed[row % len(suppressed)]),
             }
         )
     return facts

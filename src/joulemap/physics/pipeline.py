@@ -88,7 +88,7 @@ class Gathering:
         return self._gathered[key][1]
 
 
-@frozen(kw_only=True)
+@frozen
 class Busy:
     """Energy and times that a workload takes on a chip."""
 
@@ -97,6 +97,8 @@ class Busy:
     """Interval between batches."""
     compute_s: float
     """Busy time of the units, at the full clock."""
+    product_s: float
+    """Part of `compute_s` in operators with products."""
     memory_s: float
 
 
@@ -281,11 +283,10 @@ class Evaluator:
         for chip, one in asked:
             own, index, points = timed[one.runtime, id(chip)]
             exact = own.sum_exactly(own.operator_fj) / FJ_PER_J, own.sum_exactly(own.interval_fs) / FS_PER_S
-            busy = map(own.timing.kernels.sum_workload, own.timing.placement.busy_s)
-            spent_j, taken_s, compute_s, memory_s = (
-                float(np.broadcast_to(each, (points, 1))[index, 0]) for each in (*exact, *busy)
-            )
-            measured.append(Busy(spent_j=spent_j, taken_s=taken_s, compute_s=compute_s, memory_s=memory_s))
+            kernels, (compute, memory) = own.timing.kernels, own.timing.placement.busy_s
+            busy = map(kernels.sum_workload, (compute, np.where(kernels.work.has_macs, compute, 0.0), memory))
+            numbers = (float(np.broadcast_to(each, (points, 1))[index, 0]) for each in (*exact, *busy))
+            measured.append(Busy(*numbers))
         return measured
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:

@@ -247,6 +247,7 @@ def add_up(timed: Timed, varied: frozenset[Address]) -> tuple[dict[str, NDArray[
         "bottleneck": np.argmax(sums.bottleneck_fs, axis=-1),
         "throughput_limit": timing.throughput_limit[..., 0],
         "breaks_law": timing.broken_laws[..., 0] > 0,
+        "suppressed_s": timing.suppressed_s[..., 0],
         "energy_fj": np.asarray(sum(spent.values(), np.zeros(1, dtype=np.int64))),
         "computed_mac_count": sums.computed_mac_count.astype(np.float64),
         "latency_fs": sums.latency[..., 0],

@@ -134,6 +134,8 @@ class RunFacts:
     """Throughput limit, one of `THROUGHPUT_LIMITS`."""
     broken_laws: str
     """Names of the laws that the run breaks, joined by commas; empty for a run that obeys all."""
+    suppressed_s: float
+    """Part of the latency in non-maximum suppressions, whose number of boxes depends on data."""
 
 
 @define(kw_only=True, eq=False)

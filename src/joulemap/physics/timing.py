@@ -31,7 +31,7 @@ from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import CAUSAL
 from joulemap.physics.run import POWER_CAP
-from joulemap.physics.step import all_weight_bytes, of_one_step, repeat_step, take_step
+from joulemap.physics.step import SUPPRESSION, all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.physics.stream import (
     DIVIDED,
     add_stream,
@@ -71,6 +71,15 @@ class Timing:
     """Power at the full clock, per workload."""
     broken_laws: Integers
     """Laws that each workload breaks, as in `law.find_broken`."""
+
+    @property
+    def suppressed_s(self) -> Floats:
+        """Time of each workload in non-maximum suppressions."""
+        is_suppression = self.kernels.work.of_operation(SUPPRESSION)
+        if not is_suppression.any():
+            return np.zeros(1)
+        leads = self.kernels.per_kernel(np.where(is_suppression, 1.0, 0.0)) > 0.0
+        return self.kernels.sum_kernels(np.where(leads, self.kernel_s, 0.0))
 
     @property
     def row_factor(self) -> Floats:
@@ -290,6 +299,7 @@ def _count(
         {**architecture.count(step, one, hardware), **count_links(step, hardware)},
         hardware,
         part.precision,
+        part.work.has_macs,
         compute_s,
         np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
     )

@@ -74,6 +74,8 @@ class PointColumns:
     """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
     breaks_law: Booleans
     """True for a point that breaks a law of `physics.law`."""
+    suppressed_s: Floats
+    """Part of the latency in non-maximum suppressions."""
     refusal: Texts
     """Reason why the hardware cannot run the point, as `evaluate` raises it; empty if it can."""
 
@@ -253,7 +255,7 @@ def _list_columns(run: RunColumns | RunTotals) -> dict[str, Any]:
     same = (
         "latency_fs", "interval_fs", "energy_fj", "clock_fraction", "voltage_factor", "uncapped_power_w", "dram_bytes",
         "moved_bytes", "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "weight_bytes", "activation_bytes",
-        "throughput_limit",
+        "throughput_limit", "suppressed_s",
     )  # fmt: skip
     return {
         **{name: getattr(run, name) for name in same},

@@ -123,6 +123,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "GEMM weights are stored as {format}; the GEMM kernel dequantizes them; norms, biases and tables keep the "
         "precision of activations"
     ),
+    "suppressed": Template(
+        "{share_fraction:%} of the time of {chips} is non-maximum suppression, whose number of boxes depends on data "
+        "(`--model-arg nms_candidates=N` states it)"
+    ),
     "traced": Template("traced: {text}"),
     "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
     "uncalibrated": Template("no calibration for {chips}, which may make part of the gap"),

@@ -91,6 +91,7 @@ def compute_half_widths(
         bound_fs=np.stack([_as_floats(spent[name]) for name in ("compute_fs", "memory_fs", "launch_fs")], axis=1),
         own_number=_as_floats(own)[rows],
         thin=_as_floats(thin)[rows],
+        suppressed_s=_as_floats(spent["suppressed_s"]),
         basis_square=_as_floats(spent["basis_square"]),
         own_square=_as_floats(spent["own_square"]),
         has_load=np.array(spent["has_load"], dtype=bool),

@@ -159,6 +159,7 @@ SELECT
     coalesce(p.compute_fs, 0) AS compute_fs,
     coalesce(p.memory_fs, 0) AS memory_fs,
     coalesce(p.launch_fs, 0) AS launch_fs,
+    r.suppressed_s,
     e.basis_square,
     e.own_square,
     e.host_share,

@@ -6,7 +6,8 @@ heads of a token side by side. A batched GEMM copies an operand whose batch dime
 tensors the first two differ, and the third is hidden.
 
 Data decides how many boxes survive and which elements a mask selects. The stand-in is the largest possible result,
-except for a single number read from data, which has no largest value. Each assumption is a note of the workload.
+except for a single number read from data, which has no largest value. Non-maximum suppression is the only operator that
+is counted for fewer elements than its stand-in has. Each assumption is a note of the workload.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch.nn import functional
 from torch.utils._pytree import tree_map
 
+from joulemap.trace.formula.pooling import BOXES_PER_SURVIVOR
 from joulemap.trace.tensor import tensors_in
 
 Attention = torch.nn.MultiheadAttention
@@ -232,7 +234,7 @@ def some_number(value: torch.Tensor) -> float | int | bool:
 STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
     "nonzero": (_every_element, "every element is assumed to be nonzero"),
     "masked_select": (_every_selected, "every element is assumed to be selected"),
-    "nms": (_every_box, "every box is assumed to survive suppression"),
+    "nms": (_every_box, f"one of {BOXES_PER_SURVIVOR} boxes is assumed to survive suppression"),
     "_unique2": (_all_different, "all elements are assumed to be different"),
     "unique_consecutive": (_all_different, "all elements are assumed to be different"),
     "repeat_interleave": (_once_each, "each element is assumed to be repeated once"),
@@ -286,8 +288,8 @@ def _are_dense(tensors: Sequence[torch.Tensor]) -> bool:
 def one_suppression_for_all_classes() -> Iterator[None]:
     """Prevent torchvision from suppressing boxes class by class, in a loop whose length depends on data.
 
-    Boxes of different classes get disjoint coordinates and one `nms` call, as torchvision does for up to 20,000 boxes
-    on a GPU. One `nms` over all boxes is the worst case of the same work.
+    Boxes of different classes get disjoint coordinates and one `nms` call, as torchvision does for up to 25,000 boxes
+    on a GPU and 1,000 on a CPU.
     """
     try:
         from torchvision.ops import boxes

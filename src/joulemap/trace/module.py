@@ -21,6 +21,7 @@ from joulemap.trace.assemble import assemble
 from joulemap.trace.cause import functions_of, wants_gradients
 from joulemap.trace.failure import explain
 from joulemap.trace.finding import find_idle, note_idle
+from joulemap.trace.formula.pooling import CANDIDATES
 from joulemap.trace.guest import refusing
 from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
@@ -142,7 +143,10 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _run(
-    module: torch.nn.Module, make_inputs: Callable[[], tuple[Any, Any]], model: str
+    module: torch.nn.Module,
+    make_inputs: Callable[[], tuple[Any, Any]],
+    model: str,
+    candidates: int = CANDIDATES,
 ) -> tuple[Recorder, tuple[Any, Any], Any]:
     """Return (recorder, inputs, result) of a forward pass. Raise ModelError if it fails.
 
@@ -162,7 +166,7 @@ def _run(
     reported = ReportedDevice(next(devices))
     refusals: list[tuple[int, ModelError]] = []
     while True:
-        recorder, inputs = Recorder(module, answered, settled), make_inputs()
+        recorder, inputs = Recorder(module, answered, settled, candidates), make_inputs()
         try:
             return recorder, inputs, _run_once(recorder, module, inputs, model, mode, reported)
         except ModelError as refusal:
@@ -251,17 +255,19 @@ def trace_module(
     batch: int,
     may_change: bool = False,
     keeps_values: bool = False,
+    candidates: int = CANDIDATES,
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, before fusion.
 
     A copy without weights runs on the meta device; with `may_change`, the module itself may run. With `keeps_values`,
     small inputs keep their values until an operator combines them with weights, because some models look for empty
-    images. Raises ModelError, with the path of the last module reached, if the forward pass fails.
+    images. At most `candidates` boxes that data selects are assumed to reach a non-maximum suppression. Raises
+    ModelError, with the path of the last module reached, if the forward pass fails.
     """
     module, has_packed = _prepare(module, model, may_change=may_change)
     as_traced = _as_it_is if keeps_values else _as_input
     recorder, inputs, result = _run(
-        module, lambda: replace_tensors((tuple(args), dict(kwargs or {})), as_traced), model
+        module, lambda: replace_tensors((tuple(args), dict(kwargs or {})), as_traced), model, candidates
     )
     outputs = [part for leaf in tensors_in(result) for part in dense_parts(leaf)]
     _refuse_empty(model, recorder, inputs, outputs)

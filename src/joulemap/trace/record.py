@@ -14,7 +14,7 @@ import contextlib
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from joulemap.trace.finding import describe_read, find_frame, find_model_frame, 
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
+from joulemap.trace.formula.pooling import CANDIDATES
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
 from joulemap.trace.host import is_asked_by_nested, stay
 from joulemap.trace.inference import (
@@ -61,6 +62,7 @@ _IGNORED = frozenset(
 )
 _TO = frozenset({"to", "_to_copy"})
 _BY_MASK: Final = frozenset({"index", "_unsafe_index"})
+_SELECTING: Final = frozenset({"nonzero", "masked_select"})
 _READ_BY_HOST: Final = frozenset(
     {"_pack_padded_sequence", "_pad_packed_sequence", "lstm", "gru", "rnn_tanh", "rnn_relu"}
 )
@@ -127,7 +129,11 @@ class Recorder(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(
-        self, module: torch.nn.Module, answered_true: Collection[Site] = (), settled: Collection[int] = ()
+        self,
+        module: torch.nn.Module,
+        answered_true: Collection[Site] = (),
+        settled: Collection[int] = (),
+        candidates: int = CANDIDATES,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_left_torch = False
@@ -140,6 +146,8 @@ class Recorder(TorchDispatchMode):
         self._answered_true = answered_true
         self._settled = settled
         """Indices of calls whose masks are assumed to be all true, and whose counts are assumed to be 1."""
+        self._candidates = candidates
+        """Maximum boxes that are assumed to reach a non-maximum suppression after data selected them."""
         self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
@@ -575,6 +583,25 @@ class Recorder(TorchDispatchMode):
             self.note(name, GROUP_NOTE)
         return asked
 
+    def _count_candidates(self, args: tuple[Any, ...], depends: Iterable[int]) -> dict[str, int]:
+        """Return the assumed number of boxes that reach a non-maximum suppression, as an argument of its formula.
+
+        The result is empty if no earlier call selects boxes by data, so that all reach it. `depends` are the calls that
+        produce the boxes and scores.
+        """
+        waiting, seen = [*depends], set[int]()
+        while waiting:
+            call = self.calls[producer := waiting.pop()]
+            if call.name in _SELECTING or (call.name in _BY_MASK and any(map(is_mask, call.args[1]))):
+                boxes = len(args[0])
+                if boxes > self._candidates:
+                    self.note("nms", f"{self._candidates:,} of {boxes:,} boxes are assumed to reach suppression")
+                return {"candidates": self._candidates}
+            if producer not in seen:
+                seen.add(producer)
+                waiting += [one for one, _ in call.depends]
+        return {}
+
     def _answer(self) -> bool:
         """Return the assumed result of a data-dependent condition: False, or True where False led to an error."""
         frame = find_frame()
@@ -636,6 +663,8 @@ class Recorder(TorchDispatchMode):
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
         on_input |= torch.Tag.nondeterministic_seeded in func.tags and name != ATTENTION  # new in each pass
         read_storages = {self._storage(tensor) for tensor in reads}
+        if name == "nms":
+            kwargs = kwargs | self._count_candidates(args, [producer for producer, _ in depends])
         mutates = (
             bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags
         )  # `transpose_` writes nothing

@@ -2,8 +2,9 @@
 
 ‖a, b‖ is the root of the sum of the squares, as for independent errors.
 
-    latency  ‖errors of its group, own numbers, thin‖    own numbers: those that bound each part of the latency
+    latency  ‖errors of its group, own numbers, thin, boxes‖    own numbers: those that bound each part of the latency
     thin     the largest half-width that a thinly measured number adds, if it sets a tenth of the latency
+    boxes    ln(1 + (`BOXES`^2 - 1) share of the latency in non-maximum suppressions)
     price    ‖parts of one basis summed, separate bases‖
     power    ‖P, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
     P^2      evidence^2 + m / (n + m) max(price^2 - evidence^2, 0)      n groups of errors, m = FULL_GROUPS
@@ -29,6 +30,13 @@ from joulemap.physics.interval.error_scale import FULL_GROUPS, MOVING, OWN_LEVEL
 from joulemap.physics.interval.probability import Floats
 from joulemap.physics.interval.scale import CLASS_LEVEL
 from joulemap.system.record import frozen
+from joulemap.system.units import FS_PER_S
+
+BOXES: Final = 3.0
+"""Factor, up or down, on the number of boxes that reach a non-maximum suppression; pairs grow with its square.
+
+Assumed, as the number itself (`trace.formula.pooling.CANDIDATES`).
+"""
 
 BROKEN: Final = math.log(1000.0)
 """Half-width of a prediction that breaks a law (`physics.law`), so that no decision on it is sure."""
@@ -66,6 +74,8 @@ class Spent:
     """Half-widths of the hardware's numbers that determine the parts in `bound_fs`, with the same columns."""
     thin: Floats | float = 0.0
     """Half-widths that thinly measured numbers add to the parts in `bound_fs`, with the same columns."""
+    suppressed_s: Floats | float = 0.0
+    """Part of the latency in non-maximum suppressions, whose number of boxes is assumed."""
     basis_square: Floats
     """Squared half-width of the energy from its energies per action. Parts with the same basis are added before
     squaring.
@@ -140,7 +150,8 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
         thin = find_moving_width(spent.bound_fs, spent.thin, spent.latency_fs)
         own = np.where(latency.is_foreign, own, 0.0 * own)
         scored = np.where(np.isnan(latency.held_out), latency.half_width, latency.held_out)
-        width = np.sqrt(np.square(scored) + np.square(own) + np.square(thin))
+        boxes = np.log1p((BOXES**2 - 1.0) * spent.suppressed_s * FS_PER_S / spent.latency_fs)
+        width = np.sqrt(np.square(scored) + np.square(own) + np.square(thin) + np.square(boxes))
         width = np.where(spent.breaks_law, np.maximum(width, BROKEN), width)
         own_square = np.where(power.is_foreign, spent.own_square, 0.0 * spent.own_square)
         evidence = np.square(power.half_width) + own_square

@@ -183,6 +183,7 @@ class PointErrors:
             bound_fs=points.share_fs.astype(np.float64),
             own_number=np.array([one.own_number for one in known], dtype=float)[rows],
             thin=np.array([one.thin for one in known], dtype=float)[rows],
+            suppressed_s=points.suppressed_s,
             basis_square=basis_square,
             own_square=own_square,
             has_load=column("has_load") > 0.0,

@@ -116,8 +116,14 @@ energies, but they decrease with the chip's voltage.
 """
 
 
+OTHER_ACTION: Final[ActionKey] = (BOARD, "unattributed_other_cycle")
+"""Action of a unit that is busy with an operator without products, counted in clock cycles. Its energy is that of
+`cycle_action` at the precision with the lowest, because no product unit works.
+"""
+
+
 def cycle_action(precision: str) -> ActionKey:
-    """Return the action of a busy unit at a precision, counted in clock cycles.
+    """Return the action of a unit that is busy with products at a precision, counted in clock cycles.
 
     Its energy is the part of the power limit that no other action explains.
     """
@@ -167,7 +173,7 @@ class EnergyAction:
 
     @property
     def is_unit_cycle(self) -> bool:
-        """True for an action of `cycle_action`: a clock cycle of a busy unit."""
+        """True for a clock cycle of a busy unit, with products or without."""
         return self.component == BOARD and self.per == "cycle" and self.part == "compute"
 
     @property

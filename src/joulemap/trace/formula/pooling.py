@@ -140,10 +140,42 @@ def moment(call: Call) -> Cost:
     return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
 
 
-@formula("_cdist_forward", "_euclidean_dist", "_pdist_forward")
+FEW_POINTS: Final = 25
+"""Maximum points on each side between which ATen computes Euclidean distances pair by pair. Source:
+aten/src/ATen/native/Distance.cpp, `cdist_impl`.
+"""
+
+
+@formula("_euclidean_dist")
+def euclidean_distance(call: Call) -> Cost:
+    """GEMM of the points, each with its squared norm and a one appended, then a clamp and a root per pair.
+
+    Before it, the points of the first argument are squared, added up and multiplied by -2, those of the second squared
+    and added up. Source: aten/src/ATen/native/Distance.cpp, `_euclidean_dist`.
+    """
+    (*_, rows, features), columns, pairs = call.shape(0), call.shape(1)[-2], call.output_count
+    return Cost(
+        kind="matmul",
+        operation="cdist",
+        mac_count=pairs * (features + 2),
+        elementwise_count=3 * call.input_count + 2 * math.prod(call.shape(1)) + pairs,
+        special_count=pairs,
+        gemm=(rows, columns, features + 2, pairs // max(rows * columns, 1)),
+    )
+
+
+@formula("_cdist_forward", "_pdist_forward")
 def distance(call: Call) -> Cost:
-    """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
+    """Subtraction, multiplication and addition for each feature of each pair, one root per pair.
+
+    Euclidean distances are those of `euclidean_distance` if the call requires a GEMM (mode 1), or allows one (mode 0)
+    and either side has more than `FEW_POINTS`.
+    """
     pairs = call.output_count
+    norm, mode = call.value(2, "p", 2.0), call.value(3, "compute_mode")
+    allows_product = mode == 1 or (not mode and max(call.output_shape[-2:], default=0) > FEW_POINTS)
+    if norm == 2.0 and allows_product and len(call.output_shape) > 1:
+        return euclidean_distance(call)
     return Cost(
         kind="reduction",
         operation="cdist",
@@ -299,18 +331,36 @@ PAIR: Final = 13
 """Operations that compare a box with a better one: four bounds, an intersection, a union, a ratio and a comparison."""
 
 
+CANDIDATES: Final = 1000
+"""Boxes of an image that pass a score threshold and reach non-maximum suppression, if there are as many.
+
+Assumed, between a third and three times as many. Faster R-CNN has 10,000 to 30,000 for the 1,200 classes of LVIS
+(pytorch/vision pull request 4990), in proportion 700 to 2,000 for 80 classes. Above 1,000 boxes, `batched_nms` of
+torchvision on a CPU suppresses class by class, which costs less than one call of 1,000.
+"""
+
+BOXES_PER_SURVIVOR: Final = 3
+"""Boxes that reach non-maximum suppression per box that survives it.
+
+Source: S. Ren et al., Faster R-CNN (2015), section 3.3: of about 6,000 proposals per image about 2,000 are left.
+"""
+
+
 @formula("nms")
 def nms(call: Call) -> Cost:
     """`PAIR` operations to compare each surviving box with every box of a lower score; a step per survivor.
 
-    Steps depend on each other: whether a box survives is known after all better boxes. All boxes survive, up to the
-    number that a file's operator states as its fourth argument. Boxes with a leading dimension are suppressed for
-    each image and class, one after another.
+    Steps depend on each other: whether a box survives is known after all better boxes. One box in `BOXES_PER_SURVIVOR`
+    survives, at even distances. A file's operator states a maximum as its fourth argument, after which no box is
+    compared. Boxes with a leading dimension are suppressed for each image and class, one after another. The fifth
+    argument is the number of boxes of an image that pass a score threshold, by default all.
     """
     *images, count, _ = call.shape(0)
-    sequences = math.prod(call.shape(1)[:-1]) if images else 1
-    kept = max(min(_first_number(call.value(3, "max_output_size"), count), count), 0)
-    pairs = sequences * (kept * count - kept * (kept + 1) // 2)
+    sequences, classes = (math.prod(call.shape(1)[:-1]), call.shape(1)[-2]) if images else (1, 1)
+    count = min(count, math.ceil(call.value(4, "candidates", count * classes) / max(classes, 1)))
+    kept = max(min(_first_number(call.value(3, "max_output_size"), count), math.ceil(count / BOXES_PER_SURVIVOR)), 0)
+    compared = min(kept * BOXES_PER_SURVIVOR, count)
+    pairs = sequences * (kept * count - kept * (compared + 1) // 2)
     return Cost(
         kind="reduction",
         operation="nms",

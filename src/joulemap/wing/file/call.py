@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
+from joulemap.trace.formula.pooling import CANDIDATES
 from joulemap.wing.file.value import Node, Value
 
 
@@ -256,8 +257,12 @@ def _scatter(node: Node) -> AtenCall:
     return AtenCall("index_copy", (node.given(0), 0, node.given(1), node.given(2)))
 
 
-def _suppress(node: Node) -> AtenCall:
-    return AtenCall("nms", (node.given(0), node.given(1), None, node.numbers(2)))
+def suppress(node: Node) -> AtenCall:
+    """Return the call of a non-maximum suppression; a score threshold keeps the assumed number of boxes."""
+    has_threshold = any(node.numbers(4) or ())
+    return AtenCall(
+        "nms", (node.given(0), node.given(1), None, node.numbers(2), *((CANDIDATES,) if has_threshold else ()))
+    )
 
 
 def _variadic(aten: str) -> Rule:
@@ -315,7 +320,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "DepthToSpace": plain("pixel_shuffle"), "SpaceToDepth": plain("pixel_unshuffle"), "TopK": _top,
     "QuantizeLinear": plain("_to_copy"), "DequantizeLinear": plain("_to_copy"),
     "DynamicQuantizeLinear": plain("_to_copy"), "ConstantOfShape": plain("zeros", 0), "Range": plain("arange", 0),
-    "NonZero": plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": plain("nonzero"),
+    "NonZero": plain("nonzero"), "NonMaxSuppression": suppress, "Compress": plain("nonzero"),
     "OneHot": plain("one_hot"), "ScatterND": _scatter,
     "ScatterElements": plain("scatter", 0, 1, 2), "GridSample": plain("grid_sampler_2d", 0, 1),
     "Trilu": plain("tril"), "BiasGelu": plain("gelu", 0, 1),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.system.errors import ModelError
-from joulemap.wing.file.call import AtenCall, Rule, Turned, plain
+from joulemap.wing.file.call import AtenCall, Rule, Turned, plain, suppress
 from joulemap.wing.file.value import Node, Value
 
 SAME: Final = 0
@@ -125,7 +125,7 @@ def _suppress(node: Node) -> AtenCall:
         raise ModelError(f"{node.op} {node.name!r} has no boxes")
     scores = node.given(1)
     if len(boxes.shape) == 2:
-        return AtenCall("nms", (boxes, scores, None, node.numbers(2)))
+        return suppress(node)
     # a detection postprocess takes the best class of each box, and returns as many boxes as it may detect
     shape = node.outputs[0].shape if node.outputs else ()
     best = Turned(scores, shape=(*boxes.shape[:-2], 1, boxes.shape[-2]))

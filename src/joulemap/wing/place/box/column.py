@@ -255,6 +255,7 @@ def _close(
         uncapped_power_w=ledger.total_fj / interval_fs,
         throughput_limit=limit,
         broken_laws=join_laws(one.run for one in shares),
+        suppressed_s=sum(one.run.suppressed_s for one in shares),
         separate_clock_fraction=1.0,
         subgraphs=SubgraphColumns(**subgraphs),  # type: ignore[arg-type]
         operators=OperatorColumns(**operators),  # type: ignore[arg-type]
