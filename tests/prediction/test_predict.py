@@ -17,7 +17,7 @@ from joulemap.bundle.chip import load_chips
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.change import change_hardware
 from joulemap.physics.record.constant import Change, list_constants
-from joulemap.prediction import Prediction, predict
+from joulemap.prediction import Prediction, find_chip, predict
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import trace_zoo
@@ -256,3 +256,18 @@ def test_the_function_is_public_even_where_its_module_was_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "Prediction\n"
     assert joulemap.predict is predict
+
+
+@pytest.mark.parametrize("chip", ["rtx_3090", "gtx_1080", "gtx_1080_ti", "rtx_4090"])
+def test_a_higher_limit_up_to_that_of_partner_boards_is_never_slower_and_has_no_lower_power(chip: str) -> None:
+    hardware = find_chip(chip)[0]
+    low_w, high_w = hardware.limits_w
+    caps_w = np.linspace(max(low_w, hardware.static_power.value + 1), high_w, 9).round()
+    names = [f"{chip}@{cap_w:g}W" for cap_w in caps_w]
+    found = predict("resnet50", names, precision="fp32", batch=64)
+    power_w = found.energy_j / found.latency_s
+    assert np.all(np.diff(found.latency_s) <= 0.0)
+    assert np.all(np.diff(power_w) >= -1e-9 * power_w[:-1])
+    assert np.all(power_w <= caps_w * (1.0 + 1e-9))
+    with pytest.raises(UnknownNameError, match=f"{high_w:g} W"):
+        predict("resnet50", f"{chip}@{high_w + 1:g}W")
