@@ -160,7 +160,7 @@ PROSE: Final = (
         "README.md",
         "![{} mJ on an L4, {} mJ on an H100: static power adds {} mJ](docs/why.svg)",
         "docs/why.svg",
-        r">A l4</text>(<[^>]*>)*static power<.*?>(?P<n1>[\d.]+) mJ</text>.*?>\+(?P<n3>[\d.]+) mJ</text>.*>(?P<n2>[\d.]+) mJ</text>",
+        r">A l4</text>(<[^>]*>)*static power<.*?>(?P<n1>[\d.]+) mJ<.*?>\+(?P<n3>[\d.]+) mJ<.*>(?P<n2>[\d.]+) mJ<",
     ),
     Prose("README.md", "85 to 95 % sure of, {} % were right.", "docs/accuracy.md", SURE.format(pairs="n2", right="n1")),
     Prose(
