@@ -190,9 +190,6 @@ def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
     """Return the line that does what one with an option or script of another tool did; empty if none does."""
     if unknown.lower() in list_commands():
         return ""
-
-    from joulemap.domain.architecture import COMMON_PRECISION, find_class
-
     words, chips = split_chips(arguments)
     command = _find_command(words).lower()
     target = find_pointer(unknown)
@@ -203,15 +200,11 @@ def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
     if not target or _find_first(target) not in ("model", "words"):
         return ""
     names, options = _translate(words if command else [target], target)
-    is_single = _find_first(target) == "model" and target != "recommend"
-    lacks_chip = is_single and not chips and len(names) < 2 and "--hardware" not in options
-    if lacks_chip and (chips := [part for part in command.split("_") if find_class(part)][:1]):
-        options += ["--precision", COMMON_PRECISION] if "--precision" not in options else []
     model, *example = EXAMPLE
-    if not names and not chips and not is_single:
-        chips = example
-    elif lacks_chip and not chips:
-        chips = example[:1]
+    if _find_first(target) == "model" and target != "recommend":
+        chips = chips or (example[:1] if len(names) < 2 and "--hardware" not in options else [])
+    elif not names:
+        chips = chips or example
     return shlex.join(("joulemap", target, *(names or [model]), *chips, *options))
 
 
