@@ -8,6 +8,8 @@ each answer, as `joulemap sql` prints them.
 The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. The comment
 above a command selects paragraphs of its output by their beginnings; `+2` adds the next two. A block of Python that
 begins with `# NAME.py` is a file in the folder of the commands.
+
+Sentences that repeat numbers of an answer get them from it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from joulemap.present.document import table_document
 from joulemap.present.format import TABLE, write
 from joulemap.workspace import Workspace
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
+ROOT: Final = Path(__file__).parents[1]
+DOCS: Final = ROOT / "docs"
 MODEL: Final = "resnet18"
 SHOWN: Final = 2
 """Rows of an answer that the page shows."""
@@ -126,6 +129,64 @@ def choose(text: str, parts: str) -> Iterator[str]:
             yield "…"
 
 
+@attrs.frozen
+class Prose:
+    """Numbers of a sentence, which are those of an answer elsewhere in the documentation."""
+
+    page: str
+    sentence: str
+    """Part of the page with `{}` in place of each number; any white space stands for a space."""
+    source: str
+    """Page or picture with the answer."""
+    numbers: str
+    """Pattern of the answer, with groups named `n1`, `n2` … in the order of the sentence."""
+
+    def update(self, page: str, source: str) -> str:
+        """Return the page with the numbers of the answer; AssertionError if either has no such part."""
+        held = r"\s+".join(map(re.escape, self.sentence.split())).replace(r"\{\}", r"(\S+)")
+        found, given = re.search(held, page), re.search(self.numbers, source, re.DOTALL | re.MULTILINE)
+        assert found is not None, self.sentence
+        assert given is not None, self.numbers
+        for index in range(len(found.groups()), 0, -1):
+            page = page[: found.start(index)] + given[f"n{index}"] + page[found.end(index) :]
+        return page
+
+
+SURE: Final = r"^\| 85 to 95 \| (?P<{pairs}>[\d,]+) \| [\d.]+ \| (?P<{right}>[\d.]+) \|$"
+"""Row of the table of confidence and correctness, docs/accuracy.md."""
+
+PROSE: Final = (
+    Prose(
+        "README.md",
+        "![{} mJ on an L4, {} mJ on an H100: static power adds {} mJ](docs/why.svg)",
+        "docs/why.svg",
+        r">A l4</text>(<[^>]*>)*static power<.*?>(?P<n1>[\d.]+) mJ<.*?>\+(?P<n3>[\d.]+) mJ<.*>(?P<n2>[\d.]+) mJ<",
+    ),
+    Prose("README.md", "85 to 95 % sure of, {} % were right.", "docs/accuracy.md", SURE.format(pairs="n2", right="n1")),
+    Prose(
+        "docs/answer.md",
+        "85 to 95 % confidence were right in {} % of {} pairs.",
+        "docs/accuracy.md",
+        SURE.format(pairs="n2", right="n1"),
+    ),
+    Prose(
+        "docs/tutorial.md",
+        "({} of {} mJ and {} of {} mJ in step 2)",
+        "docs/tutorial.md",
+        r"^total +(?P<n2>[\d.]+) mJ +(?P<n4>[\d.]+) mJ .*?^computing +(?P<n1>[\d.]+) mJ +(?P<n3>[\d.]+) mJ ",
+    ),
+)
+"""Sentences with numbers of answers."""
+
+
+def update_prose(read: Callable[[str], str]) -> dict[str, str]:
+    """Return the name of each page with such sentences -> its text with today's numbers; `read` returns a file."""
+    pages: dict[str, str] = {}
+    for one in PROSE:
+        pages[one.page] = one.update(pages.get(one.page) or read(one.page), read(one.source))
+    return pages
+
+
 def list_pages() -> Iterator[tuple[Path, Callable[[str], str]]]:
     """Yield the pages with answers, each with the function that updates it."""
     yield DOCS / "sql.md", answer_questions
@@ -151,6 +212,9 @@ def main() -> None:
             page.write_text(text, encoding="utf-8")
         else:
             print(text, end="")
+    if arguments.write:
+        for name, text in update_prose(lambda name: (ROOT / name).read_text(encoding="utf-8")).items():
+            (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,9 +29,11 @@ from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.calibration import Calibration, FittedValue, name_pace
 from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.physics.record.target import extend_digest
+from joulemap.plan.run import plan_runs
 from joulemap.show.caveat import describe_values
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
@@ -305,6 +307,30 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         UsageError, match=r"other is a calibration of tpu_v4, which is not among the requested hardware \(xeon_8490h\)"
     ):
         workspace.compare("resnet18", hardware=["xeon_8490h"], calibration="other")
+
+
+@pytest.mark.parametrize("content", ["stale", "broken = ["])
+def test_a_calibration_that_does_not_fit_concerns_its_chip_alone(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question without the chip is answered as before; one about it and two others leaves it out with the reason."""
+
+    def plan(*chips: str) -> tuple[set[str], dict[str, str]]:
+        planned = plan_runs(("mlp",), Settings(hardware=chips))
+        return {run.run_key for run in planned.runs("")}, dict(planned.selection.miscalibrated)
+
+    before = {chips: plan(*chips) for chips in (("l4", "t4"), ("l4",))}
+    file = own(tmp_path, monkeypatch) / f"{TARGET}.toml"
+    write_calibration(attrs.evolve(made(hardware()), formula_version="0" * 16), file)
+    if content != "stale":
+        file.write_text(content)
+    assert {chips: plan(*chips) for chips in before} == before
+    runs, reasons = plan("l4", TARGET, "t4")
+    assert (runs, set(reasons)) == (before["l4", "t4"][0], {TARGET})
+    for chips in ((TARGET,), (TARGET, "l4")):
+        with pytest.raises(CatalogueError, match=TARGET):
+            plan(*chips)
+    assert Workspace(tmp_path / "own.duckdb").utilization("mlp", hardware=["l4", "t4"]).rows
 
 
 STALE = {

@@ -159,7 +159,9 @@ def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Pa
     "edp resnet18 l4 t4 h100_sxm5 epyc_9654", "analyze resnet18 --cpu epyc_9654", "compare --list-cpus",
     "analyze --list-models", "compare_architectures.py resnet18 l4 t4", "list_hardware_mappers", "discover_models",
     "compare resnet18 l4 t4 --max-latency 5ms", "analyze resnet18 --gpu=l4", "compare-architectures.py",
-    "--quiet analyze --batch 8 resnet18 l4,t4 --precision fp16",
+    "--quiet analyze --batch 8 resnet18 l4,t4 --precision fp16", "analyze --cpu epyc_genoa --model resnet18",
+    "analyze resnet18 --CPU l4", "analyze --cpu --model resnet18", "--cpu l4", "-q compare_models.py --batch-size 2",
+    "analyze_dpu_energy", "cli/profile_graph.py --model mlp --hardware l4", "sweep --gpu t4 --model mlp --steps 3 mlp",
 ])  # fmt: skip
 def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: Path) -> None:
     asked = joulemap(*older.split(), "--db", database)
@@ -173,4 +175,8 @@ def test_a_pointer_keeps_the_options_of_both_commands(joulemap: Run) -> None:
     asked = joulemap("--quiet", "edp", "--batch", "8", "resnet18", "l4", "t4", "--against", "a10", "--level=operator")
     (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
     assert command == "compare resnet18 l4 t4 --metric edp --batch 8 --level=operator"
+    scripted = joulemap(
+        "analyze_graph_mapping", "--strategy", "all", "--model", "mlp", "--batch-size", "8", "--cpu", "l4"
+    )
+    assert "run `joulemap analyze mlp l4 --batch 8`" in scripted.stderr
     assert "run `" not in joulemap("export", "perfetto", "resnet18", "l4,t4").stderr  # it has no model first

@@ -24,9 +24,10 @@ from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.store.shard import Shard
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
+from joulemap.system.pool import open_pool
 from joulemap.wing.explore.block import Block, name_column
 from joulemap.wing.explore.lake.database import number_shards, survey
-from joulemap.wing.explore.lake.fill import Filled, _open_pool, fill, read_cluster
+from joulemap.wing.explore.lake.fill import Filled, fill, read_cluster
 from joulemap.wing.explore.lake.shard import open_lake, store_points
 from joulemap.workspace import Workspace
 from pond import Cell, Totals, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
@@ -455,6 +456,6 @@ def test_a_pool_on_windows_has_no_resource_tracker_and_at_most_61_processes(monk
         raise ImportError("_posixsubprocess")
 
     monkeypatch.setattr("multiprocessing.resource_tracker.ensure_running", start)
-    monkeypatch.setattr("joulemap.wing.explore.lake.fill.IS_POSIX", False)
-    with _open_pool(64) as pool:
+    monkeypatch.setattr("joulemap.system.pool.IS_POSIX", False)
+    with open_pool(64) as pool:
         assert vars(pool)["_max_workers"] == 61

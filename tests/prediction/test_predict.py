@@ -17,7 +17,7 @@ from joulemap.bundle.chip import load_chips
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.change import change_hardware
 from joulemap.physics.record.constant import Change, list_constants
-from joulemap.prediction import Prediction, predict
+from joulemap.prediction import Prediction, find_chip, predict
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import trace_zoo
@@ -276,3 +276,18 @@ def test_a_clock_raised_above_that_of_the_die_is_not_slower(hardware: str, model
     changes = {"clock": clock_hz * np.array([1.0, 1.1, 1.5])}
     latency_s = predict(model, hardware, precision="int8", runtime="fused", changes=changes).latency_s
     assert (latency_s[1:] <= latency_s[:-1] * (1.0 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("chip", ["rtx_3090", "gtx_1080", "gtx_1080_ti", "rtx_4090"])
+def test_a_higher_limit_up_to_that_of_partner_boards_is_never_slower_and_has_no_lower_power(chip: str) -> None:
+    hardware = find_chip(chip)[0]
+    low_w, high_w = hardware.limits_w
+    caps_w = np.linspace(max(low_w, hardware.static_power.value + 1), high_w, 9).round()
+    names = [f"{chip}@{cap_w:g}W" for cap_w in caps_w]
+    found = predict("resnet50", names, precision="fp32", batch=64)
+    power_w = found.energy_j / found.latency_s
+    assert np.all(np.diff(found.latency_s) <= 0.0)
+    assert np.all(np.diff(power_w) >= -1e-9 * power_w[:-1])
+    assert np.all(power_w <= caps_w * (1.0 + 1e-9))
+    with pytest.raises(UnknownNameError, match=f"{high_w:g} W"):
+        predict("resnet50", f"{chip}@{high_w + 1:g}W")

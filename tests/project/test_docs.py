@@ -89,6 +89,15 @@ def test_a_page_shows_what_its_commands_print_today(page: str) -> None:
     assert answer_commands(TEXTS[page]) == TEXTS[page], "make questions"
 
 
+def test_sentences_have_the_numbers_of_the_answers_that_they_repeat() -> None:
+    updated = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["update_prose"](
+        lambda name: (ROOT / name).read_text(encoding="utf-8")
+    )
+    assert updated
+    for name, text in updated.items():
+        assert text == (ROOT / name).read_text(encoding="utf-8"), f"{name}: make questions"
+
+
 def test_the_readme_opens_with_the_two_commands() -> None:
     first = re.search(r"```\w*\n(.*?)\n```", TEXTS["README"], re.DOTALL)
     assert first is not None

@@ -1,21 +1,25 @@
 """A checkpoint that is killed or fails loses nothing: what it writes over is kept until it stands."""
 
+import errno
 import os
+import re
 import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from conftest import Run
-from joulemap.store import connection as store
+from joulemap.store import connection as store, recover
+from joulemap.store.check import check_database
 from joulemap.store.connection import make_empty, reading, writing
 from joulemap.store.engine import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
 from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, restore
 from joulemap.store.recover import save_readable
 from joulemap.system.errors import DatabaseError, ExitCode
+from joulemap.workspace import Workspace
 
 
 def read_head(path: Path) -> Head:
@@ -370,3 +374,48 @@ def test_another_layout_keeps_its_identity(tmp_path: Path) -> None:
     path.write_bytes(b"\0" * 2 * PAGE)
     assert not renew_identity(path)
     assert path.read_bytes() == b"\0" * 2 * PAGE
+
+
+def list_runs(path: Path) -> set[int]:
+    with reading(path) as connection:
+        return {run_id for (run_id,) in connection.execute("SELECT run_id FROM internal.run").fetchall()}
+
+
+def test_a_sound_database_is_recovered_as_it_is(own_database: Path, tmp_path: Path) -> None:
+    done = Workspace(own_database).recover(tmp_path / "new.duckdb")
+    assert (done.is_copy, done.lost, done.run_count) == (True, [], len(list_runs(own_database)))
+    assert list_runs(tmp_path / "new.duckdb") == list_runs(own_database)
+    assert check_database(tmp_path / "new.duckdb") == []
+
+
+@pytest.mark.parametrize("unreadable", [{2}, {1, 3}, set()])
+def test_every_run_is_recovered_or_named_as_lost(
+    unreadable: set[int], database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group with an unreadable run loses that run alone; the reads that this takes grow with its logarithm."""
+    asked: list[str] = []
+
+    def copy(connection: store.Connection, tables: Sequence[str], which: str) -> str:
+        asked.extend([which] if which.startswith("run_id") else [])
+        key, _, keys = which.partition(" IN ")
+        is_hit = key.endswith("run_id") and unreadable.intersection(map(int, re.findall(r"\d+", keys)))
+        return "Input/output error" if is_hit else copy_rows(connection, tables, which)
+
+    copy_rows = recover._copy_rows
+    monkeypatch.setattr(recover, "_copy_rows", copy)
+    done = recover.save_readable(database, tmp_path / "new.duckdb", is_bold=False)
+    kept, runs = list_runs(tmp_path / "new.duckdb"), list_runs(database)
+    assert kept == runs - unreadable
+    assert [int(line.split(":")[0].removeprefix("run ")) for line in sorted(done.lost)] == sorted(unreadable)
+    assert len(asked) <= 1 + 2 * len(unreadable) * len(runs).bit_length()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EMFILE, errno.EIO])
+def test_recovery_is_advised_for_damage_alone(number: int, own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise duckdb.IOException(f'IO Error: Cannot open file "own.duckdb": {os.strerror(number)}')
+
+    monkeypatch.setattr(store, "connect", fail)
+    with pytest.raises(DatabaseError) as told, writing(own_database):
+        pass
+    assert ("db recover" in str(told.value)) == (number == errno.EIO)

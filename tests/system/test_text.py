@@ -17,7 +17,9 @@ from conftest import Run
 from joulemap.present.text import STEERING, escape_json, make_visible, one_line
 from joulemap.store.contract import write_query
 from joulemap.store.library import find_query
-from joulemap.system.errors import ExitCode
+from joulemap.system.errors import ExitCode, UnknownNameError
+from joulemap.system.name import find_meant, find_nearest, join_words
+from joulemap.workspace import Workspace
 
 STEERS = "\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
 SHOWN = r"\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
@@ -58,6 +60,23 @@ def test_an_error_is_one_line_of_bounded_length() -> None:
     assert one_line(f"a\n{STEERS[:6]} b", 100) == r"a \x1b[31m\x07 b"
     line = one_line("x" * 1_000_000, 300)
     assert (len(line), "\n" in line) == (303, False)
+    assert one_line(f"unknown {'x' * 500} here", 2000) == f"unknown {'x' * 200} … {'x' * 100} here"
+
+
+def test_a_name_of_any_length_is_looked_up_at_once_and_shown_short() -> None:
+    """No name is like one many times as long, so that no comparison letter by letter is needed."""
+    long = "bert" * 25_000
+    with patch("difflib.SequenceMatcher.ratio", side_effect=AssertionError):
+        assert find_meant(long, ["bert_base", "resnet18"]) == []
+        assert find_nearest(long, [["bert_base"], ["resnet18"]]) == []
+        assert len(str(UnknownNameError("model", long, ["bert_base", "resnet18"]))) < 300
+    assert find_meant("bertt_base", ["bert_base", "resnet18"]) == ["bert_base"]
+    assert join_words(["l4", "h100", *["x"] * 100_000], {"l4", "h100"}.__contains__) is None
+
+
+def test_a_table_in_python_steers_nothing(database: Path) -> None:
+    table = Workspace(database).sql(f'SELECT {AS_SQL} AS a, 1 AS "b{STEERS}"')
+    assert is_harmless(repr(table)) and is_harmless(str(table))
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])

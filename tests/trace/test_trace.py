@@ -385,6 +385,25 @@ def test_what_depends_on_data_is_taken_at_its_largest() -> None:
     assert found.operators[-1].output_shape == (16, 2)
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_taken"),
+    [
+        (lambda x: x.sum() > 0, False),
+        (lambda x: not (x > 0).all(), True),
+        (lambda x: x.sum().item() > 0, True),
+        (lambda x: x.argmax().item() > 0, False),
+    ],
+)
+def test_a_condition_read_from_data_is_false_a_float_1_and_an_integer_0(
+    condition: Callable[[torch.Tensor], bool], is_taken: bool
+) -> None:
+    """docs/own_model.md and docs/models.md say so."""
+    workload = trace(Function(lambda x: torch.sin(x) if condition(x) else torch.cos(x)), meta(2, 8))
+    assert [one.operation for one in workload.operators if one.operation in ("sin", "cos")] == [
+        "sin" if is_taken else "cos"
+    ]
+
+
 def test_tensors_made_from_shapes_keep_their_values() -> None:
     def resize(x: torch.Tensor) -> torch.Tensor:
         scale = float(torch.tensor([x.shape[-1]]).max().item()) / 4.0

@@ -524,3 +524,26 @@ def test_the_test_of_a_new_package_runs(tmp_path: Path) -> None:
     place = write_filled(tmp_path / "new")
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", str(place)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_only_regular_files_are_read_and_no_parent_of_a_dotted_module_is_imported(tmp_path: Path) -> None:
+    """A package with a chip below another package, which ends every program that imports it, and with named pipes."""
+    site = tmp_path / "site"
+    site.mkdir()
+    install(write_filled(tmp_path / "package"), site)
+    outer = site / "vendor"
+    outer.mkdir()
+    (outer / "__init__.py").write_text("import sys\nsys.exit(42)\n")
+    (site / "joulemap_acme_x1").rename(outer / "chips")
+    (about,) = site.glob("*.dist-info/entry_points.txt")
+    about.write_text("[joulemap.hardware]\nacme_x1 = vendor.chips\n")
+    folder = outer / "chips"
+    for name in ("hardware/pipe.toml", "measurement/pipe.csv", "pipe.py"):
+        os.mkfifo(folder / name)
+    program = "from joulemap.system.package import list_packages as f; (p,) = f(); print(p.folder); print(p.digest())"
+    done = run_python("-c", program, path=site, cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, str(folder)), done.stderr
+    package = Package(name=NAME, version="1", folder=folder)
+    listed = (*package.list_hardware(), *package.list_measurements(), *package.list_classes())
+    assert [one.name for one in listed] == ["acme_x1.toml", "acme_x1.csv"]

@@ -40,6 +40,7 @@ from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (
     OTHER,
+    CatalogueError,
     ModelError,
     NoMeasurementError,
     UnknownNameError,
@@ -256,6 +257,7 @@ def _ensure_runs(
     use = use_calibration(calibration)
     use.check({HardwareRef.read(name).label for name in (*(row["hardware"] for row in rows), *beside)})
     used: set[str] = set()
+    unfit: dict[str, str] = {}
 
     def find_settings(
         name: str, precision: Any, setting: Any, runtime: Any, batch: int = 1, boundary: BoundaryName = BOARD
@@ -265,6 +267,11 @@ def _ensure_runs(
             return None
         plain = HardwareRef.read(name).label
         chip = find_entry(known_hardware([plain]), plain) if isinstance(target, str) else target
+        try:
+            use.check_own(chip)
+        except CatalogueError as error:
+            unfit[name] = str(error)
+            return None
         applied = use.find(chip)
         if applied is not None:
             used.add(f"{chip.id} {applied.label}")
@@ -294,7 +301,7 @@ def _ensure_runs(
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
             plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)
         else:
-            lost.setdefault(UNKNOWN_HARDWARE(hardware=name), []).extend(models)
+            lost.setdefault(unfit.get(name) or UNKNOWN_HARDWARE(hardware=name), []).extend(models)
     failed: dict[str, ModelError] = {}
     for boundary in BOUNDARY_NAMES:
         some = [plan for plan in plans if plan.settings.boundary == boundary]

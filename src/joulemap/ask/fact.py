@@ -17,6 +17,9 @@ BUDGET: Final = "budget"
 BOUNDARY: Final = "boundary"
 """Code of hardware whose energy at the requested boundary is unknown."""
 
+CALIBRATION: Final = "calibration"
+"""Code of hardware whose calibration does not fit."""
+
 
 @frozen
 class Quantity:

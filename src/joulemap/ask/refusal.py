@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from joulemap.ask.fact import BOUNDARY, BUDGET, Quantity, Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline
@@ -24,7 +24,7 @@ def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) 
 
 
 def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterator[Refusal]:
-    """Yield the hardware that the power budget or the boundary excludes, each with its reason."""
+    """Yield the hardware that the power budget, the boundary or its calibration excludes, each with its reason."""
     for name, excess in selection.left_out.items():
         label = HardwareRef.read(name).label
         yield Refusal(
@@ -39,11 +39,13 @@ def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterato
             hardware=(label,),
             is_available=label not in unavailable,
         )
-    for name, reason in selection.unplugged.items() if not selection.fallback_boundary else ():
+    unplugged = {} if selection.fallback_boundary else selection.unplugged
+    excluded = [(BOUNDARY, unplugged), (CALIBRATION, selection.miscalibrated)]
+    for code, name, reason in [(code, *one) for code, reasons in excluded for one in reasons.items()]:
         yield Refusal(
             runs=(),
             reason=reason,
-            code=BOUNDARY,
+            code=code,
             values={"hardware": name},
             hardware=(name,),
             is_available=name not in unavailable,

@@ -19,12 +19,14 @@ from typer.main import get_command
 
 from joulemap.cli.argument import (
     COMPLETE,
+    EXAMPLE,
     OLDER,
     find_pointer,
     join_values,
     modernize,
     read_typed,
     read_words,
+    split_chips,
 )
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import find_commands, list_commands
@@ -159,8 +161,8 @@ def run(arguments: Sequence[str]) -> int:
             return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
-            unknown = getattr(error, "option_name", "") or next(iter(arguments), "")
-            if pointer := find_pointer(unknown, arguments):
+            unknown = getattr(error, "option_name", "") or _find_command(arguments)
+            if pointer := _find_pointer(unknown, arguments):
                 return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         from joulemap.system.debug import is_debugging
@@ -179,25 +181,70 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else int(ExitCode.OK)
 
 
+def _find_command(words: Sequence[str]) -> str:
+    """Return the command that a line begins with; empty if it has options alone."""
+    return next((word for word in words if not word.startswith("-")), "")
+
+
+def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
+    """Return the line that does what one with an option or script of another tool did; empty if none does."""
+    if unknown.lower() in list_commands():
+        return ""
+    words, chips = split_chips(arguments)
+    command = _find_command(words).lower()
+    target = find_pointer(unknown)
+    if not target and len(words) < len(arguments):  # a class of hardware that is an option elsewhere
+        target = command if command in list_commands() else find_pointer(command) or "analyze"
+    if " " in target:
+        return f"joulemap {target}"
+    if not target or _find_first(target) not in ("model", "words"):
+        return ""
+    names, options = _translate(words if command else [target], target)
+    model, *example = EXAMPLE
+    if _find_first(target) == "model" and target != "recommend":
+        chips = chips or (example[:1] if len(names) < 2 and "--hardware" not in options else [])
+    elif not names:
+        chips = chips or example
+    return shlex.join(("joulemap", target, *(names or [model]), *chips, *options))
+
+
 def _suggest_compare(arguments: Sequence[str]) -> str:
     """Return the `compare` of a command line's model, chips, and options that it has too; empty without chips."""
-    start = next(index for index, word in enumerate(arguments) if not word.startswith("-"))
-    command, compare = arguments[start].lower(), _list_parameters("compare")
-    asked = _list_parameters(command)
-    first = next((one.name for one in asked if one.param_type_name == "argument"), "")
-    takes_value = {name: not one.is_flag for one in asked if one.param_type_name == "option" for name in one.opts}
-    known = {name for one in compare for name in one.opts}
+    command = _find_command(arguments).lower()
+    names, options = _translate(arguments, "compare")
+    metric = ["--metric", "edp"] if command == "edp" else []
+    is_several = _find_first(command) == "model" and len(names) > 1
+    return shlex.join(("joulemap", "compare", *names, *metric, *options)) if is_several else ""
+
+
+def _translate(arguments: Sequence[str], target: str) -> tuple[list[str], list[str]]:
+    """Return the models and chips of a command line, and its options that the command `target` has too."""
+    read = modernize(arguments)
+    command = _find_command(read).lower()
+    asked = _list_parameters(command) if command in list_commands() else []
+    known = _list_parameters(target)
+    is_valued = {
+        name: not one.is_flag for one in (*known, *asked) if one.param_type_name == "option" for name in one.opts
+    }
+    kept = {name for one in known for name in one.opts}
     names: list[str] = []
-    options = ["--metric", "edp"] if command == "edp" else []
-    words = iter(join_values(arguments)[start + 1 :])
-    for word in words:
-        name = word.partition("=")[0]
+    options: list[str] = []
+    words = list(itertools.dropwhile(lambda word: word.startswith("-"), read))[1:]
+    while words:
+        word = words.pop(0)
         if not word.startswith("-"):
             names.append(word)
             continue
-        given = [word, next(words, "")] if takes_value.get(name) and "=" not in word else [word]
-        options += given if name in known else []
-    return shlex.join(("joulemap", "compare", *names, *options)) if first == "model" and len(names) > 1 else ""
+        name, equals, _ = word.partition("=")
+        has_value = bool(words) and not words[0].startswith("-") and not equals and is_valued.get(name, True)
+        given = [word, words.pop(0)] if has_value else [word]
+        options += given if name in kept and (has_value or equals or not is_valued[name]) else []
+    return names, options
+
+
+def _find_first(command: str) -> str:
+    """Return the name of a command's first argument; empty without one."""
+    return next((one.name for one in _list_parameters(command) if one.param_type_name == "argument"), "")
 
 
 def _list_parameters(name: str) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,46 +89,51 @@ POINTERS: Final[Mapping[str, str]] = {
     "--list-gpus": "hardware list --architecture gpu",
     "--list-hardware": "hardware list",
     "--list-models": "model list",
-    "compare_architectures": "compare",
-    "discover_models": "model list",
-    "list_hardware_mappers": "hardware list",
     "--max-latency": "recommend",
-    "--cpu": "",
-    "--gpu": "",
+    "list_": "hardware list",
+    "discover_hardware_": "hardware list",
+    "discover_": "model list",
+    "compare_": "compare",
+    "analyze_": "analyze",
+    "profile_": "analyze",
+    "estimate_": "analyze",
+    "partition_": "fusion",
+    "graph_": "fusion",
 }
-"""Option or script of other tools -> command of joulemap. `compare` and `recommend` take the models and chips of the
-command line; an empty command stays, with the option's value as a chip.
-"""
+"""Option, or beginning of a script's name, of other tools -> command of joulemap that does the same."""
 
 EXAMPLE: Final = ("resnet18", "l4", "t4")
 """Model and chips of a suggested command whose command line names none."""
 
 
-def find_pointer(word: str, arguments: Sequence[str]) -> str:
-    """Return the command that does what an option or script of another tool did; empty if none does.
+def find_pointer(word: str) -> str:
+    """Return the command that does what an option or script of another tool did; empty if none does."""
+    name = word.lower()
+    if not name.startswith("-"):
+        name = f"{os.path.basename(name).removesuffix('.py').replace('-', '_')}_"
+    return next((command for start, command in POINTERS.items() if name.startswith(start)), "")
 
-    `word` is the unknown word, `arguments` is the command line.
+
+def split_chips(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split a command line into words without options such as `--cpu NAME`, and the chips that these name.
+
+    An option without a value stands for the default chip of its class.
     """
-    target = POINTERS.get(word.removesuffix(".py").replace("-", "_") if word[:1] != "-" else word)
-    if target is None:
-        return ""
-    plain = list_plain(arguments)
-    if not target:
-        index = [one.partition("=")[0] for one in arguments].index(word)
-        value = arguments[index].partition("=")[2] or "".join(arguments[index + 1 : index + 2])
-        return shlex.join(["joulemap", *plain, value]) if value else ""
-    if target not in ("compare", "recommend"):
-        return f"joulemap {target}"
-    given = [one for index, one in enumerate(arguments) if word[:1] == "-" and word in (one, arguments[index - 1])]
-    if word in given and len(given) < 2:
-        given = []
-    return shlex.join(["joulemap", target, *(plain[1:] or EXAMPLE), *given])
-
-
-def list_plain(arguments: Sequence[str]) -> list[str]:
-    """Return the command, the models and the chips of a command line: its words before the command's first option."""
-    told = itertools.dropwhile(lambda word: word.startswith("-"), arguments)
-    return list(itertools.takewhile(lambda word: not word.startswith("-"), told))
+    rest: list[str] = []
+    chips: list[str] = []
+    is_value = False
+    for word in words:
+        name, _, value = word.partition("=")
+        if name.startswith("--") and _is_class(name[2:]):
+            chips.append(value or name[2:])
+            is_value = not value
+        elif is_value and not word.startswith("-"):
+            chips[-1] = word
+            is_value = False
+        else:
+            rest.append(word)
+            is_value = False
+    return rest, chips
 
 
 def modernize(words: Sequence[str]) -> list[str]:

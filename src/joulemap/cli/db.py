@@ -113,7 +113,7 @@ def recover(
 ) -> None:
     """Copy the readable data of a damaged database to a new one.
 
-    Prints a line for each loss. Exits with 6 if anything is lost.
+    A sound database is copied as it is. Prints a line for each loss. Exits with 6 if anything is lost.
 
     \b
     joulemap db recover sound.duckdb --db damaged.duckdb
@@ -122,7 +122,7 @@ def recover(
 
     recovery = database.open().recover(path)
     runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
-    emit_line(f"{path}: {runs}")
+    emit_line(f"{path}: {runs}{f'; {database.db} is sound, and was copied as it is' if recovery.is_copy else ''}")
     for line in recovery.lost:
         emit_line(f"lost: {line}")
     if recovery.lost:

@@ -86,7 +86,7 @@ class CalibrationUse:
                 f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
             )
 
-    def check_fit(self, hardware: HardwareEntry) -> None:
+    def check_fit(self, hardware: HardwareEntry | Hardware) -> None:
         """Raise CatalogueError if a chip's calibration was fitted with other formulas or to another description.
 
         An inherited calibration is checked against the chip that it was fitted to.
@@ -94,6 +94,11 @@ class CalibrationUse:
         entry = self.find(hardware)
         if entry is not None:
             self._check(entry, hardware)
+
+    def check_own(self, hardware: HardwareEntry | Hardware) -> None:
+        """Raise as `check_fit` does if the chip has a calibration of the user; reads no built-in one."""
+        if (entry := self.find(hardware)) is not None and entry.origin != "shipped":
+            self.check_fit(hardware)
 
     def _check(self, entry: CalibrationEntry, hardware: HardwareEntry | Hardware) -> Calibration:
         calibration = self.load(entry, hardware.architecture)

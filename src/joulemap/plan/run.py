@@ -20,7 +20,7 @@ from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AtMatmulPrecision, Target
 from joulemap.plan.version import formula_version
 from joulemap.plan.workload import find_model
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def plan_selected(
     names, settings = _apply_published(names, settings, selection)
     calibration = use_calibration(settings.calibration)
     calibration.check(selection.ids | {one.id for parts in selection.parts.values() for one in parts})
+    selection = _keep_calibrated(selection, calibration)
     selection, changes = find_changes(settings, selection, calibration)
     return Plan(
         models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),
@@ -177,6 +178,20 @@ def plan_selected(
         changes=changes,
         batches=batches,
     )
+
+
+def _keep_calibrated(selection: Selection, calibration: CalibrationUse) -> Selection:
+    """Return a selection without chips whose own calibration does not fit; CatalogueError if that leaves no two."""
+    reasons: dict[str, str] = {}
+    for entry in {entry.described: entry for entry, _ in selection.pairs}.values():
+        try:
+            calibration.check_own(entry)
+        except CatalogueError as error:
+            reasons[entry.described] = str(error)
+            if len(selection.ids.difference(reasons)) < 2:
+                raise
+    pairs = tuple(pair for pair in selection.pairs if pair[0].described not in reasons)
+    return attrs.evolve(selection, pairs=pairs, miscalibrated=reasons) if reasons else selection
 
 
 def _apply_published(

@@ -79,6 +79,8 @@ class Selection:
     """Hardware without a mode within the budget -> its excess."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
+    miscalibrated: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware whose calibration does not fit -> reason."""
     fallback_boundary: BoundaryName | Literal[""] = ""
     """Boundary of the hardware in `unplugged`; empty if such hardware is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)

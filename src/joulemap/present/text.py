@@ -9,11 +9,18 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+from joulemap.system.errors import cut_middle
+
 STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that are escaped: control, format, surrogate, line separator and paragraph separator."""
 
 _SUSPECT: Final = r"[^\n -~\xa0-\xac\xae-\u05ff]"
 """Pattern of characters that may belong to `STEERING`; all others are safe without a look-up."""
+
+MOST_WORD: Final = 300
+"""Maximum characters of a word in a message; names and paths that anybody means are shorter."""
+
+_LONG_WORD: Final = re.compile(rf"\S{{{MOST_WORD + 1},}}")
 
 FIRST_LOST_BYTE: Final = 0xDC80
 """Code point by which Python represents the undecodable byte 0x80 of a file name; 0x81 and higher follow in order."""
@@ -48,11 +55,9 @@ def escape_json(text: str) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """Return a text as one line with visible control characters; a text longer than `most` is cut in the middle."""
+    """Return a text as one line with visible control characters, where long words and a long text lack their middle."""
     line = make_visible(re.sub(r"[ \t\n]+", " ", text.strip(" \t\n")))
-    if len(line) <= most:
-        return line
-    return f"{line[: most * 2 // 3]} … {line[-(most // 3) :]}"
+    return cut_middle(_LONG_WORD.sub(lambda match: cut_middle(match[0], MOST_WORD), line), most)
 
 
 def _name(character: str) -> str:

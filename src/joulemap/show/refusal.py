@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.ask.fact import BOUNDARY, BUDGET, Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Refusal
 from joulemap.present.cell import show_count
 from joulemap.present.template import Template
 from joulemap.system.name import PROJECTED
@@ -62,6 +62,11 @@ def list_beyond(refusals: Iterable[Refusal]) -> list[Refusal]:
     return [one for one in refusals if one.code == BUDGET]
 
 
+def list_miscalibrated(refusals: Iterable[Refusal]) -> list[str]:
+    """Return the reasons of hardware whose calibration does not fit."""
+    return [REASON(hardware=_name(one), reason=one.reason) for one in refusals if one.code == CALIBRATION]
+
+
 def describe_unsupported(refusals: Sequence[Refusal]) -> str:
     """Return the count of unsupported configurations, with the reasons or an example; empty if there is none."""
     refused = list_refused(refusals)
@@ -82,7 +87,7 @@ def describe_unsupported(refusals: Sequence[Refusal]) -> str:
 def describe_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     """Return a line on what was left out, with one reason of each kind; empty if nothing was."""
     beyond = list_beyond(refusals)
-    parts = [describe_unsupported(refusals)]
+    parts = [describe_unsupported(refusals), *list_miscalibrated(refusals)]
     if beyond:
         first = REASON(hardware=_name(beyond[0]), reason=beyond[0].reason)
         parts.append(BEYOND(count=len(beyond), budget=budget, example=EXAMPLE if len(beyond) > 1 else "", first=first))
@@ -100,6 +105,7 @@ def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     chips = list(dict.fromkeys(_mark(chip, one) for one in refused for chip in one.hardware))
     count = sum(len(one.runs) for one in refused)
     parts = [REFUSED_COUNT(count=count, names=chips if len(chips) <= MOST_NAMED else [])] if refused else []
+    parts += list_miscalibrated(refusals)
     parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
     return LEFT_OUT(reasons="; ".join(parts))
 

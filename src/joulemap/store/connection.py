@@ -95,6 +95,10 @@ class Patience:
 PATIENT: Final = Patience()
 
 
+SYSTEM_ERRORS: Final = tuple(sorted(errno.errorcode.keys() - {errno.EIO}))
+"""Error numbers with which the system refuses a file. Its content may be sound, so that no recovery helps."""
+
+
 def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     text = str(error)
     if is_internal(error):
@@ -119,6 +123,9 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
             "install a newer duckdb, or choose another --db"
         )
     reason = text.removeprefix("IO Error: ").splitlines()[0]
+    refusal = next((known for known in map(os.strerror, SYSTEM_ERRORS) if reason.endswith(known)), "")
+    if refusal:
+        return DatabaseError(f"cannot open {path}: {refusal}; choose another --db")
     return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` recovers what can be read")
 
 

@@ -1,8 +1,9 @@
 """Recovery of all readable data of a damaged database into a new database.
 
-Recovery works on a copy of the file and its log. The copy is opened as far as possible: blocks damaged by a killed
-checkpoint are restored, and a damaged log is cut where its damage begins. Each workload, hardware, calibration and run
-is then read separately; rows that differ from their digests are omitted.
+A sound database is copied as it is. Recovery from a damaged one works on a copy of the file and its log. The copy is
+opened as far as possible: blocks damaged by a killed checkpoint are restored, and a damaged log is cut where its damage
+begins. Workloads, hardware, calibrations and runs are then read in groups, and a group that cannot be read is split in
+two until each unreadable record is alone; rows that differ from their digests are omitted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import duckdb
@@ -31,6 +32,9 @@ from joulemap.system.record import define
 MOST_CUTS: Final = 1000
 """Maximum times that recovery shortens a damaged log."""
 
+GROUP: Final = 500
+"""Records that are read in one statement unless one of them is damaged; more need more memory and are hardly faster."""
+
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
@@ -41,6 +45,18 @@ class Recovery:
     run_count: int = 0
     lost: list[str] = attrs.field(factory=list)
     """Descriptions of lost data with reasons, one line each."""
+    is_copy: bool = False
+    """True for a sound database, which was copied as it is."""
+
+
+def copy_sound(path: Path, new: Path) -> Recovery:
+    """Copy a database without faults, with what its log and journal hold; `new` lies in a folder for drafts."""
+    recovery = Recovery(is_copy=True)
+    _copy(path, new, recovery)
+    with contextlib.closing(connect(new)) as connection:
+        connection.execute("CHECKPOINT")
+        ((recovery.run_count,),) = connection.execute("SELECT count(*) FROM internal.run").fetchall()
+    return recovery
 
 
 def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
@@ -112,30 +128,28 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
 def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:
     """Copy all readable data of these runs, and all readable measurements."""
     for table in ("action", "measurement", "serving_measurement"):
-        _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
+        if reason := _copy_rows(connection, [table], "TRUE"):
+            recovery.lost.append(f"the table {table}: {reason}")
     based = dict(
         _rows(connection, "SELECT calibration_digest, hardware_digest FROM damaged.internal.calibration", recovery)
     )
-    needed = {
-        run_id: [
-            f"workload_id = {workload}",
-            f"hardware_digest = '{_quote(hardware)}'",
-            *([f"calibration_digest = '{_quote(calibration)}'"] if calibration else []),
-        ]
+    wanted: dict[str, set[Any]] = {
+        "workload_id": {workload for _, workload, _, _ in runs},
+        "hardware_digest": {hardware for _, _, hardware, _ in runs} | set(based.values()),
+        "calibration_digest": {calibration for _, _, _, calibration in runs if calibration},
+    }
+    saved = {key: _copy_records(connection, key, sorted(keys), recovery) for key, keys in wanted.items()}
+    saved["calibration_digest"].add("")  # of a run without a calibration
+    sound = [
+        run_id
         for run_id, workload, hardware, calibration in runs
-    }
-    wanted = {which for one in needed.values() for which in one}
-    wanted |= {f"hardware_digest = '{_quote(digest)}'" for digest in based.values()}
-    sound = {
-        which
-        for which in sorted(wanted)
-        if _copy_rows(connection, _tables(which.partition(" ")[0]), which, which, recovery)
-    }
-    for run_id, whiches in needed.items():
-        if sound.issuperset(whiches):
-            _copy_rows(connection, _tables("run_id"), f"run_id = {run_id}", f"run {run_id}", recovery)
-        else:
-            recovery.lost.append(f"run {run_id}: its workload, hardware or calibration cannot be read")
+        if workload in saved["workload_id"]
+        and hardware in saved["hardware_digest"]
+        and (calibration or "") in saved["calibration_digest"]
+    ]
+    lacking = sorted({run_id for run_id, *_ in runs}.difference(sound))
+    recovery.lost += [f"run {run_id}: its workload, hardware or calibration cannot be read" for run_id in lacking]
+    _copy_records(connection, "run_id", sound, recovery)
     _add_up(connection, recovery)
 
 
@@ -156,8 +170,27 @@ def _tables(key: str) -> list[str]:
     return [table for table, own in KEYS.items() if own == key]
 
 
-def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: str, recovery: Recovery) -> bool:
-    """Copy the rows that match the condition `which` in all tables, or none of them; return whether that succeeded."""
+def _copy_records(connection: Connection, key: str, keys: Sequence[Any], recovery: Recovery) -> set[Any]:
+    """Copy the records with these sorted keys, each whole or not at all; return the keys of the copied ones."""
+    groups = [keys[start : start + GROUP] for start in range(0, len(keys), GROUP)]
+    copied: set[Any] = set()
+    while groups:
+        group = groups.pop()
+        values = [str(one) if isinstance(one, int) else f"'{_quote(one)}'" for one in group]
+        # the range lets the engine skip rows, which may be damaged, outside of it
+        which = f"{key} BETWEEN {values[0]} AND {values[-1]} AND {key} IN ({', '.join(values)})"
+        reason = _copy_rows(connection, _tables(key), which)
+        if not reason:
+            copied.update(group)
+        elif len(group) > 1:
+            groups += [group[: len(group) // 2], group[len(group) // 2 :]]
+        else:
+            recovery.lost.append(f"{f'run {group[0]}' if key == 'run_id' else f'{key} = {values[0]}'}: {reason}")
+    return copied
+
+
+def _copy_rows(connection: Connection, tables: Sequence[str], which: str) -> str:
+    """Copy the rows that match the condition `which` in all tables, or none of them; return why not, or nothing."""
     connection.execute("BEGIN TRANSACTION")
     try:
         for table in tables:
@@ -168,10 +201,9 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
     except duckdb.Error as error:
         with contextlib.suppress(duckdb.Error):
             connection.execute("ROLLBACK")
-        recovery.lost.append(f"{what}: {_reason(error)}")
-        return False
+        return _reason(error)
     connection.execute("COMMIT")
-    return True
+    return ""
 
 
 def _drop_changed(connection: Connection, recovery: Recovery) -> None:

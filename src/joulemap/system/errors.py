@@ -8,6 +8,9 @@ from typing import Any, Final
 
 from joulemap.system.record import frozen
 
+MOST_NAME: Final = 120
+"""Maximum characters of a name in a message; longer ones are no known name."""
+
 OTHER: Final = "other"
 """Code of a reason that no code groups or shortens."""
 
@@ -65,6 +68,11 @@ class Reason:
     """Numbers in SI units, with the unit in the name, names, and tuples of names."""
 
 
+def cut_middle(text: str, most: int) -> str:
+    """Return a text; one longer than `most` without its middle."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
+
+
 class JoulemapError(Exception):
     """Base of all deliberate joulemap errors; its text is one line for the user."""
 
@@ -111,7 +119,7 @@ class UnknownNameError(JoulemapError):
             advice = f"known: {', '.join(candidates)}"
         else:
             advice = ""
-        text = "; ".join(part for part in (f"unknown {noun} {name!r}", advice) if part)
+        text = "; ".join(part for part in (f"unknown {noun} {cut_middle(name, MOST_NAME)!r}", advice) if part)
         if hint:
             text += f" {_begin_sentence(hint)}" if near else f"; {hint}"
         super().__init__(text)

@@ -87,7 +87,8 @@ def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], c
     """Draw the first rows as lines that fit the terminal; `count` is the number of all rows."""
     width = shutil.get_terminal_size().columns
     cells = [[_shorten(value) for value in row] for row in rows[:SHOWN]]
-    columns = [list(column) for column in zip(names, *cells, strict=True)]
+    heads = [name if name.isprintable() else repr(name) for name in names]  # of SQL, whose names may steer a terminal
+    columns = [list(column) for column in zip(heads, *cells, strict=True)]
     sizes = [max(map(len, column)) for column in columns]
     fitting = 0
     while fitting < len(sizes) and sum(sizes[: fitting + 1]) + 2 * fitting + len("  …") <= width:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.system.errors import UsageError
+
+if TYPE_CHECKING:
+    from difflib import SequenceMatcher
 
 PROJECTED: Final = "~"
 """Mark that tables put before hardware that can be neither bought nor rented; not part of the name."""
@@ -135,15 +138,20 @@ def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
         likeness = 0.0
         for one in names:
             matcher.set_seq2(fold_name(one))
-            # upper bounds, which cost less than the ratio itself
-            least = max(LIKENESS, likeness)
-            if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least:
-                likeness = max(likeness, matcher.ratio())
+            likeness = _measure(matcher, max(LIKENESS, likeness)) or likeness
         if likeness >= LIKENESS:
             ranked.append((-likeness, names[0]))
     ranked.sort()
     least = max(LIKENESS, -ranked[0][0] - SPREAD) if ranked else LIKENESS
     return [first for unlikeness, first in ranked[:NEAREST] if -unlikeness >= least]
+
+
+def _measure(matcher: SequenceMatcher[str], least: float) -> float:
+    """Return the likeness of two names, 0 below `least`; upper bounds that cost less than the likeness come first."""
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+        return 0.0
+    likeness = matcher.ratio()
+    return likeness if likeness >= least else 0.0
 
 
 def find_meant(name: str, known: Iterable[str]) -> list[str]:
@@ -157,12 +165,18 @@ def find_meant(name: str, known: Iterable[str]) -> list[str]:
         return "".join(word for word in split_words(text) if word not in SIZES and not word.isdecimal())
 
     family = keep_family(name)
-    alike = sorted(
-        one
-        for one in known
-        if not family or SequenceMatcher(None, family, keep_family(one.rpartition("/")[2])).ratio() >= FAMILY_LIKENESS
-    )
+    matcher = SequenceMatcher(None, family)
+
+    def is_kin(known: str) -> bool:
+        matcher.set_seq2(keep_family(known.rpartition("/")[2]))
+        return _measure(matcher, FAMILY_LIKENESS) > 0
+
+    alike = sorted(one for one in known if not family or is_kin(one))
     return get_close_matches(name.lower(), alike, n=NEAREST, cutoff=0.5)
+
+
+MOST_WORDS: Final = 16
+"""Maximum words of a name; a bound for the search in a long list of unknown ones."""
 
 
 def join_words(words: Sequence[str], is_name: Callable[[str], bool]) -> tuple[str, ...] | None:
@@ -170,7 +184,7 @@ def join_words(words: Sequence[str], is_name: Callable[[str], bool]) -> tuple[st
     names: list[str] = []
     start = 0
     while start < len(words):
-        ends = range(len(words), start, -1)
+        ends = range(min(len(words), start + MOST_WORDS), start, -1)
         end = next((end for end in ends if is_name(" ".join(words[start:end]))), None)
         if end is None:
             return None

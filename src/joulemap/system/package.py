@@ -55,15 +55,15 @@ class Package:
 
     def list_hardware(self) -> list[Path]:
         """Return its hardware files."""
-        return sorted((self.folder / "hardware").glob("*.toml"))
+        return _list_files(self.folder / "hardware", "*.toml")
 
     def list_measurements(self) -> list[Path]:
         """Return its files of measurements."""
-        return sorted((self.folder / "measurement").glob("*.csv"))
+        return _list_files(self.folder / "measurement", "*.csv")
 
     def list_classes(self) -> list[Path]:
         """Return the data files of its classes."""
-        return sorted((self.folder / "architecture").glob("*.toml"))
+        return _list_files(self.folder / "architecture", "*.toml")
 
     def digest(self) -> str:
         """Return its name and version with a digest of all files that joulemap reads."""
@@ -72,7 +72,7 @@ class Package:
 
     def digest_code(self) -> str:
         """Return a digest of its Python files, which the formulas of its classes may use; empty without a class."""
-        return _digest_files(self.folder, sorted(self.folder.rglob("*.py"))) if self.list_classes() else ""
+        return _digest_files(self.folder, _list_files(self.folder, "**/*.py")) if self.list_classes() else ""
 
 
 def list_packages() -> tuple[Package, ...]:
@@ -115,14 +115,24 @@ def _list_installed() -> tuple[Package, ...]:
 
 
 def _find_folder(module: str) -> Path:
-    """Return the folder of a Python package without importing it; a folder that does not exist if it has none."""
+    """Return the folder of a Python package; a folder that does not exist if it has none.
+
+    Only the first part of a dotted name is looked up, because a search for the whole name would import the others.
+    """
     from importlib.util import find_spec
 
+    first, *parts = module.split(".")
     with contextlib.suppress(ImportError, ValueError):
-        spec = find_spec(module)
-        if spec is not None and spec.submodule_search_locations:
-            return Path(next(iter(spec.submodule_search_locations)))
+        spec = find_spec(first)
+        for location in (spec and spec.submodule_search_locations) or ():
+            if (folder := Path(location, *parts)).is_dir():
+                return folder
     return Path(module.replace(".", "/"))
+
+
+def _list_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the regular files that match a pattern: a named pipe would block its reader."""
+    return sorted(one for one in folder.glob(pattern) if one.is_file())
 
 
 def _digest_files(folder: Path, files: Iterable[Path]) -> str:

@@ -89,15 +89,17 @@ def _run(tasks: Sequence[Task], jobs: int) -> Iterator[list[Predicted]]:
     if jobs == 1:
         yield from map(run_task, tasks)
         return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context, some = multiprocessing.get_context("spawn"), jobs * LIFE
+    from joulemap.system.pool import open_pool, shielded
+
+    some = jobs * LIFE
     try:
         for start in range(0, len(tasks), some):
-            with ProcessPoolExecutor(jobs, mp_context=context, initializer=_collect_rarely) as pool:
-                yield from pool.map(run_task, tasks[start : start + some])
+            with open_pool(jobs, _collect_rarely) as pool:
+                with shielded():
+                    found = pool.map(run_task, tasks[start : start + some])
+                yield from found
     except BrokenProcessPool as error:
         raise JoulemapError("a process was killed, probably for lack of memory: use --jobs 1") from error
 

@@ -9,11 +9,9 @@ cluster write shards to a folder that all of them share.
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib import import_module
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import attrs
 
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
-from joulemap.system.handle import IS_POSIX
+from joulemap.system.pool import open_pool, shielded
 from joulemap.system.record import define
 from joulemap.wing.explore.lake.database import survey
 from joulemap.wing.explore.lake.shard import open_lake, store_points
@@ -153,12 +151,12 @@ def _run_in_processes(
     tries: dict[str, int] = {}
     again: list[One] = []
     source = iter(tasks)
-    pool = _open_pool(jobs)
+    pool = open_pool(jobs)
     pending: dict[Future[None], One] = {}
     try:
         while True:
             while len(pending) < QUEUED * jobs and (task := again.pop() if again else next(source, None)) is not None:
-                with _shielded():
+                with shielded():
                     pending[pool.submit(work, task)] = task
             if not pending:
                 return
@@ -179,7 +177,7 @@ def _run_in_processes(
                 again += pending.values()
                 pending.clear()
                 pool.shutdown(wait=False, cancel_futures=True)
-                pool = _open_pool(jobs)
+                pool = open_pool(jobs)
                 _count_tries(again, tries)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -197,61 +195,6 @@ def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
                 f"a process was killed {tries[digest]} times while it evaluated a block of "
                 f"{task.block.point_count} points, probably for lack of memory: use smaller blocks or fewer jobs"
             )
-
-
-MOST_ON_WINDOWS: Final = 61
-"""Maximum processes of a pool on Windows. Source: documentation of `concurrent.futures.ProcessPoolExecutor`."""
-
-
-def _open_pool(jobs: int) -> ProcessPoolExecutor:
-    """Return a pool of freshly started processes; a fork would share this process's open files."""
-    import multiprocessing
-
-    if IS_POSIX:
-        from multiprocessing import resource_tracker
-
-        # it would print the segments that it removes after an interrupt, as intended
-        sys.warnoptions.append(silence := "ignore:resource_tracker")
-        try:
-            resource_tracker.ensure_running()
-        finally:
-            sys.warnoptions.remove(silence)
-    else:
-        jobs = min(jobs, MOST_ON_WINDOWS)
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process)
-
-
-@contextlib.contextmanager
-def _shielded() -> Iterator[None]:
-    """Block Ctrl-C for processes that are started in the block, until they ignore it themselves."""
-    import signal
-
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_process() -> None:
-    """Ignore Ctrl-C in a worker process, and exit when its parent does."""
-    import multiprocessing
-    import signal
-    from threading import Thread
-
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    Thread(target=follow, daemon=True).start()
 
 
 COUNT_S: Final = 1.0
