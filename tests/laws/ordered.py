@@ -143,7 +143,7 @@ def list_pairs() -> list[tuple[str, str]]:
     for name in list_chips():
         chip = find_chip(name)
         if chip.microarchitecture:
-            families.setdefault((chip.architecture, chip.microarchitecture.split()[0], chip.vendor), []).append(name)
+            families.setdefault((chip.architecture, chip.microarchitecture, chip.vendor), []).append(name)
     measures = {name: _measure(find_chip(name)) for name in list_chips()}
     return [
         (one, other)
@@ -167,7 +167,7 @@ def _measure(chip: Hardware) -> dict[str, float]:
 
 def _differ_alike(one: Hardware, other: Hardware) -> bool:
     """Return whether two chips have the same helper, or none, and the same compiler."""
-    return bool(one.helper) == bool(other.helper) and one.compiler == other.compiler
+    return one.helper == other.helper and one.compiler == other.compiler
 
 
 def try_numbers(court: Court, rng: random.Random) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from laws.court import Court, Violation
 from laws.exempt import EXEMPT
+from laws.shrink import shrink
 from laws.table import LAWS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "laws.md"
@@ -34,7 +35,7 @@ def describe(court: Court, *, seed: int, seconds: float, most: int) -> str:
         mine = sorted((one for one in court.open if one.law == law.name), key=lambda one: -one.ratio)
         if mine:
             lines.append(f"{len(mine):6} of {court.compared[law.name]:9,} break: {law.name}: {law.sentence}")
-            lines += [f"        {text}" for one in mine[:most] for text in _describe_violation(one)]
+            lines += [f"        {text}" for one in mine[:most] for text in _describe_violation(shrink(one))]
     for exempt, count in sorted(court.explained.items(), key=lambda pair: -pair[1]):
         lines.append(f"{count:6} explained: {exempt.law}, {exempt.chip}, {exempt.model}: {exempt.why}")
     refused = ", ".join(f"{count} {reason}" for reason, count in court.refused.most_common(5))

@@ -120,3 +120,16 @@ def predict(
         return None
     refused.update(code for code in prediction.refusal_code.ravel().tolist() if code)
     return Table(question, tuple(cells), tuple(batches), prediction)
+
+
+def ask(question: Question) -> joulemap.Prediction:
+    """Return the prediction of one question; raises as `joulemap.predict` does."""
+    changes = {name: np.array([value]) for name, value in question.changes}
+    return joulemap.predict(
+        question.workload(),
+        question.hardware,
+        precision=question.precision,
+        runtime=question.runtime,
+        batch=question.batch,
+        changes=changes or None,
+    )

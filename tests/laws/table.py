@@ -28,6 +28,8 @@ class Law:
     tolerance: float = 1.0
     reason: str = "exact"
     """Reason for the tolerance."""
+    value: str = ""
+    """Field of `joulemap.Prediction` that a law on two predictions compares; empty for any other law."""
 
 
 @frozen(kw_only=True)

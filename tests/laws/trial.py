@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import random
 import shutil
 import signal
@@ -15,6 +16,7 @@ from joulemap.system.record import frozen
 from laws import alone, door, ordered
 from laws.court import Court
 from laws.door import Doors
+from laws.question import Question
 
 Try = Callable[[Doors, random.Random], None]
 
@@ -92,7 +94,12 @@ def run_job(job: Job) -> Court:
     doors = _open_doors()
     doors.court = Court()
     for number, trial in enumerate(_take_turns(job)):
-        trial.attempt(doors, random.Random(f"{job.seed} {job.number} {number} {trial.name}"))
+        try:
+            trial.attempt(doors, random.Random(f"{job.seed} {job.number} {number} {trial.name}"))
+        except Exception as error:
+            words = ("laws", trial.name, f"--seed {job.seed}: {type(error).__name__}: {str(error)[:100]}")
+            doors.court.report("no internal error", math.inf, 0.0, (Question(words=words),))
+        doors.court.compared["no internal error"] += 1
     return doors.court
 
 

@@ -1183,8 +1183,8 @@ class Questions:
     ) -> Recovery:
         """Copy all readable data of this database into a new one; return the number of runs, and the losses.
 
-        The database itself stays unchanged. Raises DatabaseError if nothing can be read, UsageError for a `path` that
-        exists.
+        A sound database is copied as it is. The database itself stays unchanged. Raises DatabaseError if nothing can be
+        read, UsageError for a `path` that exists.
         """
     def info(
         self,
