@@ -69,8 +69,6 @@ def _compare_alone(court: Court, table: Table) -> None:
         find,
     )
     chips = [find_chip(name) for name, _ in table.cells]
-    capacity = np.array([[float(chip.memory_capacity.value)] for chip in chips])
-    court.compare("memory is there", one.memory_bytes, np.where(is_known, capacity, np.nan), find)
     static = np.array([[float(chip.static_power.value)] for chip in chips])
     court.compare(
         "static power",
@@ -79,8 +77,13 @@ def _compare_alone(court: Court, table: Table) -> None:
         find,
     )
     works = load_columns(table.question.model)
+    alone = np.array([[works is None or not Evaluator(works).falls_back(chip)] for chip in chips])
+    capacity = np.array([[float(chip.memory_capacity.value)] for chip in chips])
+    is_own = alone & is_known
+    court.compare(
+        "memory is there", np.where(is_own, one.memory_bytes, np.nan), np.where(is_own, capacity, np.nan), find
+    )
     if table.question.runtime != "eager" and works is not None:
-        alone = np.array([[not Evaluator(works).falls_back(chip)] for chip in chips])
         launch = np.array([[_find_launch_j(chip.id)] for chip in chips])
         limit = np.array([[float(chip.tdp.value)] for chip in chips])
         drawn = (one.energy_j - launch) / one.interval_s

@@ -6,4 +6,73 @@ from typing import Final
 
 from laws.table import Exempt
 
-EXEMPT: Final[tuple[Exempt, ...]] = ()
+COPIES: Final = "physics/architecture/npu: copies of a model share a batch, each with its own part of the chip"
+
+EXEMPT: Final = (
+    *(
+        Exempt(
+            law=law,
+            chip=chip,
+            most=2.0,
+            why="an operator that does not depend on the batch is divided among the copies of a model like the others",
+            source=COPIES,
+            is_fault=True,
+        )
+        for chip in ("trainium*", "inferentia*")
+        for law in ("batch is not faster", "batch is not cheaper", "size is not faster", "size is not cheaper")
+    ),
+    Exempt(
+        law="batch is not cheaper",
+        chip="ax650n*",
+        most=1.1,
+        why="copies are chosen for time, and fewer copies that are almost as fast read less",
+        source=COPIES,
+    ),
+    *(
+        Exempt(
+            law=law,
+            chip="*laptop*",
+            most=1.35,
+            why="at a low power limit, units that wait draw power too, so that more of them lower the clock",
+            source="physics/anchor.py: boards with GDDR",
+        )
+        for law in ("units", "better chip")
+    ),
+    Exempt(
+        law="batch grows",
+        chip="gtx_*",
+        most=1.3,
+        why="in fp64, a product of more than four rows pads them to a tile of 128",
+        source="physics/architecture/gpu/kernel_class.py, FEW_ROWS",
+        is_fault=True,
+    ),
+    *(
+        Exempt(
+            law="batch grows",
+            chip=chip,
+            most=1.4,
+            why="a large last cache holds all that a kernel moves, or nothing of it",
+            source="physics/traffic.py, dram_bytes",
+            is_fault=True,
+        )
+        for chip in ("l40*", "rtx_5090*", "rtx_4090*", "a800*", "rtx_6000_ada*")
+    ),
+    Exempt(
+        law="units",
+        model="*softmax*",
+        most=2.0,
+        why="more rows in progress overflow the same last cache, so that each is read again",
+        source="physics/architecture/gpu/kernel_class.py, read_again",
+    ),
+    *(
+        Exempt(
+            law=law,
+            model="*one_hot*",
+            most=1.7,
+            why="a reduction of a single element is a kernel of its own, one of several elements is fused",
+            source="physics/fuse/group.py, reduces",
+            is_fault=True,
+        )
+        for law in ("size is not faster", "size is not cheaper")
+    ),
+)

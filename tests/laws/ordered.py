@@ -166,8 +166,9 @@ def _measure(chip: Hardware) -> dict[str, float]:
 
 
 def _differ_alike(one: Hardware, other: Hardware) -> bool:
-    """Return whether two chips have the same helper, or none, and the same compiler."""
-    return one.helper == other.helper and one.compiler == other.compiler
+    """Return whether two chips have the same helper, or none, the same compiler, and links of the same kinds."""
+    kinds = [sorted(link.connects for link in chip.links) for chip in (one, other)]
+    return one.helper == other.helper and one.compiler == other.compiler and kinds[0] == kinds[1]
 
 
 def try_numbers(court: Court, rng: random.Random) -> None:
@@ -234,8 +235,8 @@ def try_alike(court: Court, rng: random.Random) -> None:
     if turned is not None:
         court.equal(
             "order of branches",
-            table.prediction.energy_j,
-            turned.prediction.energy_j,
+            table.prediction.parts_j["compute"],
+            turned.prediction.parts_j["compute"],
             ask_both(table, turned),
         )
     for index in rng.sample(range(len(cells)), 4):

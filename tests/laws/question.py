@@ -12,8 +12,10 @@ from joulemap.physics.record.workload import Workload
 from joulemap.system.record import frozen
 from laws.network import Network
 
+ROOT: Final = Path(__file__).parents[2]
+
 FOLDER: Final = Path("build/laws")
-"""Folder of the files of networks that break a law."""
+"""Folder below the root of the files of networks that break a law."""
 
 
 @frozen(kw_only=True)
@@ -44,7 +46,7 @@ class Question:
             return shlex.join(("joulemap", *self.words))
         model = self.model
         if isinstance(model, Network):
-            model = f"{model.save(FOLDER, self.batch)}:net"
+            model = f"{FOLDER / model.save(ROOT / FOLDER, self.batch).name}:net"
         words = ["compare", model, self.hardware, "--precision", self.precision, "--runtime", self.runtime]
         words += ["--batch", str(self.batch)] if self.batch > 1 and isinstance(self.model, str) else []
         words += [word for name, value in self.changes for word in ("--set", f"{name}={value:.6g}")]
