@@ -55,6 +55,11 @@ class Doors:
             self.court.refused[f"{words[0]}: {done.stderr.strip()[:70]}"] += 1
         return done.returncode, done.stdout
 
+    def say(self, *words: str) -> tuple[int, str, str]:
+        """Return (exit code, output, messages) of a command."""
+        done = run_here(words, self.folder, {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80"})
+        return done.returncode, done.stdout, done.stderr
+
     def ask(self, *words: str) -> dict[str, Any] | None:
         """Return the answer of a command as JSON; None if it was refused."""
         code, text = self.run(*words, *BRIEF)

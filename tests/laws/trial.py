@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, door, ordered
+from laws import alone, door, habit, ordered
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -60,6 +60,14 @@ TRIALS: Final = (
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
            "quantiles", "llm and step"),
     _trial("steps", _of_court(door.try_steps), 0.01, "context"),
+    _trial("rows", _of_court(habit.try_rows), 0.02, "batch is not faster"),
+    _trial("requests", habit.try_requests, 0.02, "one request", "llm and step", "quantiles"),
+    _trial("spelled", habit.try_spelled, 0.02, "spelled default"),
+    _trial("ports", habit.try_ports, 0.01, "port"),
+    _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
+    _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
+    _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "no control codes"),
+    _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
     _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
 )  # fmt: skip
 

@@ -1,0 +1,237 @@
+"""Laws of what people do: unbatched inputs, older words, defaults spelled out, ports, adapters, odd names."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import joulemap
+from joulemap.bundle.workload import open_zoo
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.load import find_hardware
+from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.trace.formula.pooling import CANDIDATES, PAIR
+from joulemap.trace.module import build_on_meta
+from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serving.predict import predict_row
+from laws.court import Court
+from laws.door import DECODERS, SERVERS, Doors
+from laws.network import Network, draw_layer, draw_network
+from laws.panel import draw_chips, find_chip, list_chips, list_networks, predict
+from laws.part import BLOCKS
+from laws.question import Question
+
+OWN: Final = '''import torch
+from torch import nn
+
+
+class Alone(nn.Module):
+    """Network of one image without a batch, or of rows that belong together."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 8, 3), nn.Linear(4, 4)
+
+    def forward(self, image, boxes):
+        return self.conv(image).mean((1, 2)), self.head(boxes).softmax(0).sum(0)
+
+
+def net():
+    return Alone(), (torch.zeros(3, {size}, {size}), torch.zeros({rows}, 4))
+'''
+
+LARGE: Final = 4e9
+"""Bytes of memory above which a chip holds any of the models of an advised command."""
+
+OLDER: Final = (
+    "analyze --cpu {chip} --model {model}",
+    "compare_models",
+    "analyze_{kind}_energy",
+    "compare --models {model} --gpu {chip}",
+    "profile_{kind}",
+)
+"""Command lines of older tools."""
+
+
+def try_rows(court: Court, rng: random.Random) -> None:
+    """Compare batches of products of one row on chips whose layers have parts of their own."""
+    name = f"gemm(m=1,n={rng.choice((64, 512, 4096))},k={rng.choice((64, 784, 4096))})"
+    cells = [(one, "int8") for one in list_chips() if one.startswith(("hailo", "tda4", "dpu", "rk3"))]
+    cells = [cell for cell in cells if "int8" in find_chip(cell[0]).peaks]
+    question = Question(model=rng.choice((name, rng.choice(list_networks()))), runtime="engine")
+    table = predict(question, cells, (1, 2, 4, 8), court.refused)
+    if table is not None:
+        seconds = table.prediction.latency_s
+        is_there = ~np.isnan(seconds[:, :-1]) & ~np.isnan(seconds[:, 1:])
+        first, second = (np.where(is_there, one, np.nan) for one in (seconds[:, :-1], seconds[:, 1:]))
+        court.compare("batch is not faster", first, second, lambda at: (table.ask(at), table.ask(at, 1)))
+
+
+def try_requests(doors: Doors, rng: random.Random) -> None:
+    """Compare one request in flight at four doors."""
+    court, model, chip = doors.court, rng.choice(DECODERS[:3]), rng.choice(SERVERS)
+    prompt, output = rng.choice((512, 2048)), rng.choice((32, 128))
+    sizes = ("--prompt", str(prompt), "--output", str(output))
+    alone, loaded = (("llm", model, chip, *sizes, *one) for one in (("--batch", "1"), ("--in-flight", "1")))
+    answer, load = doors.ask(*alone), doors.ask(*loaded)
+    if answer is None or load is None or answer["rows"][0]["status"] != "ok" or not load["loads"]:
+        return
+    seconds = answer["rows"][0]["between_s"]
+    asked = (Question(words=alone), Question(words=loaded))
+    court.equal("one request", load["loads"][0]["between_s"], seconds, asked)
+    row = ServingRow(
+        source="laws", hardware=chip, model=model, scope="steady_serving", engine="vllm", prompt_tokens=prompt,
+        output_tokens=output,
+    )  # fmt: skip
+    court.equal("one request", predict_row(row, find_hardware(chip)).inter_token_latency_s or np.nan, seconds, asked)
+    context = prompt + output / 2.0
+    step = joulemap.predict_step(model, chip).price(joulemap.Passes.of(1, context=context))
+    court.equal("llm and step", float(step.latency_s), seconds, asked)
+    ends = load["loads"][0]
+    court.compare("quantiles", ends["first_token_s"] * (1.0 + 1e-6), ends["first_token_p99_s"], asked[1:])
+
+
+def try_spelled(doors: Doors, rng: random.Random) -> None:
+    """Compare a language model with the same and its defaults spelled out."""
+    model, chip = rng.choice(DECODERS), rng.choice(SERVERS)
+    engine = rng.choice(("vllm", "llamacpp"))
+    words = ("llm", model, chip, "--batch", "1,8", "--engine", engine)
+    answer = doors.ask(*words)
+    if answer is None:
+        return
+    if len(answer["weight_precisions"]) != 1:
+        return
+    published = {"gpt-oss-20b": "mxfp4"}.get(model, answer["weight_precisions"][0])
+    spelled = (*words, "--weight-precision", published, "--prompt", "2048", "--output", "256")
+    other = doors.ask(*spelled)
+    values = [_read_served(one) for one in (answer, other)]
+    doors.court.same("spelled default", values[0], values[1], (Question(words=words), Question(words=spelled)))
+
+
+def _read_served(answer: dict[str, Any] | None) -> list[tuple[float, float]]:
+    rows = [] if answer is None else [row for row in answer["rows"] if row["status"] == "ok"]
+    return [(row["between_s"], row["output_token_j"]) for row in rows]
+
+
+def try_ports(doors: Doors, rng: random.Random) -> None:
+    """Compare a stick on hosts with a slower and a faster port."""
+    model, stick = rng.choice(("mobilenet_v2", "resnet50", "efficientnet_b0", "resnet18")), "coral_edge_tpu"
+    slow, fast = (
+        ("compare", model, stick, "--precision", "int8", "--host", host)
+        for host in (rng.choice(("raspberry_pi_3b", "raspberry_pi_zero_2_w")), "raspberry_pi_4b")
+    )
+    found = [doors.ask(*one) for one in (slow, fast)]
+    if all(found):
+        seconds = [one["rows"][0]["latency_s"] for one in found if one]
+        asked = (Question(words=fast), Question(words=slow))
+        doors.court.compare("port", seconds[1] * (1.0 + 1e-6), seconds[0], asked)
+
+
+def try_adapters(doors: Doors, rng: random.Random) -> None:
+    """Compare LoRA at ZeRO stages: the frozen base is divided too."""
+    model, chip = (
+        rng.choice(("llama-2-7b", "llama-3.1-8b", "qwen3-8b")),
+        rng.choice(("rtx_3090", "a100_sxm_80gb", "h100_sxm5")),
+    )
+    devices = rng.choice((2, 4, 8))
+    held = []
+    for stage in "0123":
+        words = (
+            "train",
+            model,
+            chip,
+            "--devices",
+            str(devices),
+            "--lora",
+            "16",
+            "--batch",
+            str(devices),
+            "--zero",
+            stage,
+        )
+        answer = doors.ask(*words)
+        if answer is None or not answer["rows"] or not answer["rows"][0].get("weight_bytes"):
+            return
+        row = answer["rows"][0]
+        held.append(
+            (sum(row[f"{name}_bytes"] for name in ("weight", "gradient", "state", "activation")), row["weight_bytes"])
+        )
+    asked = (Question(words=words),)
+    doors.court.compare("ZeRO", [one[0] for one in held[1:]], [one[0] for one in held[:-1]], asked)
+    doors.court.compare("shards", held[3][1], held[0][1] * 1.2 / devices, asked)
+
+
+def try_unbatched(doors: Doors, rng: random.Random) -> None:
+    """Ask about an own network whose inputs have no batch."""
+    path = doors.folder / "own.py"
+    path.write_text(OWN.format(size=rng.choice((32, 160, 320)), rows=rng.choice((2, 100))))
+    words = ("analyze", f"{path}:net", draw_chips(rng, 1)[0], "--precision", "fp32")
+    if "fp32" in find_chip(words[2]).peaks and (answer := doors.ask(*words)) is not None:
+        doors.court.same("a sample", answer["batches"], [1], (Question(words=words),))
+
+
+def try_words(doors: Doors, rng: random.Random) -> None:
+    """Type what other tools take, odd names and names that are too long."""
+    kind = rng.choice(("cpu", "gpu", "tpu"))
+    every = [(one, find_chip(one)) for one in list_chips()]
+    chips = [name for name, one in every if one.architecture == kind and one.memory_capacity.value > LARGE]
+    chips = [name for name in chips if "fp32" in find_chip(name).peaks]
+    model = rng.choice(("resnet18", "mobilenet_v2", "vit_b_16"))
+    line = rng.choice(OLDER).format(kind=kind, chip=rng.choice(chips), model=model)
+    code, _, text = doors.say(*shlex.split(line))
+    for advised in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
+        done, _, _ = doors.say(*shlex.split(advised))
+        doors.court.same("advice runs", done, 0, (Question(words=tuple(shlex.split(line))),))
+    long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
+    for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
+        _, _, text = doors.say(*words)
+        doors.court.compare("short errors", len(text), 1000, (Question(words=(words[0], "a long name")),))
+    query = ("sql", "SELECT chr(27) || '[31mred' AS name, chr(7) AS bell")
+    _, out, text = doors.say(*query)
+    doors.court.same(
+        "no control codes",
+        [one for one in out + text if ord(one) < 32 and one not in "\n\t"],
+        [],
+        (Question(words=query),),
+    )
+
+
+def try_counts(court: Court, rng: random.Random) -> None:
+    """Count the products of random networks as torch's own counter does, and the boxes of suppressions."""
+    network = draw_network(rng)
+    names: dict[str, Any] = {}
+    exec(network.write(1), names)
+    with build_on_meta():
+        module, inputs = names["net"]()
+    try:
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            module.to("meta").eval()(*(one.to("meta") for one in inputs))
+    except (RuntimeError, NotImplementedError, ValueError):  # the meta device lacks an operator that the trace replaces
+        pass
+    else:
+        macs = counter.get_total_flops() / FLOPS_PER_MAC
+        court.compare(
+            "counted products", macs, float(network.trace(1).mac_count), (Question(model=network, hardware="l4"),)
+        )
+    part = draw_layer(rng, next(one for one in BLOCKS if one.name == "cdist"))
+    sizes = dict(part.sizes)
+    if max(sizes["x"], sizes["l"]) > 25:
+        distance = Network((part,))
+        macs = sizes["x"] * sizes["l"] * sizes["n"]
+        court.compare(
+            "counted products", macs, float(distance.trace(1).mac_count), (Question(model=distance, hardware="l4"),)
+        )
+    zoo = open_zoo(ZOO)
+    for name in list_networks():
+        if (zoo.models[name].get("work") == "model" and "rcnn" in name) or "ssd" in name:
+            work = zoo.form_columns(name, 1)
+            counts = work.elementwise_count[work.operation == "nms"]
+            court.compare(
+                "suppressed boxes", counts, float(PAIR * CANDIDATES**2), (Question(model=name, hardware="l4"),)
+            )
