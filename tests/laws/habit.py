@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shlex
+import time
 from typing import Any, Final
 
 import numpy as np
@@ -45,6 +46,9 @@ class Alone(nn.Module):
 def net():
     return Alone(), (torch.zeros(3, {size}, {size}), torch.zeros({rows}, 4))
 '''
+
+SLOW_S: Final = 8.0
+"""Processor time above which an error is slow: a traced model takes less."""
 
 LARGE: Final = 4e9
 """Bytes of memory above which a chip holds any of the models of an advised command."""
@@ -190,8 +194,11 @@ def try_words(doors: Doors, rng: random.Random) -> None:
         doors.court.same("advice runs", done, 0, (Question(words=tuple(shlex.split(line))),))
     long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
     for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
+        began = time.process_time()
         _, _, text = doors.say(*words)
-        doors.court.compare("short errors", len(text), 1000, (Question(words=(words[0], "a long name")),))
+        asked = (Question(words=(words[0], "a long name")),)
+        doors.court.compare("quick errors", time.process_time() - began, SLOW_S, asked)
+        doors.court.compare("short errors", len(text), 1000, asked)
     query = ("sql", "SELECT chr(27) || '[31mred' AS name, chr(7) AS bell")
     _, out, text = doors.say(*query)
     doors.court.same(

@@ -66,7 +66,7 @@ TRIALS: Final = (
     _trial("ports", habit.try_ports, 0.01, "port"),
     _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
     _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
-    _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "no control codes"),
+    _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),
     _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
     _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
 )  # fmt: skip
