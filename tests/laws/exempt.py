@@ -57,12 +57,25 @@ EXEMPT: Final = (
         )
         for chip in ("l40*", "rtx_5090*", "rtx_4090*", "a800*", "rtx_6000_ada*")
     ),
-    Exempt(
-        law="units",
-        model="*softmax*",
-        most=2.0,
-        why="more rows in progress overflow the same last cache, so that each is read again",
-        source="physics/architecture/gpu/kernel_class.py, read_again",
+    *(
+        Exempt(
+            law="units",
+            model=model,
+            most=2.0,
+            why="more rows in progress overflow the same last cache, so that each is read again",
+            source="physics/architecture/gpu/kernel_class.py, read_again",
+        )
+        for model in ("*softmax*", "*norm*")
+    ),
+    *(
+        Exempt(
+            law=law,
+            chip="hailo*",
+            most=2.0,
+            why="a compiler divides a fabric into contexts for the rate of images, not for the time of one",
+            source="physics/architecture/npu/fabric.py",
+        )
+        for law in ("depth is not faster", "depth is not cheaper")
     ),
     *(
         Exempt(
