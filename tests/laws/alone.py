@@ -77,13 +77,13 @@ def _compare_alone(court: Court, table: Table) -> None:
         find,
     )
     works = load_columns(table.question.model)
-    alone = np.array([[works is None or not Evaluator(works).falls_back(chip)] for chip in chips])
+    alone = np.array([[not Evaluator(works).falls_back(chip)] for chip in chips])
     capacity = np.array([[float(chip.memory_capacity.value)] for chip in chips])
     is_own = alone & is_known
     court.compare(
         "memory is there", np.where(is_own, one.memory_bytes, np.nan), np.where(is_own, capacity, np.nan), find
     )
-    if table.question.runtime != "eager" and works is not None:
+    if table.question.runtime != "eager":
         launch = np.array([[_find_launch_j(chip.id)] for chip in chips])
         limit = np.array([[float(chip.tdp.value)] for chip in chips])
         drawn = (one.energy_j - launch) / one.interval_s

@@ -310,6 +310,12 @@ def try_training(doors: Doors, rng: random.Random) -> None:
     if whole and again:
         court.compare("recompute", again["device_bytes"], whole["device_bytes"], _of((*base, "--recompute")))
         court.compare("recompute costs", whole["step_s"], again["step_s"], _of((*base, "--recompute")))
+    if whole:
+        parts = [
+            whole.get(f"{name}_s") or 0.0
+            for name in ("forward", "backward", "again", "exchange", "optimizer", "bubble")
+        ]
+        court.compare("step parts", whole["step_s"], sum(parts), _of(base))
     adapted = ask("--lora", "16") if model not in ("resnet50", "vit_b_16") else None
     if whole and adapted:
         court.compare("LoRA", adapted["device_bytes"], whole["device_bytes"], _of((*base, "--lora", "16")))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import joulemap
 from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import HOST_TRANSFER, LINK_LANES
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import JoulemapError
@@ -166,9 +167,10 @@ def _measure(chip: Hardware) -> dict[str, float]:
 
 
 def _differ_alike(one: Hardware, other: Hardware) -> bool:
-    """Return whether two chips have the same helper, or none, the same compiler, and links of the same kinds."""
-    kinds = [sorted(link.connects for link in chip.links) for chip in (one, other)]
-    return one.helper == other.helper and one.compiler == other.compiler and kinds[0] == kinds[1]
+    """Return whether two chips have the same helper, or none, the same compiler, and transfers to a host alike."""
+    sides = [(LINK_LANES in chip.geometry, chip.coefficients.get(HOST_TRANSFER)) for chip in (one, other)]
+    moves = [has_link or bool(moved is not None and moved.value > 0.0) for has_link, moved in sides]
+    return one.helper == other.helper and one.compiler == other.compiler and moves[0] == moves[1]
 
 
 def try_numbers(court: Court, rng: random.Random) -> None:

@@ -14,11 +14,13 @@ import joulemap
 from joulemap.bundle.chip import load_chips
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
-from joulemap.domain.operator.name import EXAMPLES
+from joulemap.domain.operator.name import EXAMPLES, find_operator
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
+from joulemap.trace.single import describe
 from laws.network import Network, draw_network
 from laws.question import Question
 
@@ -70,11 +72,12 @@ def _draw_operator(rng: random.Random) -> str:
     return rng.choice(OPERATORS)
 
 
-def load_columns(model: str | Network, batch: int = 1) -> WorkloadColumns | None:
-    """Return the columns of a network; None for a single operator."""
+def load_columns(model: str | Network) -> WorkloadColumns:
+    """Return the columns of a model at batch 1."""
     if isinstance(model, Network):
-        return columns_of(model.trace(batch))
-    return open_zoo(ZOO).form_columns(model, batch) if model in open_zoo(ZOO).models else None
+        return columns_of(model.trace(1))
+    operator = find_operator(model)
+    return open_zoo(ZOO).form_columns(model, 1) if operator is None else columns_of(describe(operator, 1, NO_KEY))
 
 
 @frozen(eq=False)

@@ -41,7 +41,7 @@ def _trial(name: str, attempt: Try, share: float, *laws: str) -> Trial:
 
 TRIALS: Final = (
     _trial("batches", _of_court(alone.try_batches), 0.34, "cycles exist", "peak", "bandwidth", "busy power", "products",
-           "average power", "static power", "memory holds tensors", "memory is there", "time passes", "parts of energy",
+           "average power", "static power", "memory is there", "time passes", "parts of energy",
            "bases of energy", "range", "batch is not faster", "batch is not cheaper", "batch is not smaller",
            "batch grows"),
     _trial("sizes", _of_court(ordered.try_sizes), 0.08, "size is not faster", "size is not cheaper"),
@@ -52,11 +52,11 @@ TRIALS: Final = (
            "cap saves power"),
     _trial("settings", _of_court(ordered.try_settings), 0.06, "graph", "weights are not larger"),
     _trial("alike", _of_court(ordered.try_alike), 0.06, "order of branches", "together", "identity",
-           "name of a module", "dead branch"),
+           "name of a module"),
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
-           "next runs", "boundary", "host", "copy of a file"),
-    _trial("choices", door.try_choices, 0.03, "candidates", "looser limit", "cheaper"),
+           "next runs", "boundary", "host"),
+    _trial("choices", door.try_choices, 0.03, "candidates", "looser limit"),
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
            "quantiles", "llm and step"),
     _trial("steps", _of_court(door.try_steps), 0.01, "context"),
