@@ -400,6 +400,7 @@ ALIKE = ("h100_sxm5", "l4", "t4", "mi300x", "b60", "xeon_8490h", "tpu_v4", "trai
 """Chips that differ in what they compute at fp32, and in their fastest precision."""
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", ALIKE)
 def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ right, for any chip, model and setting, and needs no measurement: more cycles th
 slower, two commands that answer one question differently.
 
 joulemap checks the laws of one evaluation whenever it evaluates. A run that breaks one is stored with the names of the
-laws (`broken_laws` in `runs`), its ranges are a thousandfold wide, and Trust begins with it, so that no decision on it
-is sure. `make laws` tries all laws on random networks, chips, settings and commands, and fails if a comparison breaks a
+laws (`broken_laws` in `runs`). Its ranges are a thousandfold wide and Trust begins with it, so that no decision on it
+is sure. `make laws` tries all laws on random networks, chips, settings and commands. It fails if a comparison breaks a
 law without a reason that stands below. A comparison obeys a law if its left value is at most the tolerance times the
 right one.
 

@@ -166,6 +166,7 @@ def test_llm_and_a_run_agree_to_the_femtojoule(case: tuple[str, str, str, str], 
     assert float(cost.joules[0]) == run.energy_fj / FJ_PER_J
 
 
+@pytest.mark.slow
 def test_a_database_is_audited_for_what_llm_says_of_its_passes(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.llm("llama-3.2-1b", hardware=("rtx_4090", "h100_sxm5"), batch=(1, 8))

@@ -129,6 +129,7 @@ def test_parts_and_static_numbers_are_predictions() -> None:
         assert static == pytest.approx(float(found.parts_j["static"][place] / found.energy_j[place]), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("power", "bandwidth"), [pytest.param("100", "100", marks=pytest.mark.slow), ("60", "120")])
 def test_a_gpu_serves_as_llm_says(tmp_path: Path, power: str, bandwidth: str) -> None:
     answer = find(view="gpu", chip="rtx_4090", prompt="700", power=power, bandwidth=bandwidth)

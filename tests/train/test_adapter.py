@@ -167,6 +167,7 @@ def test_a_frozen_base_is_sharded_and_gathered_by_hand() -> None:
 BERT, RESNET = "bert_encoder_128", "resnet18,bucket=1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "lighter"),
     [(BERT, ""), (BERT, ",lora=8"), (BERT, ",lora=8,quantize=nf4"), (RESNET, ""), (RESNET, ",recompute=true")],
