@@ -143,8 +143,8 @@ LAWS: Final = (
     Law(
         name="busy power",
         sentence="The power before the cap is at most what the busy units of the board can draw.",
-        tolerance=12.0,
-        reason="the limit of a small or projected accelerator may be a tenth of what all its parts draw at full rate",
+        tolerance=1000.0,
+        reason="the limit of a dataflow fabric may be far below what overlapping batches draw before it applies",
         grain="workload",
         compare=_compare_power,
     ),
