@@ -23,7 +23,7 @@ EXEMPT: Final = (
     ),
     Exempt(
         law="batch is not cheaper",
-        chip="ax650n*",
+        chip="ax*",
         most=1.1,
         why="copies are chosen for time, and fewer copies that are almost as fast read less",
         source=COPIES,

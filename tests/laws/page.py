@@ -61,7 +61,8 @@ def write_page(court: Court, *, seed: int, seconds: float) -> None:
 
 def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
     total = sum(court.compared.values())
-    yield f"The last run made {total:,} comparisons in {seconds:.0f} s (`make laws SEED={seed}`).\n"
+    command = f"`python -m laws --seed {seed} --write`, in tests"
+    yield f"The last run made {total:,} comparisons in {seconds:.0f} s, with seed {seed} ({command}).\n"
     for group in dict.fromkeys(law.group for law in LAWS):
         yield f"## {group[0].upper()}{group[1:]}\n"
         yield "| law | tolerance | because | compared | explained | unexplained |"
