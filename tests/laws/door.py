@@ -119,6 +119,9 @@ def try_answers(doors: Doors, rng: random.Random) -> None:
         court.same("third chip", kept, _read(fewer), _of(words, two))
         first, second = ({name: one["half_widths"].get(name) for name in kept} for one in (answer, fewer))
         court.same("third chip", first, second, _of(words, two))
+        for one in fewer["recommendations"]:
+            if len(one["probabilities"]) == 2:
+                court.equal("probabilities", sum(one["probabilities"]), 1.0, _of(two))
 
 
 def _compare_doors(
@@ -173,9 +176,6 @@ def _compare_choice(
     doors: Doors, words: tuple[str, ...], answer: dict[str, Any], cells: dict[str, tuple[float, float]]
 ) -> None:
     court = doors.court
-    for one in answer["recommendations"]:
-        if len(one["probabilities"]) == 2:
-            court.equal("probabilities", sum(one["probabilities"]), 1.0, _of(words))
     energy = next((one for one in answer["recommendations"] if one["goal"] == "energy"), None)
     if energy is not None and not energy["is_among"]:
         court.equal("winner", cells[energy["hardware"]][1], min(joules for _, joules in cells.values()), _of(words))
