@@ -77,16 +77,4 @@ EXEMPT: Final = (
         )
         for law in ("depth is not faster", "depth is not cheaper")
     ),
-    *(
-        Exempt(
-            law=law,
-            model=model,
-            most=2.7,
-            why="a reduction of a single element is a kernel of its own, one of several elements is fused",
-            source="physics/fuse/group.py, reduces",
-            is_fault=True,
-        )
-        for model in ("*one_hot*", "*least*")
-        for law in ("size is not faster", "size is not cheaper", "batch is not faster", "batch is not cheaper")
-    ),
 )

@@ -157,7 +157,7 @@ def is_elementwise(operator: Operator) -> bool:
 def reduces(operator: Operator) -> bool:
     """Return whether an operator reduces rows to one value each. A scan does not: it writes as much as it reads."""
     is_reduction = operator.kind == "reduction" and operator.operation in REDUCING
-    return is_reduction and reduced_extent(operator) > operator.output_element_count
+    return is_reduction and reduced_extent(operator) >= operator.output_element_count
 
 
 def is_unrolled(operator: Operator) -> bool:
