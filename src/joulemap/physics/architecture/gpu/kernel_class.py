@@ -40,7 +40,7 @@ VECTOR_BYTES: Final = 16.0
 SPLIT: Final = ("product", "machete")
 """Kernel classes of GEMMs whose K may be cut into parts."""
 
-SUMS: Final = ("adaptive_avg_pool", "moment", "reduce")
+SUMS: Final = ("adaptive_avg_pool", "cdist", "moment", "reduce")
 """Reductions that one kernel computes by adding and synchronizing. Others sort, scan or select in several phases."""
 
 COPIES: Final = (
