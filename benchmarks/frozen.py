@@ -1,7 +1,10 @@
-"""Save the answers of every command as JSON, and compare them with the answers of another version.
+"""Save the answers of every command, and compare them with the answers of another version.
 
 python benchmarks/frozen.py FOLDER       run all commands, and write a file for each
 python benchmarks/frozen.py OLD NEW      list the differences of two such folders, by key and value
+
+Each file has an answer as JSON, as CSV, and as the screen of 80 columns. `--only WORDS` runs the commands that begin with
+one of these words, such as `--only "compare,llm"`.
 
 The commands are about three models and four chips, a user's module and chip, and a model of transformers if that is
 installed. Each example of `--help` that needs no other files and every built-in query are included. The last line
@@ -93,6 +96,9 @@ OWN: Final = (
 WRITING: Final = ("report", "plot", "export")
 """Commands whose answer is a file."""
 
+USAGE: Final = 2
+"""Exit code of a command without such a format."""
+
 SAME: Final = 1e-9
 """Relative difference below which two numbers are equal."""
 
@@ -116,35 +122,42 @@ class _Kept(io.BytesIO):
 
 
 def ask(words: list[str]) -> dict[str, Any]:
-    """Return the answer of a command: its exit code, and its JSON or text."""
-    for more in [[]] if words[0] == "sql" and "--limit" in words else [["--format", "json"], []]:
-        told, told_bytes = io.StringIO(), _Kept()
-        out = io.TextIOWrapper(told_bytes, encoding="utf-8")
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
-            code = run([*words, *more])
-        with contextlib.suppress(ValueError):
-            out.flush()
-        text = told_bytes.getvalue().decode(errors="replace")
-        if code != 2:
-            break
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        answer = text.splitlines()
-    return {"code": code, "stderr": told.getvalue().splitlines(), "answer": answer}
+    """Return the exit code and stderr of a command, and its answer as JSON, CSV and the screen, where it has these."""
+    code, screen, told = say(words)
+    answer: dict[str, Any] = {"code": code, "screen": screen.splitlines(), "stderr": told.splitlines()}
+    for name in ("json", "csv"):
+        code, text, _ = say([*words, "--format", name])
+        if code != USAGE:
+            answer[name] = json.loads(text) if name == "json" and not code else text.splitlines()
+    return answer
 
 
-def freeze(folder: Path) -> None:
-    """Write the answer of each command to a folder."""
+def say(words: list[str]) -> tuple[int, str, str]:
+    """Return the exit code of a command, and what it prints to stdout and stderr."""
+    told, told_bytes = io.StringIO(), _Kept()
+    out = io.TextIOWrapper(told_bytes, encoding="utf-8")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
+        code = run(words)
+    with contextlib.suppress(ValueError):
+        out.flush()
+    return code, told_bytes.getvalue().decode(errors="replace"), told.getvalue()
+
+
+def freeze(folder: Path, only: tuple[str, ...]) -> None:
+    """Write the answer of each command to a folder; `only` are the first words of the commands to run, or empty."""
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-        os.environ["JOULEMAP_DB"] = str(Path(place) / "frozen.duckdb")
+        os.environ |= {"JOULEMAP_DB": str(Path(place) / "frozen.duckdb"), "COLUMNS": "80"}
         Path("own.py").write_text(MODULE)
         Path("own.json").write_text(json.dumps(CONFIGURATION))
         chip = re.sub(r"^id = .*$", 'id = "own_chip"', (DATA / "hardware" / "l4.toml").read_text(), flags=re.MULTILINE)
         Path("own_chip.toml").write_text(re.sub(r"^aliases = .*$", "aliases = []", chip, flags=re.MULTILINE))
         for index, words in enumerate(list_questions()):
+            if only and words[0] not in only:
+                continue
             write(folder / f"{index:03} {words[0]}.json", {"question": shlex.join(words), **ask(words)}, place)
+        if only and "query" not in only:
+            return
         connection = connect(Path(os.environ["JOULEMAP_DB"]), is_reading=True)
         values, _ = choose(connection)
         connection.close()
@@ -213,9 +226,11 @@ def main() -> None:
     """Write the answers, or compare two folders of answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
-    folders = [Path(os.path.abspath(folder)) for folder in parser.parse_args().folders]
+    parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=(), metavar="WORDS")
+    given = parser.parse_args()
+    folders = [Path(os.path.abspath(folder)) for folder in given.folders]
     if len(folders) == 1:
-        freeze(folders[0])
+        freeze(folders[0], given.only)
     else:
         compare(*folders)
 
