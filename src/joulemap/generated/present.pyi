@@ -24,4 +24,5 @@ from joulemap.present.sketch import (
     Sketch as Sketch,
 )
 from joulemap.present.template import Template as Template
+from joulemap.show.page import Drawings as Drawings, Figures as Figures
 from joulemap.show.title import Title as Title

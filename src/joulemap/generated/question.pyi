@@ -32,7 +32,6 @@ from joulemap.answer.model import ModulesAnswer, ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part.analyze import AnalyzeAnswer
 from joulemap.answer.part.breakdown import PartAnswer
-from joulemap.answer.part.edp import EdpAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -40,6 +39,7 @@ from joulemap.answer.report.report import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sweep.sweep import SweepAnswer
 from joulemap.answer.utilization.utilization import UtilizationAnswer
+from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.default import CANDIDATES, DEPLOYED, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
