@@ -197,10 +197,12 @@ def _compare_boundaries(doors: Doors, words: tuple[str, ...], cells: dict[str, t
         if chip in outside:
             court.compare("boundary", joules, outside[chip][1], _of((*words, "--boundary", "system")))
     hosted = doors.ask(*words, "--host", "ryzen_9_5950x")
-    for chip, (_, joules) in (_read(hosted) if hosted else {}).items():
+    for chip, (seconds, joules) in (_read(hosted) if hosted else {}).items():
         name = chip.partition("[")[0]
         if name in cells and find_chip(name).helper is None:  # a helper's part would move to the other host
-            court.compare("host", cells[name][1], joules, _of((*words, "--host", "ryzen_9_5950x")))
+            own_s, own_j = cells[name]
+            lowered = min(own_j / joules, own_j * seconds / (joules * own_s))
+            court.compare("host", lowered, 1.0, _of((*words, "--host", "ryzen_9_5950x")))
 
 
 def try_choices(doors: Doors, rng: random.Random) -> None:

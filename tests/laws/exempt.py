@@ -24,7 +24,7 @@ EXEMPT: Final = (
     Exempt(
         law="batch is not cheaper",
         chip="ax*",
-        most=1.1,
+        most=1.15,
         why="copies are chosen for time, and fewer copies that are almost as fast read less",
         source=COPIES,
     ),

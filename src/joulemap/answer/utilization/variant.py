@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.sheet import load_shipped
+from joulemap.construct.source import parse_input
 from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
 from joulemap.domain.settings import BATCHES, Settings
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
@@ -19,6 +20,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
+from joulemap.store.run import find_outlines
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 
@@ -83,6 +85,8 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     """Return the run ids at several batch sizes, and the reason if the model cannot run at other sizes."""
     model = plan.models[0]
     own = model.request.batch or (model.traced.batch if model.traced else None)
+    if own is None and plan.settings.inputs:
+        own = _find_batch(source, plan)
     if own is None:
         return (), "the model has its own inputs"
     if find_batch(model.request.model):
@@ -99,6 +103,14 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
         except ModelError as error:
             untraced = untraced or str(error)
     return tuple(run_ids), untraced
+
+
+def _find_batch(source: Source, plan: Plan) -> int | None:
+    """Return the batch that a trace finds in the first size of a plan's inputs; None if no size of these is a batch."""
+    with opening_runs(source, plan) as runs:
+        batches = {one.batch for one in find_outlines(runs.connection, runs.ids).values()}
+    stated = {parse_input(text).shape[:1] for text in plan.settings.inputs}
+    return next((one for one in batches if (one,) in stated), None)
 
 
 def rebatch(text: str, own: int, batch: int) -> str:
