@@ -44,6 +44,7 @@ LAYING: Final = {
     "_lay_metrics": (0, 1),
     "_lay_rows": (0, 1),
     "draw_modules": (0, 3),
+    "lay_rows": (1, 2),
     "lay_terms": (0, 2),
 }
 """Function that lays a table out -> positions of the table and of the text, which all but `lay` pass on."""

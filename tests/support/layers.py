@@ -48,7 +48,7 @@ BELOW: dict[str, set[str]] = {
     "generated": {"domain", "physics"},
     "records": {"generated"},
     "extend": {"generated"},
-    "cli": {"answer", "construct", "domain", "figure", "physics", "present", "store", "webpage", "workspace"},
+    "cli": {"answer", "ask", "construct", "domain", "figure", "physics", "present", "show", "store", "webpage", "workspace"},
     "tools": {
         "ask",
         "bundle",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.ask.check import Checks
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import Checks
 
 TITLE: Final = "Measure it"
 LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")

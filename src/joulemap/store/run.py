@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.dimension import spell_labels
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.runtime import RUNTIMES
@@ -13,6 +12,9 @@ from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.assumed import AssumedEnergy
 
 DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
 """SQL condition on runs: with `$has_ledger`, they have a ledger or were refused; without it, any run matches."""
@@ -141,6 +143,8 @@ def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, As
         "WHERE list_contains($ids, l.run_id) GROUP BY l.run_id"
     )
     rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
+    from joulemap.domain.assumed import AssumedEnergy
+
     return {run_id: AssumedEnergy(*numbers) for run_id, *numbers in rows if None not in numbers}
 
 
