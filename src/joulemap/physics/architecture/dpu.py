@@ -48,6 +48,7 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, overlap_engines
+from joulemap.physics.record.coefficient import DEVICE_SCALE
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
@@ -265,7 +266,7 @@ class Dpu:
             ("dsp_slice", "idle_cycle"): np.maximum(array_cycles * macs_per_clock - array_macs, 0.0),
             ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * results * on_array,
             ("fabric_interconnect", "route"): macs + misc,
-            ("fabric_clock", "cycle"): busy,
+            ("fabric_clock", "cycle"): busy * hardware.coefficient(DEVICE_SCALE),
             ("misc_engine", "elementwise"): misc,
             ("feature_buffer", "read"): np.maximum(window, kernels.input_bytes),
             ("feature_buffer", "write"): kernels.output_bytes,
