@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
-    from joulemap.wing.place.record import Box, Goal
+    from joulemap.wing.place.record import Goal
 
 CODE: Final = ("wing/place/box", "wing/place/record.py", "physics/interval")
 """Code that placements depend on, in addition to the formulas of the devices' classes."""
@@ -119,7 +119,6 @@ class PlacedQuestion:
 
     workload_key: str
     model: str
-    box: Box
     goal: Goal
     settings: Settings
     problem: Problem
@@ -132,19 +131,14 @@ class PlacedQuestion:
     def version(self) -> str:
         """Digest of the placement code and of the formulas of the devices' classes."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
-        parts = "|".join(
-            (
-                *map(formula_version, classes),
-                remember("box", lambda: digest_code("wing/place/box", "wing/place/record.py", "physics/interval")),
-            )
-        )
+        parts = "|".join((*map(formula_version, classes), remember("box", lambda: digest_code(*CODE))))
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
     @property
     def key(self) -> str:
         """Digest of everything that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
-        parts = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
+        parts = f"{self.workload_key}|{self.problem.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
@@ -187,7 +181,7 @@ def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: Pl
     return StoredPlacement(
         question_key=key,
         model=question.model,
-        box=question.box.id,
+        box=question.problem.box.id,
         goal=question.goal,
         precision=settings.precision[0],
         batch=question.problem.work.batch,

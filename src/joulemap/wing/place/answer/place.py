@@ -252,9 +252,8 @@ def place(
     """
     from joulemap.plan.workload import find_model, opening_workload, stored_key
     from joulemap.store.workload import find_work, read_columns
-    from joulemap.wing.place.box.candidate import list_candidates
+    from joulemap.wing.place.box.candidate import list_candidates, list_refusals
     from joulemap.wing.place.box.interval import compare, doubt_placement
-    from joulemap.wing.place.box.member import find_ways
     from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
     from joulemap.wing.place.record import GOALS
@@ -276,26 +275,20 @@ def place(
         work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
         kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)
-    problem = build_problem(work, members, find_ways(described, members))
-    candidates = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
+    problem = build_problem(work, described, members)
+    candidates = sorted(list_candidates(problem, goal), key=lambda one: one.value(goal))
     if candidates[0].refusal:
-        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
         raise UnsupportedError(
-            f"{model} does not run on {described.id}: {reasons}",
+            f"{model} does not run on {described.id}: {list_refusals(candidates)}",
             code="no_placement",
             hardware=described.id,
             placements=tuple(one.label for one in candidates),
         )
     known = _read_doubts(source, members, kind)
-    doubts = {
-        (one.label, one.form): doubt_placement(problem, one, load_doubt(), known)
-        for one in candidates
-        if not one.refusal
-    }
+    doubts = {(one.label, one.form): doubt_placement(one, load_doubt(), known) for one in candidates if not one.refusal}
     question = PlacedQuestion(
         workload_key=key,
         model=model,
-        box=described,
         goal=goal,
         settings=settings,
         problem=problem,
@@ -309,7 +302,7 @@ def place(
         doubt, worse = doubts.get((one.label, one.form)), None
         if one is not candidates[0] and doubt is not None:
             worse = compare(candidates[0], one, [doubts[candidates[0].label, candidates[0].form], doubt], goal)
-        rows.append(form_row(problem, one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
+        rows.append(form_row(one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -324,11 +317,9 @@ def place(
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
         facts=find_facts(rows, [one.refusal for one in candidates], goal, find_gap(rows, goal)),
-        devices=make_table(
-            "devices", DeviceRow, list_devices(problem, candidates[0].run, overlaps=goal == "throughput")
-        ),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, candidates[0].run, goal)),
-        timeline=make_table("timeline", EventRow, list_timeline(problem, candidates)),
+        devices=make_table("devices", DeviceRow, list_devices(candidates[0].run, overlaps=goal == "throughput")),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(candidates[0].run, goal)),
+        timeline=make_table("timeline", EventRow, list_timeline(candidates)),
         **_read_stored(source, candidates, ids),
         files={
             one.name: one.device.hardware

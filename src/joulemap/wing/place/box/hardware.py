@@ -97,7 +97,7 @@ class BoxHardware(Hardware):
             own = attrs.evolve(
                 configuration, hardware=hardware.id, power_mode=mode, precision=precision, weight_precision=weights
             )
-            members.append(Member(name=name, device=device, hardware=hardware, configuration=own, memory=device.memory))
+            members.append(Member(name=name, device=device, hardware=hardware, configuration=own))
         return tuple(members)
 
 
@@ -107,7 +107,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
     `digest` is empty for a box as described, else it identifies the evaluated devices.
     """
     kinds = [device for _, device in box]
-    chips = [_with_static_power(device, one) for device, one in zip(kinds, devices, strict=True)]
+    chips = [state_static_power(device, one) for device, one in zip(kinds, devices, strict=True)]
     main = max(chips, key=lambda one: max(peak.rate.value for peak in one.peaks.values()))
     clock, count = main.clock, len(chips)
     cap = box.power or _add([one.tdp for one in chips], "of its devices")
@@ -163,7 +163,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
     )
 
 
-def _with_static_power(device: BoxDevice, hardware: Hardware) -> Hardware:
+def state_static_power(device: BoxDevice, hardware: Hardware) -> Hardware:
     """Return the hardware of a device with the static power that its box states, if any."""
     static = device.static_power
     if static is None:

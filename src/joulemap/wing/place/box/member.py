@@ -35,8 +35,6 @@ class Member:
     """Hardware with its calibration, at its power mode and measurement boundary."""
     configuration: Configuration
     calibration_digest: str = ""
-    memory: str = ""
-    """Name of the memory that the device shares with other devices; empty for a separate memory."""
 
     @property
     def static_w(self) -> float:
@@ -104,8 +102,8 @@ def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
 
 
 def _find_hop(box: Box, first: Member, second: Member) -> Hop | None:
-    memory = box.memory_of(first.device) if first.memory and first.memory == second.memory else None
-    if memory is not None:
+    memory = box.memory_of(first.device)
+    if memory is not None and memory == box.memory_of(second.device):
         return _make_hop(memory.name, memory.latency, None, None)
     ends = {first.device.name, second.device.name}
     links = [link for link in box.links if set(link.between) == ends]
