@@ -43,7 +43,7 @@ from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve
-from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
+from joulemap.wing.place.box.interval import PlacedDoubt, compare, doubt_placement, half_width
 from joulemap.wing.place.box.member import Ways, find_ways
 from joulemap.wing.place.box.problem import Problem, build_problem
 from joulemap.wing.place.box.run import run_placement
@@ -52,6 +52,7 @@ from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
 from joulemap.wing.place.box.solve import solve_placement
 from joulemap.wing.place.file import load_boxes
+from joulemap.wing.place.generated.row import DoubtedDevice
 from joulemap.wing.place.record import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
@@ -600,7 +601,15 @@ def test_a_split_is_no_surer_than_its_parts_allow() -> None:
     """Two alike toys: a split is at most as unsure as they and its link are."""
     _, problem = posed()
     known = load_doubt()
-    devices = [DeviceDoubt(latency=0.4, left_out_energy=None, power=0.3, group_count=None)] * 2
+    devices = [
+        DoubtedDevice(
+            position=0,
+            latency_half_width=0.4,
+            left_out_energy_half_width=None,
+            power_half_width=0.3,
+            power_group_count=None,
+        )
+    ] * 2
     found = list_candidates(problem, "latency")
     doubts = {one.form: doubt_placement(one, known, devices) for one in found if not one.refusal}
     assert_close(half_width(doubts["alone"].latency), 0.4, rel=1e-9)

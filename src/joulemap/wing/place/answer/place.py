@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -48,7 +47,6 @@ from joulemap.wing.place.show import BOX_POWER, SOLVER, describe_answer, list_re
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.interval import DeviceDoubt
     from joulemap.wing.place.box.member import Member
 
 PLACED_TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
@@ -124,6 +122,8 @@ class PlaceAnswer(Answer):
     """Device -> its hardware file and power mode, for devices that a file describes."""
     chips: Mapping[str, str] = attrs.field(factory=dict)
     """Device -> id of its chip, for devices that have another name."""
+    gap: tuple[str, float] | None = None
+    """Form of a placement that was not examined, and the share that it could save."""
 
     @property
     def best(self) -> PlacementRow:
@@ -191,7 +191,7 @@ class PlaceAnswer(Answer):
 
     def _describe_solver(self) -> list[str]:
         """Return a note on the package that searches further, if the search was not complete."""
-        return [] if has_solver() or find_gap(self.rows.rows, self.goal) is None else [SOLVER]
+        return [] if has_solver() or self.gap is None else [SOLVER]
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return commands that analyze the whole model on each device that runs a part, busiest first."""
@@ -207,19 +207,12 @@ class PlaceAnswer(Answer):
         return tuple(dict.fromkeys(map(shlex.join, steps)))
 
 
-def _take(row: PlacementRow, goal: Goal) -> float:
-    """Return the quantity that a goal minimizes: latency or energy per batch, or for throughput the time per sample."""
-    if goal == "throughput":
-        return 1.0 / (row.throughput_per_s or math.inf)
-    return (row.latency_s if goal == "latency" else row.energy_j) or math.inf
-
-
-def find_gap(rows: Sequence[PlacementRow], goal: Goal) -> tuple[str, float] | None:
+def find_gap(candidates: Sequence[Candidate], goal: Goal) -> tuple[str, float] | None:
     """Return the form of a placement that was not examined and the share that it could save; None below `LEAST_GAP`."""
     gaps = [
-        (1.0 - _take(row, goal) / _take(rows[0], goal) * (1.0 - row.gap_fraction), row.form)
-        for row in rows
-        if row.gap_fraction and row.limit != BUDGET
+        (1.0 - one.value(goal) / candidates[0].value(goal) * (1.0 - one.gap), one.form)
+        for one in candidates
+        if one.gap and one.limit != BUDGET
     ]
     share, form = max(gaps, default=(0.0, ""))
     return (form, share) if share > LEAST_GAP else None
@@ -260,11 +253,9 @@ def place(
     from joulemap.wing.place.target import find_hardware, find_members, read_box
 
     check_name("goal", goal, GOALS)
-    for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime")):
-        if len(values) != 1:
+    for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime"), (settings.batch, "batch")):
+        if len(values) != 1 and (values or what != "batch"):
             raise UsageError(f"a placement needs one {what}, found {len(values)}")
-    if len(settings.batch) > 1:
-        raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
     described = read_box(
         box, on, links, lambda names: [chip for *_, chip in find_hardware(source, model, names, settings)]
     )
@@ -295,7 +286,7 @@ def place(
         known=known,
         doubts=doubts,
     )
-    ids = ensure_placements(source, question, candidates)
+    ids, gap = ensure_placements(source, question, candidates), find_gap(candidates, goal)
     tokens = product_rows if kind in DECODING else 0.0
     rows = []
     for one in candidates:
@@ -316,7 +307,7 @@ def place(
         ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, [one.refusal for one in candidates], goal, find_gap(rows, goal)),
+        facts=find_facts(rows, [one.refusal for one in candidates], goal, gap),
         devices=make_table("devices", DeviceRow, list_devices(candidates[0].run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(candidates[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(candidates)),
@@ -326,16 +317,15 @@ def place(
             for one in members
             if is_hardware_path(HardwareRef.read(one.device.hardware).label)
         },
+        gap=gap,
         chips={one.name: one.configuration.hardware for one in members if one.name != one.configuration.hardware},
     )
 
 
-def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[DeviceDoubt]:
+def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> Sequence[DoubtedDevice]:
     """Return the prediction errors of this kind of work on each device."""
-    from joulemap.wing.place.box.interval import DeviceDoubt
-
     with reading(source) as connection:
-        rows = fetch(
+        return fetch(
             connection,
             DoubtedDevice,
             work=kind,
@@ -344,16 +334,7 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
             precisions=[one.configuration.precision for one in members],
             calibrations=[one.calibration_digest for one in members],
             runtime=members[0].configuration.runtime,
-        )
-    return [
-        DeviceDoubt(
-            latency=row.latency_half_width,
-            left_out_energy=row.left_out_energy_half_width,
-            power=row.power_half_width,
-            group_count=row.power_group_count,
-        )
-        for row in rows
-    ]
+        ).rows
 
 
 def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:

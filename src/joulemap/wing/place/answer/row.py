@@ -168,10 +168,9 @@ def _list_waits(one: Candidate) -> Iterator[AssumedEnergy]:
         return
     waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
     for number, member in enumerate(one.problem.members):
-        quantity, power_w = member.hardware.static_power, member.static_w * waits
-        if number not in one.runs:
-            quantity, power_w = member.hardware.idle_power or quantity, member.idle_w
-        yield _assume(power_w * one.interval_s * FJ_PER_J, quantity.basis, is_static=True)
+        is_used = number in one.runs
+        power_w = member.static_w * waits if is_used else member.idle_w
+        yield _assume(power_w * one.interval_s * FJ_PER_J, member.find_rest(is_used=is_used).basis, is_static=True)
 
 
 def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:

@@ -23,6 +23,7 @@ from joulemap.physics.interval.probability import probability_better
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.generated.row import DoubtedDevice
 from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
 
 LEAST_WIDTH: Final = 1e-9
@@ -30,31 +31,6 @@ LEAST_WIDTH: Final = 1e-9
 
 Errors = Mapping[tuple[str, ...], float]
 """Random factor -> its contribution to the half-width of a logarithm; contributions add in quadrature."""
-
-
-@frozen(kw_only=True)
-class DeviceDoubt:
-    """Half-widths of a device's predictions, on the scale of natural logarithms."""
-
-    latency: float
-    left_out_energy: float | None
-    """Half-width of energies that were held out of the device's calibration; None without a calibration."""
-    power: float
-    """Half-width of measured power in the smallest group of hardware that includes the device."""
-    group_count: int | None
-    """Number of measurements behind `power`; None if they are of other hardware classes.
-
-    Other classes say nothing about the energies per action of this device.
-    """
-
-    def price(self, square: float) -> float:
-        """Return the half-width of power; `square` is the squared half-width due to uncertain energies per action."""
-        if self.left_out_energy is not None:
-            return math.sqrt(max(self.left_out_energy**2 - self.latency**2, 0.0))
-        if self.group_count is None:
-            return math.hypot(self.power, math.sqrt(square))
-        evidence, prices, count = (np.array([one], dtype=float) for one in (self.power**2, square, self.group_count))
-        return math.sqrt(float(widen_by_prices(evidence, prices, count)[0]))
 
 
 @frozen(kw_only=True)
@@ -83,7 +59,7 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
     return probability_better(ratio, apart) if apart > LEAST_WIDTH else 1.0
 
 
-def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]) -> PlacedDoubt:
+def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[DoubtedDevice]) -> PlacedDoubt:
     """Return the uncertainty of a placement's predictions."""
     problem, run = candidate.problem, candidate.run
     whole = run is None or len(run.parts) == 1
@@ -101,7 +77,7 @@ def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[Device
 
     def join_times(parts: Mapping[int, float]) -> Errors:
         """Return errors of times by factor, of devices and their shares."""
-        return join("latency", {number: share * devices[number].latency for number, share in parts.items()})
+        return join("latency", {number: share * devices[number].latency_half_width for number, share in parts.items()})
 
     drawn = _weigh_energy(candidate, known, devices)
     energy = {
@@ -125,6 +101,20 @@ def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[Device
     return PlacedDoubt(latency=latency, interval=interval, energy=energy)
 
 
+def _doubt_power(device: DoubtedDevice, square: float) -> float:
+    """Return the half-width of a device's power; `square` is the squared half-width due to uncertain energies per
+    action.
+    """
+    if device.left_out_energy_half_width is not None:
+        return math.sqrt(max(device.left_out_energy_half_width**2 - device.latency_half_width**2, 0.0))
+    if device.power_group_count is None:
+        return math.hypot(device.power_half_width, math.sqrt(square))
+    evidence, prices, count = (
+        np.array([one], dtype=float) for one in (device.power_half_width**2, square, device.power_group_count)
+    )
+    return math.sqrt(float(widen_by_prices(evidence, prices, count)[0]))
+
+
 def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[str, ...]]:
     """Return factor -> key of its random error; parts with equal keys share the error."""
     member = problem.members[number]
@@ -139,7 +129,9 @@ def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[
     }
 
 
-def _weigh_energy(candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]) -> dict[int, tuple[float, float]]:
+def _weigh_energy(
+    candidate: Candidate, known: Doubt, devices: Sequence[DoubtedDevice]
+) -> dict[int, tuple[float, float]]:
     """Return device -> its share of the energy, and the half-width of its power."""
     lines: dict[str, list[PlacementLine]] = defaultdict(list)
     for line in candidate.lines:
@@ -156,5 +148,5 @@ def _weigh_energy(candidate: Candidate, known: Doubt, devices: Sequence[DeviceDo
         for line in mine:
             by_basis[line.basis] += line.energy_fj / own
         square = sum((share * spreads[basis]) ** 2 for basis, share in by_basis.items())
-        shares[number] = own / total, devices[number].price(square)
+        shares[number] = own / total, _doubt_power(devices[number], square)
     return shares

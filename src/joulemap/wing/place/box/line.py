@@ -156,9 +156,7 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
         power_w = member.static_w if number in parts else member.idle_w
         component, action = STATIC_ACTION if number in parts else IDLE
-        quantity = member.hardware.static_power
-        if number not in parts and member.hardware.idle_power is not None:
-            quantity = member.hardware.idle_power
+        quantity = member.find_rest(is_used=number in parts)
         if rest_s > 0.0:
             lines.append(
                 PlacementLine(

@@ -42,6 +42,11 @@ class Member:
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
 
+    def find_rest(self, *, is_used: bool) -> Quantity:
+        """Return the stated power of a device that waits: static power beside its part, else idle power if known."""
+        idle = None if is_used else self.hardware.idle_power
+        return self.hardware.static_power if idle is None else idle
+
     @property
     def idle_w(self) -> float:
         """Power in watts of a device without a part of the model: its idle power if known, else its static power."""
