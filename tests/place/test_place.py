@@ -191,7 +191,7 @@ def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
 
 def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
     """Side by side, too, whose devices draw static power between batches: parts and waits are all of the energy."""
-    box, problem = posed()
+    _, problem = posed()
     for goal in GOALS:
         for one in list_candidates(problem, goal):
             if one.refusal:
