@@ -59,6 +59,11 @@ class BoxHardware(Hardware):
     """Form and devices of a run's placement, such as `split cpu+npu`."""
 
     @property
+    def chips(self) -> dict[str, Hardware]:
+        """Device name -> chip; several identical devices share one name."""
+        return {device.name: chip for (_, device), chip in zip(self.box, self.devices, strict=True)}
+
+    @property
     def goal(self) -> Goal:
         """Goal of placements: the one that the power mode names, else the default goal."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
@@ -260,11 +265,11 @@ def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[
     scales: dict[ActionKey, tuple[float, str]] = {
         key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1
     }
-    for (_, device), own in zip(hardware.box, hardware.devices, strict=True):
-        factor = factors.get(device.name, 1.0)
+    for kind, own in hardware.chips.items():
+        factor = factors.get(kind, 1.0)
         if factor != 1.0:
             source = f"x {factor:.4g} at the voltage that its power cap leaves"
-            keys = [device_key(device.name, row.key) for row in own.reference if row.follows_voltage]
+            keys = [device_key(kind, row.key) for row in own.reference if row.follows_voltage]
             scales |= dict.fromkeys(keys, (factor, source))
     if not scales:
         return hardware

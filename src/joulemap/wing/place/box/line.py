@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
 from joulemap.physics.run import LedgerColumns, RunColumns
 from joulemap.physics.workload import Floats, Integers
@@ -142,11 +141,9 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
 
 def list_conversions(problem: Problem, copy: Copy) -> list[tuple[str, float]]:
     """Return the DRAM actions that convert a copied value where it arrives, with the bytes of each; empty for none."""
-    sender, receiver = problem.members[copy.start], problem.members[copy.end]
-    if not converts(sender, receiver):
+    if not converts(problem.members[copy.start], problem.members[copy.end]):
         return []
-    widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
-    return [("read", copy.byte_count), ("write", copy.byte_count * widths[0] / widths[1])]
+    return [("read", copy.byte_count), ("write", float(problem.value_bytes[copy.value, copy.end]))]
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:

@@ -134,7 +134,16 @@ class Problem:
 
         Zero within a device, infinite without a route.
         """
-        return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
+
+        def price(sent: Floats, start: int, end: int) -> Floats:
+            way, receiver = self.ways.hops[start, end], self.members[end]
+            fixed = time_way(way, 0.0)
+            seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
+            if converts(self.members[start], receiver):
+                seconds = seconds + (sent + self.value_bytes[:, end]) / memory_rate(receiver)
+            return seconds
+
+        return self._pass(price)
 
     @cached_property
     def copy_s(self) -> Floats:
@@ -168,19 +177,6 @@ class Problem:
     def _with_ends(self, way: Floats, leave: Floats, enter: Floats) -> Floats:
         others = ~np.eye(len(self.members), dtype=bool)
         return way + np.where(others, leave[:, :, None] + enter[:, None, :], 0.0)
-
-
-def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return the seconds to copy each value of `sent` bytes between two devices, until the receiver can use it.
-
-    The problem must have a route between them.
-    """
-    way, receiver = problem.ways.hops[start, end], problem.members[end]
-    fixed = time_way(way, 0.0)
-    seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
-    if converts(problem.members[start], receiver):
-        seconds = seconds + (sent + problem.value_bytes[:, end]) / memory_rate(receiver)
-    return seconds
 
 
 def converts(first: Member, second: Member) -> bool:

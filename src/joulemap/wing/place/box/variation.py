@@ -27,7 +27,7 @@ from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.candidate import Candidate, run_again
 from joulemap.wing.place.box.column import place
-from joulemap.wing.place.box.constant import LINK_FIELDS, list_kinds, name_link
+from joulemap.wing.place.box.constant import LINK_FIELDS, name_link
 from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
 from joulemap.wing.place.box.member import Member, find_ways
 from joulemap.wing.place.box.problem import build_problem
@@ -143,7 +143,7 @@ class VariedBox:
                     Address("memory", one.name, field).own for one in chip.memory_levels for field in LEVEL_FIELDS
                 )
                 names |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
-        for kind, chip in list_kinds(hardware).items():
+        for kind, chip in hardware.chips.items():
             if kind not in at_work:
                 names.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
         if self._placed.run is not None and self._placed.run.copies:
