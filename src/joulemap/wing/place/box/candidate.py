@@ -82,6 +82,13 @@ class Candidate:
         return {number: (next(iter(run.parts.values())), self.shares[number]) for number, run in self.runs.items()}
 
     @property
+    def times_fs(self) -> tuple[int, int]:
+        """Latency of a batch, and interval between batches that follow each other, in femtoseconds."""
+        if self.run is None:
+            return round(self.latency_s * FS_PER_S), round(self.interval_s * FS_PER_S)
+        return max(self.run.latency_fs, self.run.period_fs), self.run.period_fs
+
+    @property
     def lines(self) -> tuple[PlacementLine, ...]:
         """Ledger lines of a batch.
 

@@ -95,10 +95,7 @@ def place(problem: Problem, goal: Goal) -> Candidate:
 
 
 def run_placed(hardware: BoxHardware, configuration: Configuration, placed: Candidate) -> RunColumns:
-    """Return the run of a placement that `place` found.
-
-    Latency and interval are divided among operators by their times, and static power is added.
-    """
+    """Return the run of a placement that `place` found."""
     problem, run = placed.problem, placed.run
     hardware = attrs.evolve(hardware, placement=f"{placed.form} {placed.label}")
     busy = Counter(problem.members[number].device.name for number in placed.members)
@@ -106,29 +103,15 @@ def run_placed(hardware: BoxHardware, configuration: Configuration, placed: Cand
     slowest = max(shares, key=lambda one: one.run.latency_fs)
     shown = [one.run for one in (shares if run is not None else [slowest])]
     leaks = _list_leaks(hardware, busy)
-    operators, subgraphs = (
-        _gather_operators(hardware, shown, leaks),
-        _gather([one.subgraphs for one in shown], "subgraph_index"),
-    )
-    subgraphs["units_used_count"] = np.full_like(
-        subgraphs["units_used_count"], 1 if run is not None else len(placed.members)
-    )
+    operators = _gather_operators(hardware, shown, leaks)
+    subgraphs = _gather([one.subgraphs for one in shown], "subgraph_index")
+    subgraphs["units_used_count"][:] = 1 if run is not None else len(placed.members)
     lines = Lines(hardware)
-    if run is None:
-        latency_fs, interval_fs = round(placed.latency_s * FS_PER_S), round(placed.interval_s * FS_PER_S)
-        limit = placed.limit
-    else:
-        latency_fs, interval_fs, limit = max(run.latency_fs, run.period_fs), run.period_fs, run.limit
+    if run is not None:
         _add_copies(run, operators, subgraphs, lines)
-    weights = operators["latency_fs"].astype(np.float64)
-    whole = np.zeros(len(weights), dtype=np.int64)
-    if int(operators["latency_fs"].sum()) != latency_fs:
-        operators["latency_fs"] = share_exactly(np.array([latency_fs], dtype=np.int64), weights, whole)
+    latency_fs, interval_fs = placed.times_fs
     interval_fs = min(interval_fs, latency_fs)
-    operators["interval_fs"] = share_exactly(np.array([interval_fs], dtype=np.int64), weights, whole)
-    index = np.searchsorted(subgraphs["subgraph_index"], operators["subgraph_index"])
-    subgraphs["latency_fs"] = np.zeros(len(subgraphs["subgraph_index"]), dtype=np.int64)
-    np.add.at(subgraphs["latency_fs"], index, operators["latency_fs"])
+    _divide_times(operators, subgraphs, latency_fs, interval_fs)
     _add_parts(hardware, shares, lines)
     for key in leaks:
         lines.add_each(operators["operator_index"].astype(np.int64), key, operators["interval_fs"] / FS_PER_S)
@@ -147,7 +130,7 @@ def run_placed(hardware: BoxHardware, configuration: Configuration, placed: Cand
         clock_hz=hardware.clock.value,
         voltage_factor=1.0,
         uncapped_power_w=ledger.total_fj / interval_fs,
-        throughput_limit=LIMITS.get(limit, STAGE),
+        throughput_limit=LIMITS.get(placed.limit if run is None else run.limit, STAGE),
         broken_laws=join_laws(one.run for one in shares),
         suppressed_s=sum(one.run.suppressed_s for one in shares),
         separate_clock_fraction=1.0,
@@ -155,6 +138,23 @@ def run_placed(hardware: BoxHardware, configuration: Configuration, placed: Cand
         operators=OperatorColumns(**operators),  # type: ignore[arg-type]
         ledger=ledger,
     )
+
+
+def _divide_times(
+    operators: dict[str, Integers | Floats],
+    subgraphs: dict[str, Integers | Floats],
+    latency_fs: int,
+    interval_fs: int,
+) -> None:
+    """Divide latency and interval among operators by their times, and add up the latencies of subgraphs."""
+    weights = operators["latency_fs"].astype(np.float64)
+    whole = np.zeros(len(weights), dtype=np.int64)
+    if int(operators["latency_fs"].sum()) != latency_fs:
+        operators["latency_fs"] = share_exactly(np.array([latency_fs], dtype=np.int64), weights, whole)
+    operators["interval_fs"] = share_exactly(np.array([interval_fs], dtype=np.int64), weights, whole)
+    index = np.searchsorted(subgraphs["subgraph_index"], operators["subgraph_index"])
+    subgraphs["latency_fs"] = np.zeros(len(subgraphs["subgraph_index"]), dtype=np.int64)
+    np.add.at(subgraphs["latency_fs"], index, operators["latency_fs"])
 
 
 def _list_shares(placed: Candidate, busy: Counter[str]) -> list[_Share]:

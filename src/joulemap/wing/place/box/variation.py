@@ -71,10 +71,8 @@ class VariedBox:
         with np.errstate(all="ignore"):  # a constant that is off by a factor of a hundred may overflow
             runs = {number: self._run(number, members[number]) for number in self._parts}
             placed = run_again(problem, self._placed, runs)
-        latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
-        if placed.run is not None:
-            interval_s, energy_j = placed.run.period_fs / FS_PER_S, placed.run.energy_fj / FJ_PER_J
-            latency_s = max(placed.run.latency_fs / FS_PER_S, interval_s)
+        latency_s, interval_s = (fs / FS_PER_S for fs in placed.times_fs)
+        energy_j = placed.energy_j if placed.run is None else placed.run.energy_fj / FJ_PER_J
         parts = _add_up(placed)
         return Totals(
             latency_s=latency_s,
