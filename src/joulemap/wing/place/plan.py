@@ -137,7 +137,7 @@ def ensure_placements(
     kept: dict[tuple[str, str], PlacedRun] = {}
     for one in candidates:
         if one.run is not None:
-            kept.setdefault((one.label, one.form), one.run)
+            kept.setdefault(one.name, one.run)
     key = question.key
     with reading_if_there(source) as connection:
         stored = find_placements(connection, key) if connection is not None else {}

@@ -59,9 +59,9 @@ class Margin:
     )
 
 
-def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
-    """Return the value of an objective as text, with as many digits as its interval supports."""
-    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
+def show_objective(value: float, unit: str) -> str:
+    """Return the value of an objective as text."""
+    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, None)
 
 
 def show_objective_interval(value: float, unit: str, half_width: float | None) -> str:

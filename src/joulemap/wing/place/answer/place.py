@@ -276,7 +276,7 @@ def place(
             placements=tuple(one.label for one in candidates),
         )
     known = _read_doubts(source, members, kind)
-    doubts = {(one.label, one.form): doubt_placement(one, load_doubt(), known) for one in candidates if not one.refusal}
+    doubts = {one.name: doubt_placement(one, load_doubt(), known) for one in candidates if not one.refusal}
     question = PlacedQuestion(
         workload_key=key,
         model=model,
@@ -290,9 +290,9 @@ def place(
     tokens = product_rows if kind in DECODING else 0.0
     rows = []
     for one in candidates:
-        doubt, worse = doubts.get((one.label, one.form)), None
+        doubt, worse = doubts.get(one.name), None
         if one is not candidates[0] and doubt is not None:
-            worse = compare(candidates[0], one, [doubts[candidates[0].label, candidates[0].form], doubt], goal)
+            worse = compare(candidates[0], one, [doubts[candidates[0].name], doubt], goal)
         rows.append(form_row(one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
@@ -341,10 +341,9 @@ def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[t
     """Return two fields of the answer: the ledger of the best placement and the best mixture's energy differences."""
     run = [one for one in candidates if one.run is not None]
     alone, mixed = (
-        next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)
-        for is_alone in (True, False)
+        next((ids[one.name] for one in run if (one.form == "alone") is is_alone), 0) for is_alone in (True, False)
     )
-    best = ids.get((candidates[0].label, candidates[0].form), 0)
+    best = ids.get(candidates[0].name, 0)
     with reading(source) as connection:
         return {
             "ledger": fetch(connection, PlacedLine, placement=best),

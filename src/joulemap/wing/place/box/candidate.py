@@ -75,6 +75,11 @@ class Candidate:
         return "+".join(self.problem.members[number].name for number in self.members)
 
     @property
+    def name(self) -> tuple[str, str]:
+        """Devices and form, which identify a placement of a question."""
+        return self.label, self.form
+
+    @property
     def parts(self) -> Mapping[int, tuple[RunColumns, float]]:
         """Device -> run of its part, and the share of the batches that pass through it."""
         if self.run is not None:
@@ -127,7 +132,7 @@ def list_candidates(problem: Problem, goal: Goal) -> list[Candidate]:
         candidates += _run_side_by_side(problem)
     if not any(one.run is not None and len(one.run.parts) > 1 for one in candidates):
         candidates += _run_nearest(problem, goal, candidates)
-    return list({(one.label, one.form, one.value(goal)): one for one in candidates}.values())
+    return list({(*one.name, one.value(goal)): one for one in candidates}.values())
 
 
 def list_refusals(candidates: Sequence[Candidate]) -> str:

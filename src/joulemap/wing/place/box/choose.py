@@ -26,7 +26,7 @@ from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretche
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.score import add_up, fit_weights, room, score, sum_by_device
 from joulemap.wing.place.box.search import FEW_STATES, Costs, FoundPlacement, search
-from joulemap.wing.place.box.solve import TIME_LIMIT_S, solve_placement
+from joulemap.wing.place.box.solve import solve_placement
 
 ROUNDS: Final = 16
 """Maximum rounds in which stage weights are adjusted."""
@@ -93,9 +93,9 @@ def choose(aim: Aim) -> Choice | None:
     return Choice(devices=devices, value=value, bound=min(bound, value))
 
 
-def improve(aim: Aim, choice: Choice, time_limit_s: float = TIME_LIMIT_S) -> Choice:
+def improve(aim: Aim, choice: Choice) -> Choice:
     """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
-    solved = solve_placement(aim, choice.devices, time_limit_s)
+    solved = solve_placement(aim, choice.devices)
     devices, value = choice.devices, choice.value
     if solved.devices is not None and fit_weights(aim.problem, solved.devices[None])[0]:
         refined = float(aim.price(solved.devices[None])[0])

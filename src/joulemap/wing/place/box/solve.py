@@ -56,9 +56,9 @@ def has_solver() -> bool:
     return find_spec("highspy") is not None
 
 
-def solve_placement(aim: Aim, known: Integers, time_limit_s: float = TIME_LIMIT_S) -> Solved:
+def solve_placement(aim: Aim, known: Integers) -> Solved:
     """Return the solver's best placement, which starts from a known one, and its lower bound."""
-    program = _Program(aim, _start_solver(time_limit_s))
+    program = _Program(aim, _start_solver())
     program.write()
     if program.solver.getNumCol() > MOST_COLUMNS:
         return Solved(devices=None, bound=0.0)
@@ -181,13 +181,13 @@ class _Program:
             self.add_row({self.ends[reader]: 1.0, self.ends[maker]: -1.0, **self.own[reader], **copies}, low=0.0)
 
 
-def _start_solver(time_limit_s: float) -> Any:
+def _start_solver() -> Any:
     import highspy
 
     with silencing():  # its constructor prints a banner before any option can be set
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, info in (
-            ("output_flag", False), ("time_limit", time_limit_s), ("threads", 1), ("mip_rel_gap", ENOUGH),
+            ("output_flag", False), ("time_limit", TIME_LIMIT_S), ("threads", 1), ("mip_rel_gap", ENOUGH),
         ):  # fmt: skip
             solver.setOptionValue(option, info)
     return solver
