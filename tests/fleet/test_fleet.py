@@ -19,7 +19,7 @@ from joulemap.present.cell import show_share
 from joulemap.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
-from joulemap.wing.fleet.capacity.cost import cost_fleet, find_utilization, list_failures
+from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
 from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
@@ -629,7 +629,6 @@ def test_utilization_is_the_inverse_of_what_is_carried(
     carried: float | None, utilization: float | None, text: str
 ) -> None:
     """At 1.25x the highest rate a fleet is full: it uses 1 / 1.25. Beyond 16x / 1.02 only a bound is known."""
-    assert find_utilization(carried) == utilization
     row = attrs.evolve(priced("a", 1, 10.0, 10.0).row, carried_ratio=carried, utilization_fraction=utilization)
     assert format_utilization(row) == text
 

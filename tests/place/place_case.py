@@ -15,7 +15,7 @@ from joulemap.wing.place.record import Box, BoxDevice, BoxLink
 def member(hardware: Hardware, name: str, device: BoxDevice | None = None, precision: str = "fp32") -> Member:
     own = device or BoxDevice(name=name, hardware=hardware.id)
     configuration = Configuration(hardware=hardware.id, runtime="engine", precision=precision, batch=8)
-    return Member(name=name, device=own, hardware=hardware, configuration=configuration, memory=own.memory)
+    return Member(name=name, device=own, hardware=hardware, configuration=configuration)
 
 
 def link(*ends: str, rate: float = 1e9, latency: float = 1e-6, energy: float = 1e-11) -> BoxLink:

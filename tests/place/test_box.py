@@ -33,7 +33,6 @@ from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
 from joulemap.wing.place.box.hardware import BoxHardware, combine
-from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
 from joulemap.wing.place.box.variation import VariedBox
@@ -86,10 +85,10 @@ def test_the_run_of_a_box_is_its_placement_repeated(goal: str) -> None:
     run = evaluate_box(work, box, asked())
     assert isinstance(run.hardware, BoxHardware)
     members = box.list_members(asked())
-    problem = build_problem(work, members, find_ways(box.box, members))
+    problem = build_problem(work, box.box, members)
     names = run.hardware.placement.partition(" ")[2].split("+")
     if len(names) == 1:
-        placed = run_placement(problem, box.box, np.array([0, 0, 0]), is_pipelined=True)
+        placed = run_placement(problem, np.array([0, 0, 0]), is_pipelined=True)
         assert_close(run.energy_fj, placed.energy_fj, rel=1e-12)
         assert (run.latency_fs, run.interval_fs) == (placed.latency_fs, placed.period_fs)
     assert sum(run.operators.latency_fs.tolist()) == run.latency_fs

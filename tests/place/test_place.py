@@ -39,10 +39,11 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.answer.place import PlaceAnswer
 from joulemap.wing.place.answer.row import list_devices, sum_assumed
 from joulemap.wing.place.ask import find_facts
-from joulemap.wing.place.box import candidate, search as searching
+from joulemap.wing.place.box import candidate, search as searching, solve
+from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
-from joulemap.wing.place.box.choose import choose, improve, price, price_second
-from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
+from joulemap.wing.place.box.choose import choose, improve
+from joulemap.wing.place.box.interval import PlacedDoubt, compare, doubt_placement, half_width
 from joulemap.wing.place.box.member import Ways, find_ways
 from joulemap.wing.place.box.problem import Problem, build_problem
 from joulemap.wing.place.box.run import run_placement
@@ -51,6 +52,7 @@ from joulemap.wing.place.box.score import add_up, score
 from joulemap.wing.place.box.search import Costs, search
 from joulemap.wing.place.box.solve import solve_placement
 from joulemap.wing.place.file import load_boxes
+from joulemap.wing.place.generated.row import DoubtedDevice
 from joulemap.wing.place.record import GOALS, Box, BoxDevice, BoxMemory
 from joulemap.wing.place.show import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
@@ -148,7 +150,7 @@ def test_dropping_states_that_others_replace_loses_nothing(seed: int, monkeypatc
 
 def posed(**changes: object) -> tuple[Box, Problem]:
     box, members = toys(**changes)
-    return box, build_problem(stages("gelu", "relu"), members, find_ways(box, members))
+    return box, build_problem(stages("gelu", "relu"), box, members)
 
 
 def test_what_a_device_cannot_run_has_no_cost_there_and_goes_elsewhere() -> None:
@@ -163,14 +165,14 @@ def test_an_operator_that_none_runs_is_refused_by_name() -> None:
     box, (first, second) = toys()
     lacking = attrs.evolve(first, hardware=attrs.evolve(second.hardware, id="third"))
     with pytest.raises(UnsupportedError, match="no device of the box runs gelu"):
-        build_problem(stages("gelu"), (lacking, second), find_ways(box, (lacking, second)))
+        build_problem(stages("gelu"), box, (lacking, second))
 
 
 @pytest.mark.parametrize("is_pipelined", [False, True])
 def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
     """Subgraph 1 on the other toy: two copies of 8 x 64 x 4 B, each of 1 us, 2.048 us and a command of 10 us."""
-    box, problem = posed()
-    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=is_pipelined)
+    _, problem = posed()
+    run = run_placement(problem, np.array([0, 1, 0]), is_pipelined=is_pipelined)
     assert [copy.byte_count for copy in run.copies] == [2048.0, 2048.0]
     assert [copy.latency_fs for copy in run.copies] == [round((1e-6 + 2048e-9 + 1e-5) * FS_PER_S)] * 2
     assert run.latency_fs == sum(part.latency_fs for part in run.parts.values()) + run.copy_fs
@@ -189,12 +191,12 @@ def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
 
 def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
     """Side by side, too, whose devices draw static power between batches: parts and waits are all of the energy."""
-    box, problem = posed()
+    _, problem = posed()
     for goal in GOALS:
-        for one in list_candidates(problem, box, goal):
+        for one in list_candidates(problem, goal):
             if one.refusal:
                 continue
-            found = sum_assumed(problem, one)
+            found = sum_assumed(one)
             assert_close(found.energy_fj, one.energy_j * FJ_PER_J, rel=1e-9)
             assumed_fj = sum(line.energy_fj for line in one.lines if line.basis == "assumed")
             if one.run is not None:
@@ -239,8 +241,8 @@ class Heads(torch.nn.Module):
 
 def test_branches_run_at_the_same_time_by_hand() -> None:
     """The second head on the other toy: it ends a copy and its own time after the stem; each waits for the rest."""
-    box, problem = branches()
-    run = run_placement(problem, box, np.array([0, 0, 1]), is_pipelined=False)
+    _, problem = branches()
+    run = run_placement(problem, np.array([0, 0, 1]), is_pipelined=False)
     stem_fs, left_fs = run.parts[0].subgraphs.latency_fs.tolist()
     (right_fs,), (copy,) = run.parts[1].subgraphs.latency_fs.tolist(), run.copies
     assert run.latency_fs == run.period_fs == stem_fs + max(left_fs, copy.latency_fs + right_fs)
@@ -256,11 +258,11 @@ def test_branches_run_at_the_same_time_by_hand() -> None:
 
 def test_a_power_budget_stretches_the_period_to_keep_it() -> None:
     box, problem = posed()
-    free = run_placement(problem, box, np.array([0, 0, 0]), is_pipelined=True)
+    free = run_placement(problem, np.array([0, 0, 0]), is_pipelined=True)
     drawn_w = free.energy_fj / free.period_fs
     own_w = drawn_w - 2.0
     capped = attrs.evolve(box, power=chip.number(2.0 + own_w / 2.0, "W"))
-    run = run_placement(problem, capped, np.array([0, 0, 0]), is_pipelined=True)
+    run = run_placement(attrs.evolve(problem, box=capped), np.array([0, 0, 0]), is_pipelined=True)
     assert run.limit == "power budget"
     assert run.period_fs / free.period_fs == pytest.approx(2.0, rel=1e-6)
     assert run.energy_fj / run.period_fs == pytest.approx(2.0 + own_w / 2.0, rel=1e-6)
@@ -273,24 +275,24 @@ def test_devices_of_one_memory_hand_over_in_place() -> None:
     )
     shared = tuple(attrs.evolve(one, memory="m") for one in box.devices)
     box = attrs.evolve(box, devices=shared, memories=(memory,), links=())
-    members = tuple(
-        attrs.evolve(one, device=device, memory="m") for one, device in zip((first, second), shared, strict=True)
-    )
-    problem = build_problem(stages("gelu", "relu"), members, find_ways(box, members))
-    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
+    members = tuple(attrs.evolve(one, device=device) for one, device in zip((first, second), shared, strict=True))
+    problem = build_problem(stages("gelu", "relu"), box, members)
+    run = run_placement(problem, np.array([0, 1, 0]), is_pipelined=False)
     assert [copy.latency_fs for copy in run.copies] == [round((3e-6 + 1e-5) * FS_PER_S)] * 2
     assert not [line for line in run.lines if (line.component, line.action) == LINK_ACTION]
     narrow = attrs.evolve(memory, capacity=chip.number(1.0, "B"))
     with pytest.raises(UnsupportedError, match="the parts need"):
-        run_placement(problem, attrs.evolve(box, memories=(narrow,)), np.array([0, 1, 0]), is_pipelined=False)
+        run_placement(
+            attrs.evolve(problem, box=attrs.evolve(box, memories=(narrow,))), np.array([0, 1, 0]), is_pipelined=False
+        )
 
 
 def test_another_precision_is_converted_by_who_receives_it() -> None:
     """2,048 B of fp32 are read and 1,024 of fp16 written at half of 100 GB/s."""
     box, (first, second) = toys()
     narrow = attrs.evolve(second, configuration=attrs.evolve(second.configuration, precision="fp16"))
-    problem = build_problem(stages("gelu", "relu"), (first, narrow), find_ways(box, (first, narrow)))
-    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
+    problem = build_problem(stages("gelu", "relu"), box, (first, narrow))
+    run = run_placement(problem, np.array([0, 1, 0]), is_pipelined=False)
     plain = 1e-6 + 1e-5
     assert run.copies[0].latency_fs == round((plain + 2048e-9 + 3072 / 50e9) * FS_PER_S)
     assert run.copies[1].latency_fs == round((plain + 1024e-9 + 3072 / 50e9) * FS_PER_S)
@@ -310,13 +312,13 @@ def two_chips(model: str, batch: int = 1, card: str = "l4") -> tuple[Box, Proble
         links=(link(*names, rate=25e9),),
     )
     members = tuple(member(known[name], name, precision="bf16") for name in names)
-    return box, build_problem(shipped(model, batch), members, find_ways(box, members))
+    return box, build_problem(shipped(model, batch), box, members)
 
 
 @pytest.mark.slow
 def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
     _, problem = two_chips("resnet50")
-    choice = choose(problem, "latency", (0, 1))
+    choice = choose(Aim(problem=problem, goal="latency", allowed=(0, 1)))
     assert choice is not None
     assert choice.gap < 0.1
     assert_close(
@@ -325,19 +327,19 @@ def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
     trials = np.random.default_rng(0).integers(0, 2, (2000, problem.node_count))
     costs: Floats = add_up(problem, problem.seconds, problem.copy_s, trials)
     assert (costs >= choice.value).all()
-    scores = score(problem, trials)
-    assert np.allclose(scores.latency_s, costs, rtol=1e-12, atol=0.0)
     makespans = find_makespan(problem, trials)
     assert (makespans <= costs * (1.0 + 1e-12)).all()
     assert (makespans >= choice.bound).all()
-    taken = scores.busy_s.sum(axis=1) - problem.paced_s[np.arange(problem.node_count), trials].sum(axis=1)
+    taken = score(problem, trials).stages[:, :2].sum(axis=1) - problem.paced_s[
+        np.arange(problem.node_count), trials
+    ].sum(axis=1)
     ends = costs - add_up(problem, problem.seconds, problem.way_s, trials)
     assert np.allclose(taken, ends, rtol=1e-6, atol=0.0)
 
 
 def test_throughput_is_never_below_its_bound_and_better_than_one_device() -> None:
     _, problem = two_chips("resnet50")
-    choice = choose(problem, "throughput", (0, 1))
+    choice = choose(Aim(problem=problem, goal="throughput", allowed=(0, 1)))
     assert choice is not None
     assert choice.bound <= choice.value
     assert choice.value < problem.paced_s.sum(axis=0).min()
@@ -345,11 +347,11 @@ def test_throughput_is_never_below_its_bound_and_better_than_one_device() -> Non
 
 def test_a_processor_that_computes_several_batches_at_once_is_busy_for_the_interval_alone() -> None:
     """Batches overlap on the cores of a processor: its part takes longer than the time between batches."""
-    box, problem = two_chips("mobilenet_v2")
+    _, problem = two_chips("mobilenet_v2")
     devices = np.zeros(problem.node_count, dtype=np.int64)
     for overlaps in (True, False):
-        run = run_placement(problem, box, devices, is_pipelined=overlaps)
-        part, row = run.parts[0], list_devices(problem, run, overlaps=overlaps)[0]
+        run = run_placement(problem, devices, is_pipelined=overlaps)
+        part, row = run.parts[0], list_devices(run, overlaps=overlaps)[0]
         assert part.interval_fs < part.latency_fs
         assert_close(row.busy_s * FS_PER_S, part.interval_fs if overlaps else part.latency_fs, rel=1e-9)
         assert_close(row.busy_fraction, 1.0, rel=1e-9)
@@ -357,8 +359,8 @@ def test_a_processor_that_computes_several_batches_at_once_is_busy_for_the_inter
 
 def test_memory_decides_more_often_than_operations() -> None:
     """A card with room for half of the weights alone: the rest goes to the processor, as little as can be."""
-    box, problem = two_chips("vgg16", card="h100_sxm5")
-    best = list_candidates(problem, box, "latency")
+    _, problem = two_chips("vgg16", card="h100_sxm5")
+    best = list_candidates(problem, "latency")
     assert "h100_sxm5" in min(best, key=lambda one: one.value("latency")).label
     weights = problem.weight_bytes[:, 1].sum()
     small = attrs.evolve(
@@ -366,7 +368,7 @@ def test_memory_decides_more_often_than_operations() -> None:
         memory_capacity=chip.number(0.5 * weights + problem.activation_bytes[1], "B"),
     )
     tight = attrs.evolve(problem, members=(problem.members[0], attrs.evolve(problem.members[1], hardware=small)))
-    found = list_candidates(tight, box, "latency")
+    found = list_candidates(tight, "latency")
     assert next(one for one in found if one.label == "h100_sxm5").refusal
     winner = min(found, key=lambda one: one.value("latency"))
     assert winner.label == "epyc_9654+h100_sxm5"
@@ -537,13 +539,15 @@ def test_devices_without_a_link_cannot_be_reached() -> None:
 
 
 @pytest.mark.slow
-def test_a_solver_settles_a_pipeline_and_never_says_less_than_is_known() -> None:
+def test_a_solver_settles_a_pipeline_and_never_says_less_than_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("highspy")
+    monkeypatch.setattr(solve, "TIME_LIMIT_S", 1.0)
     _, problem = two_chips("mobilenet_v2")
     for goal in GOALS:
-        choice = choose(problem, goal, (0, 1))
+        aim = Aim(problem=problem, goal=goal, allowed=(0, 1))
+        choice = choose(aim)
         assert choice is not None
-        further = improve(problem, goal, (0, 1), choice, 1.0)
+        further = improve(aim, choice)
         assert choice.bound <= further.bound <= further.value <= choice.value
 
 
@@ -551,7 +555,7 @@ def branches() -> tuple[Box, Problem]:
     """Return a stem and two heads on two toys."""
     box, members = toys()
     work = columns(Heads().to("meta"), torch.empty(BATCH, WIDTH, device="meta"))
-    return box, build_problem(work, members, find_ways(box, members))
+    return box, build_problem(work, box, members)
 
 
 @pytest.mark.parametrize("make", [posed, branches])
@@ -567,13 +571,13 @@ def test_what_is_chosen_is_the_best_of_all_and_no_bound_is_above_it(make: Callab
             [one for one in itertools.product(range(2), repeat=3) if problem.can_run[range(3), one].all()]
         )
         for goal in GOALS:
-            choice = choose(problem, goal, (0, 1))
+            aim = Aim(problem=problem, goal=goal, allowed=(0, 1))
+            choice = choose(aim)
             assert choice is not None
-            power = price_second(problem, (0, 1))
-            least = float(price(problem, goal, trials, power).min())
+            least = float(aim.price(trials).min())
             assert_close(choice.value, least, rel=1e-9)
             assert choice.bound <= least * (1.0 + 1e-9)
-            solved = solve_placement(problem, goal, ~problem.can_run, power, choice.devices)
+            solved = solve_placement(aim, choice.devices)
             assert solved.bound <= least * (1.0 + 1e-6)
             if make is posed:
                 assert_close(solved.bound, least, rel=2e-3)
@@ -581,9 +585,10 @@ def test_what_is_chosen_is_the_best_of_all_and_no_bound_is_above_it(make: Callab
 
 def test_what_placements_share_does_not_part_them() -> None:
     """Half of 0.3 in common: they differ by 0.15 and 0.2 apart, a quarter; alike ones by nothing."""
+    _, problem = posed()
     best, other = (
-        Candidate(label=name, form="split", members=(0,), latency_s=seconds, interval_s=seconds, energy_j=seconds)
-        for name, seconds in (("a", 1.0), ("b", 1.2))
+        Candidate(problem=problem, form="split", members=(0,), latency_s=seconds, interval_s=seconds, energy_j=seconds)
+        for seconds in (1.0, 1.2)
     )
     shared: dict[tuple[str, ...], float] = {("board",): 0.3}
     errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
@@ -595,11 +600,19 @@ def test_what_placements_share_does_not_part_them() -> None:
 
 def test_a_split_is_no_surer_than_its_parts_allow() -> None:
     """Two alike toys: a split is at most as unsure as they and its link are."""
-    box, problem = posed()
+    _, problem = posed()
     known = load_doubt()
-    devices = [DeviceDoubt(latency=0.4, left_out_energy=None, power=0.3, group_count=None)] * 2
-    found = list_candidates(problem, box, "latency")
-    doubts = {one.form: doubt_placement(problem, one, known, devices) for one in found if not one.refusal}
+    devices = [
+        DoubtedDevice(
+            position=0,
+            latency_half_width=0.4,
+            left_out_energy_half_width=None,
+            power_half_width=0.3,
+            power_group_count=None,
+        )
+    ] * 2
+    found = list_candidates(problem, "latency")
+    doubts = {one.form: doubt_placement(one, known, devices) for one in found if not one.refusal}
     assert_close(half_width(doubts["alone"].latency), 0.4, rel=1e-9)
     widest = max(one.number_half_width for one in known.spreads)
     assert 0.2 < half_width(doubts["split"].latency) < widest

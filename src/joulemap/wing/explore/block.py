@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import struct
@@ -12,40 +13,28 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.record import frozen
+from joulemap.system.resource import folder
 
-QUESTION: Final[Mapping[str, str]] = {
-    "model": "text",
-    "source": "text",
-    "input_spec": "text",
-    "input_shape": "text",
-    "workload_key": "text",
-    "work": "text",
-    "parameter_count": "whole",
-    "torch_version": "text",
-    "torchvision_version": "text",
-    "tracer_version": "text",
-    "hardware": "text",
-    "hardware_digest": "text",
-    "architecture": "text",
-    "unit_name": "text",
-    "deployment": "text",
-    "projection": "text",
-    "unavailable": "text",
-    "host": "text",
-    "matmul_precision": "text",
-    "needs_host": "text",
-    "boundary": "text",
-    "power_mode": "text",
-    "precision": "text",
-    "weight_precision": "text",
-    "batch": "count",
-    "runtime": "text",
-    "calibration": "text",
-    "calibration_digest": "text",
-    "formula_version": "text",
-    "full_clock_hz": "number",
-    "rules": "text",
-}
+
+@frozen(kw_only=True)
+class LakeColumn:
+    """Column of every shard, as `schemas/lake/columns.csv` lists it."""
+
+    name: str
+    of: str
+    """`workload`, `hardware` or `run`, which identify a point, or `result`."""
+    type: str
+    unit: str
+    repeats: str
+    """`yes` for a result with few distinct values."""
+
+
+LAKE_COLUMNS: Final = tuple(
+    LakeColumn(**row)
+    for row in csv.DictReader((folder("schemas") / "lake" / "columns.csv").read_text(encoding="utf-8").splitlines())
+)
+
+QUESTION: Final[Mapping[str, str]] = {one.name: one.type for one in LAKE_COLUMNS if one.of != "result"}
 """Input column of a block -> type of its values. Constants that vary between points are in `Block.varied`.
 
 `deployment` is a comma-separated list. `full_clock_hz` is the clock before a power cap. `rules` is a digest of the

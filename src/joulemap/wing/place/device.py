@@ -10,12 +10,12 @@ import attrs
 
 from joulemap.catalog.chip import is_box_file
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.target import extend_digest
 from joulemap.plan.catalogue import read_known
+from joulemap.plan.selection import find_default_chip
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.hardware import BoxHardware, combine
@@ -57,7 +57,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
             raise CatalogueError(f"{label} is a box: name its devices instead")
         own = load_hardware(path)
         return own, HardwareEntry.of(own).find_mode(mode or DEFAULT_MODE)
-    entry = find_entry(known, CLASS_HARDWARE.get(find_class(label), label))
+    entry = find_entry(known, find_default_chip(label) or label)
     return entry, entry.find_mode(mode or DEFAULT_MODE)
 
 

@@ -145,17 +145,14 @@ def resolve_box(entry: BoxFile) -> Box:
         fields = resolve_fields(link, f"links.{link.link}.", resolve)
         links.append(make_link(fields.pop("between"), fields.pop("link"), **fields))
     whole = resolve_fields(entry, "", resolve)
-    return Box(
-        id=entry.id,
-        name=entry.name or entry.id,
-        aliases=whole["aliases"],
-        devices=tuple(BoxDevice(**resolve_fields(one, f"devices.{one.name}.", resolve)) for one in entry.devices),
-        links=tuple(links),
-        memories=tuple(BoxMemory(**resolve_fields(one, f"memories.{one.name}.", resolve)) for one in entry.memories),
-        power=whole["power"],
-        price=whole["price"],
-        doubts=whole["doubts"],
-    )
+    del whole["sources"]
+    parts = {
+        "name": entry.name or entry.id,
+        "devices": tuple(BoxDevice(**resolve_fields(one, f"devices.{one.name}.", resolve)) for one in entry.devices),
+        "links": tuple(links),
+        "memories": tuple(BoxMemory(**resolve_fields(one, f"memories.{one.name}.", resolve)) for one in entry.memories),
+    }
+    return Box(**{**whole, **parts})
 
 
 def make_link(

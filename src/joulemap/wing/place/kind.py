@@ -114,9 +114,7 @@ class BoxKind:
 
     def name_chips(self, hardware: Hardware) -> Mapping[str, Hardware]:
         """Return device name -> chip."""
-        from joulemap.wing.place.box.constant import list_kinds
-
-        return list_kinds(cast("BoxHardware", hardware))
+        return cast("BoxHardware", hardware).chips
 
 
 KIND: Final = BoxKind()

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, transaction
@@ -23,10 +21,11 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.interval import DeviceDoubt, PlacedDoubt
+    from joulemap.wing.place.box.interval import PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
-    from joulemap.wing.place.record import Box, Goal
+    from joulemap.wing.place.generated.row import DoubtedDevice
+    from joulemap.wing.place.record import Goal
 
 CODE: Final = ("wing/place/box", "wing/place/record.py", "physics/interval")
 """Code that placements depend on, in addition to the formulas of the devices' classes."""
@@ -61,29 +60,15 @@ class StoredPlacement:
         return sum(line.energy_fj for line in self.lines)
 
 
-@frozen(kw_only=True)
-class PlacementTotals:
-    """Id and results of a stored placement."""
-
-    placement_id: int
-    latency_fs: int
-    period_fs: int
-    energy_fj: int
-
-
-def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], PlacementTotals]:
-    """Return (devices, form) -> stored placement of a question."""
-    names = [one.name for one in attrs.fields(PlacementTotals)]
+def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return (devices, form) -> id, latency, period and energy of each stored placement of a question."""
     rows = execute(
         connection,
-        f"SELECT devices, form, {', '.join(names)} FROM internal.placement WHERE question_key = ? "
-        "ORDER BY placement_id",
+        "SELECT devices, form, placement_id, latency_fs, period_fs, energy_fj FROM internal.placement "
+        "WHERE question_key = ? ORDER BY placement_id",
         [question_key],
     ).fetchall()
-    return {
-        (str(devices), str(form)): PlacementTotals(**dict(zip(names, numbers, strict=True)))
-        for devices, form, *numbers in rows
-    }
+    return {(devices, form): tuple(numbers) for devices, form, *numbers in rows}
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
@@ -119,11 +104,10 @@ class PlacedQuestion:
 
     workload_key: str
     model: str
-    box: Box
     goal: Goal
     settings: Settings
     problem: Problem
-    known: Sequence[DeviceDoubt]
+    known: Sequence[DoubtedDevice]
     """Prediction errors of each device of the box."""
     doubts: Mapping[tuple[str, str], PlacedDoubt]
     """(devices, form) -> uncertainty of the placement."""
@@ -132,19 +116,14 @@ class PlacedQuestion:
     def version(self) -> str:
         """Digest of the placement code and of the formulas of the devices' classes."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
-        parts = "|".join(
-            (
-                *map(formula_version, classes),
-                remember("box", lambda: digest_code("wing/place/box", "wing/place/record.py", "physics/interval")),
-            )
-        )
+        parts = "|".join((*map(formula_version, classes), remember("box", lambda: digest_code(*CODE))))
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
     @property
     def key(self) -> str:
         """Digest of everything that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
-        parts = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
+        parts = f"{self.workload_key}|{self.problem.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
@@ -158,28 +137,21 @@ def ensure_placements(
     kept: dict[tuple[str, str], PlacedRun] = {}
     for one in candidates:
         if one.run is not None:
-            kept.setdefault((one.label, one.form), one.run)
+            kept.setdefault(one.name, one.run)
     key = question.key
     with reading_if_there(source) as connection:
         stored = find_placements(connection, key) if connection is not None else {}
-    if stored.keys() == kept.keys() and all(_is_same(stored[name], run) for name, run in kept.items()):
-        return {name: one.placement_id for name, one in stored.items()}
-    from joulemap.plan.catalogue import ensure_catalogue, writing
+    # a solver or a longer search may find another placement with the same devices and form
+    found = {name: [run.latency_fs, run.period_fs, run.energy_fj] for name, run in kept.items()}
+    if {name: results for name, (_, *results) in stored.items()} != found:
+        from joulemap.plan.catalogue import ensure_catalogue, writing
 
-    with writing(source.anchor()) as connection:
-        with transaction(connection):
-            ensure_catalogue(connection)
-            write_placements(connection, [_record(question, key, *name, run) for name, run in kept.items()])
-        return {name: one.placement_id for name, one in find_placements(connection, key).items()}
-
-
-def _is_same(stored: PlacementTotals, run: PlacedRun) -> bool:
-    """Return True if a stored placement has exactly the results of a run.
-
-    A solver or a longer search may find another placement with the same devices and form.
-    """
-    results = stored.latency_fs, stored.period_fs, stored.energy_fj
-    return results == (run.latency_fs, run.period_fs, run.energy_fj)
+        with writing(source.anchor()) as connection:
+            with transaction(connection):
+                ensure_catalogue(connection)
+                write_placements(connection, [_record(question, key, *name, run) for name, run in kept.items()])
+            stored = find_placements(connection, key)
+    return {name: number for name, (number, *_) in stored.items()}
 
 
 def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:
@@ -187,7 +159,7 @@ def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: Pl
     return StoredPlacement(
         question_key=key,
         model=question.model,
-        box=question.box.id,
+        box=question.problem.box.id,
         goal=question.goal,
         precision=settings.precision[0],
         batch=question.problem.work.batch,

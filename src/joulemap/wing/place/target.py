@@ -21,6 +21,7 @@ from joulemap.plan.selection import is_hardware
 from joulemap.plan.stored_runs import find_targets
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import split_names
+from joulemap.wing.place.box.hardware import state_static_power
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.device import check_boundary
 from joulemap.wing.place.file import find_box, make_link, refuse_box
@@ -107,7 +108,7 @@ def _join(
     devices: list[BoxDevice], links: list[tuple[tuple[str, str] | None, str]], hardware: Sequence[Hardware]
 ) -> Box:
     """Return a box of devices; a link between two devices takes precedence over the link between all."""
-    by_name = {device.name: one for device, one in zip(devices, hardware, strict=False)}
+    by_name = {device.name: one for device, one in zip(devices, hardware, strict=True)}
     names = [device.name for device in devices]
     for pair, _ in links:
         for end in pair or ():
@@ -124,7 +125,7 @@ def _join(
                 sharing |= {first, second}
             elif pair_link:
                 joined.append(_make(pair_link, first, second, by_name))
-    memories = (_share([by_name[name] for name in sharing if name in by_name]),) if sharing else ()
+    memories = (_share([by_name[name] for name in sharing]),) if sharing else ()
     placed = tuple(attrs.evolve(one, memory=SHARED) if one.name in sharing else one for one in devices)
     try:
         return Box(id="+".join(names), name="+".join(names), devices=placed, links=tuple(joined), memories=memories)
@@ -134,18 +135,14 @@ def _join(
 
 def _share(hardware: Sequence[Hardware]) -> BoxMemory:
     """Return the memory that devices share: the largest capacity and the highest bandwidth among them."""
-    if not hardware:
-        some = Quantity(value=1e15, unit="B", basis="assumed", source=ASKED)
-        return BoxMemory(name=SHARED, capacity=some, bandwidth=attrs.evolve(some, unit="B/s"), latency=_hand_over())
     largest = max(hardware, key=lambda one: one.memory_capacity.value)
     fastest = max(hardware, key=lambda one: one.memory_bandwidth.value)
     return BoxMemory(
-        name=SHARED, capacity=largest.memory_capacity, bandwidth=fastest.memory_bandwidth, latency=_hand_over()
+        name=SHARED,
+        capacity=largest.memory_capacity,
+        bandwidth=fastest.memory_bandwidth,
+        latency=Quantity(value=HAND_OVER_S, unit="s", basis="assumed", source="caches written back, and a fence"),
     )
-
-
-def _hand_over() -> Quantity:
-    return Quantity(value=HAND_OVER_S, unit="s", basis="assumed", source="caches written back, and a fence")
 
 
 def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
@@ -164,7 +161,7 @@ def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> 
             return make_link((first, second), "link", bandwidth=rate)
         if lanes is not None:
             return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3]))
-        own = [link for name in (first, second) if name in hardware for link in hardware[name].links]
+        own = [link for name in (first, second) for link in hardware[name].links]
         alike = [link for link in own if link.name == text.lower()]
         slowest = min(alike, key=lambda link: link.bandwidth.value, default=None)
         if slowest is None:
@@ -224,17 +221,13 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
             runtime=runtime,
             power_mode=mode,
         )
-        if (static := device.static_power) is not None:
-            reference = hardware.reference.with_static(static)
-            hardware = attrs.evolve(hardware, static_power=static, idle_power=None, reference=reference)
         members.append(
             Member(
                 name=name,
                 device=device,
-                hardware=hardware,
+                hardware=state_static_power(device, hardware),
                 configuration=configuration,
                 calibration_digest=calibration,
-                memory=device.memory,
             )
         )
     return tuple(members)

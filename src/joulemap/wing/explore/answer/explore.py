@@ -35,7 +35,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_package
-from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
+from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, list_rows
 from joulemap.wing.explore.ask import find_facts
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
@@ -46,6 +46,7 @@ from joulemap.wing.explore.design.best import (
     describe_parts,
     find_best,
     find_beyond,
+    find_constant,
     find_dimension,
     find_oversize,
     list_margins,
@@ -274,7 +275,7 @@ class ExploreAnswer(Answer):
         columns = [f"*{name}" for name in many]
         cells: dict[str, Any] = {}
         for name in self.parameters:
-            unit = find_unit(self.survey, name)
+            unit = find_constant(self.survey, name).unit
             column = name_column(name, unit)
             columns.append(f"*{named_parameters[name]} {column}")
             cells[column] = partial(_format_constant, column=places[column], unit=unit)

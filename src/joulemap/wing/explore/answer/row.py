@@ -11,7 +11,7 @@ from joulemap.answer.computed import described, find_unknown, make_table
 from joulemap.domain.table import Column, Table
 from joulemap.system.record import frozen
 from joulemap.wing.explore.block import name_column
-from joulemap.wing.explore.design.best import describe_design
+from joulemap.wing.explore.design.best import describe_design, find_constant
 
 if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
@@ -35,16 +35,9 @@ TAKEN: Final = (
 LIKE: Final = "statistically tied with the front (80 %)"
 
 
-def find_unit(survey: Survey, parameter: str) -> str:
-    """Return the SI unit of a varied constant."""
-    return next(
-        one.space.law.constants[parameter].unit for one in survey.groups if parameter in one.space.law.constants
-    )
-
-
 def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of designs."""
-    units = {name: find_unit(survey, name) for name in parameters}
+    units = {name: find_constant(survey, name).unit for name in parameters}
     return (
         Column(name="design_index", type="BIGINT", meaning="number among all designs"),
         Column(name="status", type="VARCHAR", meaning="front; band: statistically tied with it; other; missed: "

@@ -17,6 +17,7 @@ from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.physics.record.constant import Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
@@ -58,9 +59,9 @@ class Margin:
     )
 
 
-def show_objective(value: float, unit: str, half_width: float | None = None) -> str:
-    """Return the value of an objective as text, with as many digits as its interval supports."""
-    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, half_width)
+def show_objective(value: float, unit: str) -> str:
+    """Return the value of an objective as text."""
+    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, None)
 
 
 def show_objective_interval(value: float, unit: str, half_width: float | None) -> str:
@@ -70,8 +71,12 @@ def show_objective_interval(value: float, unit: str, half_width: float | None) -
 
 def name_parameter(survey: Survey, name: str) -> str:
     """Return the plain name of a varied constant, such as `memory bandwidth`."""
-    known = next(one.space.law.constants for one in survey.groups if name in one.space.law.constants)
-    return UNITS if name == "unit_count" else name_constant(known[name])
+    return UNITS if name == "unit_count" else name_constant(find_constant(survey, name))
+
+
+def find_constant(survey: Survey, name: str) -> Constant:
+    """Return a varied constant of the first base chip that has it."""
+    return next(one.space.law.constants[name] for one in survey.groups if name in one.space.law.constants)
 
 
 def describe_design(done: Survey, row: int) -> str:

@@ -26,7 +26,7 @@ from joulemap.store.shard import Shard, make_token, read_name, write_shard
 from joulemap.system.errors import DatabaseError, UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.resource import digest_code, package_version
-from joulemap.wing.explore.block import QUESTION, Block, name_column
+from joulemap.wing.explore.block import LAKE_COLUMNS, QUESTION, Block, name_column
 
 MARKER: Final = "joulemap-lake.json"
 MOST_MARKER_BYTES: Final = 10_000
@@ -58,51 +58,20 @@ REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
 """Pattern of a URL that was converted to a path, such as `s3:/bucket/lake`."""
 PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
 
-WORKLOAD: Final = (
-    "workload_key", "model", "source", "input_spec", "input_shape", "batch", "parameter_count", "work", "torch_version",
-    "torchvision_version", "tracer_version",
-)  # fmt: skip
-HARDWARE: Final = (
-    "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
-    "matmul_precision", "needs_host", "boundary", "power_mode",
-)  # fmt: skip
+WORKLOAD: Final = tuple(one.name for one in LAKE_COLUMNS if one.of == "workload")
+HARDWARE: Final = tuple(one.name for one in LAKE_COLUMNS if one.of == "hardware")
 """Columns of a block that describe the hardware; the footer lists their distinct values."""
 
 CATEGORIES: Final = tuple(f"{name}_fj" for name in COMMON_CATEGORIES)
 
 TOTALS: Final[Mapping[str, tuple[str, str]]] = {
-    "latency_fs": ("int64", "1e-15 s"),
-    "interval_fs": ("int64", "1e-15 s"),
-    "energy_fj": ("int64", "1e-15 J"),
+    **{one.name: (one.type, one.unit) for one in LAKE_COLUMNS if one.of == "result"},
     **dict.fromkeys(CATEGORIES, ("int64", "1e-15 J")),
-    "clock_fraction": ("float64", "1"),
-    "voltage_factor": ("float64", "1"),
-    "uncapped_power_w": ("float64", "W"),
-    "dram_bytes": ("float64", "B"),
-    "moved_bytes": ("float64", "B"),
-    "unit_fs": ("int64", "1e-15 s"),
-    "mac_count": ("int64", "1"),
-    "computed_mac_count": ("int64", "1"),
-    "peak_ops_per_s": ("float64", "ops/s"),
-    "memory_bandwidth_bytes_per_s": ("float64", "B/s"),
-    "units_total_count": ("int32", "1"),
-    "weight_bytes": ("int64", "B"),
-    "activation_bytes": ("int64", "B"),
-    "latency_half_width": ("float64", "1"),
-    "energy_half_width": ("float64", "1"),
-    "bottleneck": ("string", ""),
-    "throughput_limit": ("string", ""),
-    "refusal": ("string", ""),
 }
 """Column of results -> (type, unit); a shard may omit a column, which is then read as null."""
 
 ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
 """Columns that most queries read; they are stored uncompressed, which halves the read time for a fifth more space."""
-
-_REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s", "memory_bandwidth_bytes_per_s",
-                    "mac_count", "computed_mac_count", "dram_bytes", "moved_bytes", "units_total_count",
-                    "weight_bytes", "activation_bytes", "latency_half_width")  # fmt: skip
-"""Columns with few distinct values, which are dictionary-encoded; other columns are not, to save time."""
 
 
 class Points(Protocol):
@@ -201,7 +170,7 @@ def encode(block: Block, points: Points) -> Any:
     columns = {name: _column(block.columns[name], kind, count) for name, kind in QUESTION.items()}
     varied = {name: name_column(name, unit) for name, (unit, _) in block.varied.items()}
     columns |= {varied[name]: pa.array(np.asarray(values, np.float64)) for name, (_, values) in block.varied.items()}
-    repeated = [*columns, *_REPEATED]
+    repeated = [*columns, *(one.name for one in LAKE_COLUMNS if one.repeats)]  # others are faster without a dictionary
     evaluated = np.asarray(points.refusal) == ""
     for name, values in _list_totals(points):
         columns[name] = _total(values, TOTALS[name][0], evaluated if name == "refusal" else ~evaluated)

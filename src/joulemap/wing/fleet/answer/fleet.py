@@ -223,7 +223,8 @@ def _serve(
     if len(choices) > 1:
         stored_so = whole if question.is_published else None
         narrow = [None if one.plan is stored_so else find_quality(one.case) for one in opened]
-        sized = [one.describe_quality(loss) for one, loss in zip(sized, narrow, strict=True)]
+        rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
+        sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
     return _SizedFleets(
         scope=scope,

@@ -113,7 +113,7 @@ def complete_fleet(
         status=OK,
         device_count=devices,
         carried_ratio=carried,
-        utilization_fraction=find_utilization(carried),
+        utilization_fraction=1.0 / carried if carried else None,
         fails_first=list_failures(carried, demand.max_power_w, hosts * power_w, hosts * grown_w),
         power_w=power_w,
         host_power_w=station.host_energy_share_ratio * power_w,
@@ -148,11 +148,6 @@ def list_levels(
         )
         for one in loads
     )
-
-
-def find_utilization(carried_ratio: float | None) -> float | None:
-    """Return the highest rate as a fraction of the fleet's capacity; None if the capacity is unknown."""
-    return 1.0 / carried_ratio if carried_ratio else None
 
 
 def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:

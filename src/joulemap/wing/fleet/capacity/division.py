@@ -18,7 +18,7 @@ import attrs
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.wing.fleet.capacity.row import NEAR
-from joulemap.wing.fleet.capacity.served import Server, open_server
+from joulemap.wing.fleet.capacity.served import Server, find_work_s, open_server
 from joulemap.wing.llm.capacity.case import OK, list_divisions
 from joulemap.wing.llm.capacity.load import find_cached
 
@@ -47,14 +47,6 @@ class Division:
     """Simulated server, or the reason why it cannot serve; empty until the division is opened."""
 
     @property
-    def work_s(self) -> float:
-        """Approximate seconds of a server's time per request; infinite if it misses its targets even without load."""
-        rates = self.rates
-        if rates is None or rates.prompts is None or rates.answers is None:
-            return math.inf
-        return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
-
-    @property
     def order(self) -> tuple[float, int, int]:
         """Sort key by which divisions are simulated: the estimate, then devices, then expert devices."""
         return self.estimate, self.case.world, self.case.experts
@@ -70,7 +62,7 @@ class Division:
     @property
     def estimate(self) -> float:
         """Estimate of the devices, or joules per request, if prompts and answers share a server's time."""
-        return self._count(lambda *_: 1.0 / self.work_s)
+        return self._count(lambda *_: 1.0 / find_work_s(self.rates))
 
     @property
     def value(self) -> float:
@@ -169,7 +161,7 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
     by_count: dict[int, Division] = {}
     for one in divisions:
         other = by_count.setdefault(one.case.world, one)
-        if one.work_s < other.work_s:
+        if find_work_s(one.rates) < find_work_s(other.rates):
             by_count[one.case.world] = one
     return list(by_count.values())
 

@@ -76,10 +76,16 @@ class _Kind:
 
     server: Server
     sizing: Sizing
-    prompts: Throughput | None
-    """Throughput of prompts alone; None if one pass exceeds the target for the first token."""
-    answers: Throughput | None
-    """Throughput of answers alone; None if a single sequence exceeds the target between tokens."""
+
+    @property
+    def prompts(self) -> Throughput | None:
+        """Throughput of prompts alone; None if one pass exceeds the target for the first token."""
+        return self.server.rates.prompts if self.server.rates else None
+
+    @property
+    def answers(self) -> Throughput | None:
+        """Throughput of answers alone; None if a single sequence exceeds the target between tokens."""
+        return self.server.rates.answers if self.server.rates else None
 
     @property
     def label(self) -> str:
@@ -118,7 +124,7 @@ def pair_servers(
     if question.serving.output < 2:
         return []
     least_alone = None if best is None else terms.value(best)
-    kinds = [_judge(server, sizing) for server, sizing in servers if terms.is_counted(sizing.row)]
+    kinds = [_Kind(server=server, sizing=sizing) for server, sizing in servers if terms.is_counted(sizing.row)]
     bounds = []
     for first in (one for one in kinds if one.prompts):
         for second in (one for one in kinds if one.answers):
@@ -141,14 +147,6 @@ def pair_servers(
             pairs.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
     pairs.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
     return [row for _, row in pairs[:MOST_REPORTED]]
-
-
-def _judge(server: Server, sizing: Sizing) -> _Kind:
-    """Return a kind of server with its throughput of prompts alone and of answers alone."""
-    rates = server.rates
-    return _Kind(
-        server=server, sizing=sizing, prompts=rates.prompts if rates else None, answers=rates.answers if rates else None
-    )
 
 
 def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:

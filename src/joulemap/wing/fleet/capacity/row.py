@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Self
-
-import attrs
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
@@ -232,10 +230,6 @@ class Sizing:
     server meets no target."""
     watch: Callable[[], Sequence[QueueRow]] = tuple
     """Function that returns the fleet's queue at each of `LOADS`; empty if the fleet cannot serve the demand."""
-
-    def describe_quality(self, loss: str | None) -> Self:
-        """Return the fleet with the known loss of quality of its precision."""
-        return attrs.evolve(self, row=attrs.evolve(self.row, quality=loss))
 
     @property
     def idle_w(self) -> float:

@@ -82,13 +82,6 @@ class Server:
         """Return the number of servers that a rate needs, rounded up to whole nodes."""
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
-    def guess(self, rate_per_s: float) -> float:
-        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if none are known."""
-        rates = self.rates
-        if rates is None or rates.prompts is None or rates.answers is None:
-            return rate_per_s
-        return GUESSED / (1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s)
-
     def find_ratio(self, rate_per_s: float) -> float:
         """Return the highest ratio of a p99 to its target at a rate; infinite if the queue grows without end."""
         return find_worst_ratio(self.serve(rate_per_s), self.demand, self.slower)
@@ -109,6 +102,13 @@ class Server:
                 rate = math.sqrt(low * high) if low else rate / step
             step = min(step * step, MOST_STEP)
         return low
+
+
+def find_work_s(rates: SaturatedRates | None) -> float:
+    """Return approximate seconds of a server's time per request; infinite if it misses its targets without load."""
+    if rates is None or rates.prompts is None or rates.answers is None:
+        return math.inf
+    return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
 
 
 def find_worst_ratio(served: Served, demand: Demand, slower: float = 1.0) -> float:
@@ -138,7 +138,8 @@ def open_server(question: Question, case: Case, rates: SaturatedRates | None, de
     try:
         table, limits = open_deployment(case.server, load, question.draft(case.server), tiers=tiers)
         server = Server(case=case, requests=load, table=table, limits=limits, demand=demand, rates=rates)
-        return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
+        guess = GUESSED / find_work_s(rates) or peak
+        return attrs.evolve(server, most_per_s=server.find_rate(guess, peak * MOST_CARRIED))
     except UnsupportedError as error:
         return str(error)
 

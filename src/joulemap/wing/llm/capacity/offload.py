@@ -116,7 +116,7 @@ def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) ->
     hops = find_ways(box.box, members).hops.get((names.index(device), names.index(host)))
     if hops is None:
         raise UsageError(f"{box.id}: no link joins {device} to {host}")
-    memories = {one.memory for one in members if one.device.name in (device, host)}
+    memories = {one.device.memory for one in members if one.device.name in (device, host)}
     shared = next((one.capacity.value for one in box.box.memories if memories == {one.name}), 0.0)
     return Way(
         latency_s=sum(hop.latency_s for hop in hops),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -49,7 +48,6 @@ from joulemap.wing.place.show import BOX_POWER, SOLVER, describe_answer, list_re
 if TYPE_CHECKING:
     from joulemap.ask.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.interval import DeviceDoubt
     from joulemap.wing.place.box.member import Member
 
 PLACED_TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
@@ -125,6 +123,8 @@ class PlaceAnswer(Answer):
     """Device -> its hardware file and power mode, for devices that a file describes."""
     chips: Mapping[str, str] = attrs.field(factory=dict)
     """Device -> id of its chip, for devices that have another name."""
+    gap: tuple[str, float] | None = None
+    """Form of a placement that was not examined, and the share that it could save."""
 
     @property
     def best(self) -> PlacementRow:
@@ -192,7 +192,7 @@ class PlaceAnswer(Answer):
 
     def _describe_solver(self) -> list[str]:
         """Return a note on the package that searches further, if the search was not complete."""
-        return [] if has_solver() or find_gap(self.rows.rows, self.goal) is None else [SOLVER]
+        return [] if has_solver() or self.gap is None else [SOLVER]
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return commands that analyze the whole model on each device that runs a part, busiest first."""
@@ -208,19 +208,12 @@ class PlaceAnswer(Answer):
         return tuple(dict.fromkeys(map(shlex.join, steps)))
 
 
-def _take(row: PlacementRow, goal: Goal) -> float:
-    """Return the quantity that a goal minimizes: latency or energy per batch, or for throughput the time per sample."""
-    if goal == "throughput":
-        return 1.0 / (row.throughput_per_s or math.inf)
-    return (row.latency_s if goal == "latency" else row.energy_j) or math.inf
-
-
-def find_gap(rows: Sequence[PlacementRow], goal: Goal) -> tuple[str, float] | None:
+def find_gap(candidates: Sequence[Candidate], goal: Goal) -> tuple[str, float] | None:
     """Return the form of a placement that was not examined and the share that it could save; None below `LEAST_GAP`."""
     gaps = [
-        (1.0 - _take(row, goal) / _take(rows[0], goal) * (1.0 - row.gap_fraction), row.form)
-        for row in rows
-        if row.gap_fraction and row.limit != BUDGET
+        (1.0 - one.value(goal) / candidates[0].value(goal) * (1.0 - one.gap), one.form)
+        for one in candidates
+        if one.gap and one.limit != BUDGET
     ]
     share, form = max(gaps, default=(0.0, ""))
     return (form, share) if share > LEAST_GAP else None
@@ -253,20 +246,17 @@ def place(
     """
     from joulemap.plan.workload import find_model, opening_workload, stored_key
     from joulemap.store.workload import find_work, read_columns
-    from joulemap.wing.place.box.candidate import list_candidates
+    from joulemap.wing.place.box.candidate import list_candidates, list_refusals
     from joulemap.wing.place.box.interval import compare, doubt_placement
-    from joulemap.wing.place.box.member import find_ways
     from joulemap.wing.place.box.problem import build_problem
     from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
     from joulemap.wing.place.record import GOALS
     from joulemap.wing.place.target import find_hardware, find_members, read_box
 
     check_name("goal", goal, GOALS)
-    for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime")):
-        if len(values) != 1:
+    for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime"), (settings.batch, "batch")):
+        if len(values) != 1 and (values or what != "batch"):
             raise UsageError(f"a placement needs one {what}, found {len(values)}")
-    if len(settings.batch) > 1:
-        raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
     described = read_box(
         box, on, links, lambda names: [chip for *_, chip in find_hardware(source, model, names, settings)]
     )
@@ -277,40 +267,34 @@ def place(
         work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
         kind, product_rows = find_work(connection, workload_id)
     members = find_members(source, model, described, settings, work.batch)
-    problem = build_problem(work, members, find_ways(described, members))
-    candidates = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
+    problem = build_problem(work, described, members)
+    candidates = sorted(list_candidates(problem, goal), key=lambda one: one.value(goal))
     if candidates[0].refusal:
-        reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
         raise UnsupportedError(
-            f"{model} does not run on {described.id}: {reasons}",
+            f"{model} does not run on {described.id}: {list_refusals(candidates)}",
             code="no_placement",
             hardware=described.id,
             placements=tuple(one.label for one in candidates),
         )
     known = _read_doubts(source, members, kind)
-    doubts = {
-        (one.label, one.form): doubt_placement(problem, one, load_doubt(), known)
-        for one in candidates
-        if not one.refusal
-    }
+    doubts = {one.name: doubt_placement(one, load_doubt(), known) for one in candidates if not one.refusal}
     question = PlacedQuestion(
         workload_key=key,
         model=model,
-        box=described,
         goal=goal,
         settings=settings,
         problem=problem,
         known=known,
         doubts=doubts,
     )
-    ids = ensure_placements(source, question, candidates)
+    ids, gap = ensure_placements(source, question, candidates), find_gap(candidates, goal)
     tokens = product_rows if kind in DECODING else 0.0
     rows = []
     for one in candidates:
-        doubt, worse = doubts.get((one.label, one.form)), None
+        doubt, worse = doubts.get(one.name), None
         if one is not candidates[0] and doubt is not None:
-            worse = compare(candidates[0], one, [doubts[candidates[0].label, candidates[0].form], doubt], goal)
-        rows.append(form_row(problem, one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
+            worse = compare(candidates[0], one, [doubts[candidates[0].name], doubt], goal)
+        rows.append(form_row(one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -324,28 +308,25 @@ def place(
         ),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, [one.refusal for one in candidates], goal, find_gap(rows, goal)),
-        devices=make_table(
-            "devices", DeviceRow, list_devices(problem, candidates[0].run, overlaps=goal == "throughput")
-        ),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, candidates[0].run, goal)),
-        timeline=make_table("timeline", EventRow, list_timeline(problem, candidates)),
+        facts=find_facts(rows, [one.refusal for one in candidates], goal, gap),
+        devices=make_table("devices", DeviceRow, list_devices(candidates[0].run, overlaps=goal == "throughput")),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(candidates[0].run, goal)),
+        timeline=make_table("timeline", EventRow, list_timeline(candidates)),
         **_read_stored(source, candidates, ids),
         files={
             one.name: one.device.hardware
             for one in members
             if is_hardware_path(HardwareRef.read(one.device.hardware).label)
         },
+        gap=gap,
         chips={one.name: one.configuration.hardware for one in members if one.name != one.configuration.hardware},
     )
 
 
-def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[DeviceDoubt]:
+def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> Sequence[DoubtedDevice]:
     """Return the prediction errors of this kind of work on each device."""
-    from joulemap.wing.place.box.interval import DeviceDoubt
-
     with reading(source) as connection:
-        rows = fetch(
+        return fetch(
             connection,
             DoubtedDevice,
             work=kind,
@@ -354,26 +335,16 @@ def _read_doubts(source: Source, members: Sequence[Member], kind: str) -> list[D
             precisions=[one.configuration.precision for one in members],
             calibrations=[one.calibration_digest for one in members],
             runtime=members[0].configuration.runtime,
-        )
-    return [
-        DeviceDoubt(
-            latency=row.latency_half_width,
-            left_out_energy=row.left_out_energy_half_width,
-            power=row.power_half_width,
-            group_count=row.power_group_count,
-        )
-        for row in rows
-    ]
+        ).rows
 
 
 def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """Return two fields of the answer: the ledger of the best placement and the best mixture's energy differences."""
     run = [one for one in candidates if one.run is not None]
     alone, mixed = (
-        next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)
-        for is_alone in (True, False)
+        next((ids[one.name] for one in run if (one.form == "alone") is is_alone), 0) for is_alone in (True, False)
     )
-    best = ids.get((candidates[0].label, candidates[0].form), 0)
+    best = ids.get(candidates[0].name, 0)
     with reading(source) as connection:
         return {
             "ledger": fetch(connection, PlacedLine, placement=best),

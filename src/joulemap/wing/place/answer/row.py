@@ -117,7 +117,6 @@ class EventRow:
 
 
 def form_row(
-    problem: Problem,
     one: Candidate,
     best: Candidate,
     batch: int,
@@ -141,7 +140,7 @@ def form_row(
             "average_power_w": one.energy_j / one.interval_s,
             "gap_fraction": one.gap,
         }
-        assumed = sum_assumed(problem, one)
+        assumed = sum_assumed(one)
         fields |= {"assumed_energy_fraction": assumed.fraction, "assumed_static_fraction": assumed.static_fraction}
     if run is not None:
         fields |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
@@ -155,24 +154,23 @@ def form_row(
     )
 
 
-def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:
+def sum_assumed(one: Candidate) -> AssumedEnergy:
     """Return the energy of a batch of a placement, with its share from assumed numbers."""
     booked = [
         _assume(line.energy_fj, line.basis, is_static=(line.component, line.action) in DRAWN) for line in one.lines
     ]
-    return AssumedEnergy.add_up((*booked, *_list_waits(problem, one)))
+    return AssumedEnergy.add_up((*booked, *_list_waits(one)))
 
 
-def _list_waits(problem: Problem, one: Candidate) -> Iterator[AssumedEnergy]:
+def _list_waits(one: Candidate) -> Iterator[AssumedEnergy]:
     """Yield the energy that waiting devices side by side draw per mean batch; the lines of a run already include it."""
     if one.run is not None:
         return
     waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
-    for number, member in enumerate(problem.members):
-        quantity, power_w = member.hardware.static_power, member.static_w * waits
-        if number not in one.runs:
-            quantity, power_w = member.hardware.idle_power or quantity, member.idle_w
-        yield _assume(power_w * one.interval_s * FJ_PER_J, quantity.basis, is_static=True)
+    for number, member in enumerate(one.problem.members):
+        is_used = number in one.runs
+        power_w = member.static_w * waits if is_used else member.idle_w
+        yield _assume(power_w * one.interval_s * FJ_PER_J, member.find_rest(is_used=is_used).basis, is_static=True)
 
 
 def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
@@ -180,15 +178,16 @@ def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
     return AssumedEnergy(energy_fj, float(is_assumed), float(is_assumed and is_static))
 
 
-def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
+def list_devices(run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
     """Return the devices' rows of a placement; empty for devices side by side.
 
     If batches overlap, a device is busy for its interval between batches, not for the latency of its part: a CPU
     computes several batches at once.
     """
+    if run is None:
+        return []
     rows = []
-    for number, member in enumerate(problem.members if run is not None else ()):
-        assert run is not None
+    for number, member in enumerate(run.problem.members):
         part, one = run.parts.get(number), member.configuration
         needed = part.weight_bytes + part.activation_bytes if part else 0
         busy_s = (part.interval_fs if overlaps else part.latency_fs) / FS_PER_S if part else 0.0
@@ -209,14 +208,14 @@ def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> 
     return rows
 
 
-def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[SubgraphRow]:
+def list_subgraphs(run: PlacedRun | None, goal: Goal) -> list[SubgraphRow]:
     """Return the subgraphs' rows of a placement; empty for devices side by side.
 
     The other device, of another kind if one runs it, has the least energy if energy is the goal, else the least time.
     """
     if run is None:
         return []
-    names, rows = list_operations(problem), []
+    problem, names, rows = run.problem, list_operations(run.problem), []
     taken = _time_subgraphs(run)
     for node, subgraph in enumerate(problem.subgraph.tolist()):
         own = int(run.devices[node])
@@ -247,12 +246,12 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[
     return rows
 
 
-def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
+def list_events(one: Candidate) -> list[EventRow]:
     """Return the events of one batch that runs alone; empty for devices side by side.
 
     The last event ends at the latency, unless a power budget delays it.
     """
-    run = one.run
+    problem, run = one.problem, one.run
     if run is None:
         return []
     taken = _time_subgraphs(run)
@@ -303,9 +302,9 @@ def list_operations(problem: Problem) -> dict[int, str]:
     return {index: "+".join(some) for index, some in names.items()}
 
 
-def list_timeline(problem: Problem, candidates: Sequence[Candidate]) -> list[EventRow]:
+def list_timeline(candidates: Sequence[Candidate]) -> list[EventRow]:
     """Return the events of the best placement, and of the best mixture where that is another."""
     run = [one for one in candidates if one.run is not None]
     mixed = [one for one in run if one.form != "alone"]
     shown = {id(one): one for one in (*run[:1], *mixed[:1])}
-    return [row for one in shown.values() for row in list_events(problem, one)]
+    return [row for one in shown.values() for row in list_events(one)]

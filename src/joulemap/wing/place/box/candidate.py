@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 import numpy as np
@@ -21,14 +21,16 @@ from joulemap.physics.workload import Integers
 from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.choose import Choice, choose, improve
 from joulemap.wing.place.box.overlap import list_neighbours
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import PlacedRun, own_fj, run_placement
-from joulemap.wing.place.box.schedule import find_makespan
-from joulemap.wing.place.box.score import add_up, fit_weights, score
+from joulemap.wing.place.box.score import fit_weights
 from joulemap.wing.place.box.solve import has_solver
-from joulemap.wing.place.record import BUDGET, Box, Goal, PlacementLine
+from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
+
+Member = TypeVar("Member", int, str)
 
 ROUNDS: Final = 4
 """Maximum rounds in which a split is chosen and run."""
@@ -44,8 +46,7 @@ MOST_SETS: Final = 32
 class Candidate:
     """Way to run the model on the box, or the reason why it is impossible."""
 
-    label: str
-    """Names of the devices, joined by a plus."""
+    problem: Problem
     form: str
     """`alone`; `split`: subgraphs on several devices, in turn or with branches at once; `pipeline`: batches follow each
     other; or `side by side`."""
@@ -69,6 +70,30 @@ class Candidate:
     """Upper bound on the share of the value that a placement not examined could save, at the costs of the search."""
 
     @property
+    def label(self) -> str:
+        """Names of the devices, joined by a plus."""
+        return "+".join(self.problem.members[number].name for number in self.members)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Devices and form, which identify a placement of a question."""
+        return self.label, self.form
+
+    @property
+    def parts(self) -> Mapping[int, tuple[RunColumns, float]]:
+        """Device -> run of its part, and the share of the batches that pass through it."""
+        if self.run is not None:
+            return {number: (part, 1.0) for number, part in self.run.parts.items()}
+        return {number: (next(iter(run.parts.values())), self.shares[number]) for number, run in self.runs.items()}
+
+    @property
+    def times_fs(self) -> tuple[int, int]:
+        """Latency of a batch, and interval between batches that follow each other, in femtoseconds."""
+        if self.run is None:
+            return round(self.latency_s * FS_PER_S), round(self.interval_s * FS_PER_S)
+        return max(self.run.latency_fs, self.run.period_fs), self.run.period_fs
+
+    @property
     def lines(self) -> tuple[PlacementLine, ...]:
         """Ledger lines of a batch.
 
@@ -80,7 +105,7 @@ class Candidate:
             attrs.evolve(line, energy_fj=round(line.energy_fj * self.shares[number]))
             for number, run in self.runs.items()
             for line in run.lines
-            if line.device == run.names[number]
+            if line.device == self.problem.members[number].name
         )
 
     def value(self, goal: Goal) -> float:
@@ -90,41 +115,41 @@ class Candidate:
         return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
 
 
-def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
+def list_candidates(problem: Problem, goal: Goal) -> list[Candidate]:
     """Return the placements tried for a goal; the first ones use each device alone."""
     kinds = tuple(members[0] for members in problem.kinds.values())
-    candidates = [_run_alone(problem, box, number, goal) for number in kinds]
-    sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
+    candidates = [_run_alone(problem, number, goal) for number in kinds]
+    sets = [tuple(range(len(problem.members)))] if goal == "throughput" else [kinds]
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
     # identical devices gain most from whole batches side by side
     is_open = goal != "throughput" or len(kinds) > 1 or bool(candidates[0].refusal)
     for some in sets:
-        candidates += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
+        candidates += _run_split(problem, goal, some, is_largest=is_open and some is sets[0])
     if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in candidates):
-        candidates += _run_split(problem, box, goal, tuple(range(len(problem.members))))
+        candidates += _run_split(problem, goal, tuple(range(len(problem.members))), is_largest=True)
     if goal == "throughput":
-        candidates += _run_side_by_side(problem, box)
+        candidates += _run_side_by_side(problem)
     if not any(one.run is not None and len(one.run.parts) > 1 for one in candidates):
-        candidates += _run_nearest(problem, box, goal, candidates)
-    return list({(one.label, one.form, one.value(goal)): one for one in candidates}.values())
+        candidates += _run_nearest(problem, goal, candidates)
+    return list({(*one.name, one.value(goal)): one for one in candidates}.values())
 
 
-def _list_sets(members: Sequence[int], least: int) -> list[tuple[int, ...]]:
+def list_refusals(candidates: Sequence[Candidate]) -> str:
+    """Return the reasons why candidates are refused, in one line."""
+    return "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+
+
+def _list_sets(members: Sequence[Member], least: int) -> list[tuple[Member, ...]]:
     sizes = range(len(members), least - 1, -1)
     return [some for size in sizes for some in combinations(members, size)]
 
 
-def _name(problem: Problem, members: Sequence[int]) -> str:
-    return "+".join(problem.members[number].name for number in members)
-
-
-def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate:
+def _run_alone(problem: Problem, number: int, goal: Goal) -> Candidate:
     member = problem.members[number]
     refusal = problem.refusals[number]
     if refusal is None and not problem.can_run[:, number].all():
-        mine = np.isin(problem.work.subgraph_index, problem.subgraph[~problem.can_run[:, number]])
-        names = list(dict.fromkeys(problem.work.operation[mine].tolist()))
+        names = problem.list_operations(~problem.can_run[:, number])
         compiler = member.hardware.compiler
         known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
         lacking = [name for name in names if name not in known]
@@ -135,21 +160,20 @@ def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate
             values={"hardware": member.name, "compiler": name, "operators": operators},
         )
     if refusal is not None:
-        return Candidate(label=member.name, form="alone", members=(number,), refusal=refusal)
-    return _run(problem, box, np.full(problem.node_count, number), goal, 0.0)
+        return Candidate(problem=problem, form="alone", members=(number,), refusal=refusal)
+    return _run(problem, np.full(problem.node_count, number), goal, 0.0)
 
 
-def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) -> Candidate:
+def _run(problem: Problem, devices: Integers, goal: Goal, gap: float) -> Candidate:
     members = tuple(np.unique(devices).tolist())
     is_pipelined = goal == "throughput"
     form = "alone" if len(members) == 1 else "pipeline" if is_pipelined else "split"
-    label = _name(problem, members)
     try:
-        run = run_placement(problem, box, devices, is_pipelined=is_pipelined)
+        run = run_placement(problem, devices, is_pipelined=is_pipelined)
     except UnsupportedError as error:
-        return Candidate(label=label, form=form, members=members, refusal=error.reason)
+        return Candidate(problem=problem, form=form, members=members, refusal=error.reason)
     return Candidate(
-        label=label,
+        problem=problem,
         form=form,
         members=members,
         run=run,
@@ -161,52 +185,48 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
     )
 
 
-def _run_split(
-    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
-) -> list[Candidate]:
+def _run_split(problem: Problem, goal: Goal, allowed: Sequence[int], *, is_largest: bool) -> list[Candidate]:
     """Return the best split found in several rounds of choosing and running; empty if no split beats a device alone.
 
     If the set of allowed devices is the largest, a solver searches further.
     """
-    best: tuple[Candidate, Choice, Problem] | None = None
-    adjusted, seen = problem, set[bytes]()
+    best: tuple[Candidate, Choice, Aim] | None = None
+    aim, seen = Aim(problem=problem, goal=goal, allowed=allowed), set[bytes]()
     for _ in range(ROUNDS):
-        choice: Choice | None = choose(adjusted, goal, allowed)
+        choice = choose(aim)
         if choice is None or choice.devices.tobytes() in seen or len(np.unique(choice.devices)) == 1:
             break
         seen.add(choice.devices.tobytes())
-        candidate = _run(problem, box, choice.devices, goal, choice.gap)
+        candidate = _run(problem, choice.devices, goal, choice.gap)
         if best is None or candidate.value(goal) < best[0].value(goal):
-            best = candidate, choice, adjusted
+            best = candidate, choice, aim
         if candidate.run is None:
             break
-        adjusted = _adjust(problem, adjusted, candidate.run)
+        aim = attrs.evolve(aim, problem=_adjust(aim.problem, candidate.run))
     if best is None:
         return []
-    return [_look_further(problem, box, goal, allowed, *best) if is_largest else best[0]]
+    return [_look_further(*best) if is_largest else best[0]]
 
 
-def _look_further(
-    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
-) -> Candidate:
+def _look_further(best: Candidate, choice: Choice, aim: Aim) -> Candidate:
     """Return the best split after a solver's search, which may find a better split or a smaller gap."""
     if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
         return best
-    further = improve(adjusted, goal, allowed, choice)
+    further = improve(aim, choice)
     better = best
     if len(np.unique(further.devices)) > 1 and (further.devices != choice.devices).any():
-        better = _run(problem, box, further.devices, goal, further.gap)
-    if better.value(goal) < best.value(goal):
+        better = _run(best.problem, further.devices, aim.goal, further.gap)
+    if better.value(aim.goal) < best.value(aim.goal):
         return better
     return attrs.evolve(best, gap=max(0.0, 1.0 - further.bound / choice.value))
 
 
-def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
+def _adjust(adjusted: Problem, run: PlacedRun) -> Problem:
     """Return the problem with costs corrected by the ratio of each part's time to the sum of its subgraphs."""
-    nodes, seconds, paced_s = np.arange(problem.node_count), adjusted.seconds.copy(), adjusted.paced_s.copy()
+    problem, seconds, paced_s = run.problem, adjusted.seconds.copy(), adjusted.paced_s.copy()
     for number, part in run.parts.items():
-        mine = nodes[run.devices == number]
-        ends = _sum_ends(problem, run, number)
+        mine = run.devices == number
+        ends = _sum_ends(run, number)
         for column, plain, fs in (
             (seconds, problem.seconds[:, number], part.latency_fs),
             (paced_s, problem.paced_s[:, number], part.interval_fs),
@@ -215,20 +235,18 @@ def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
     return attrs.evolve(adjusted, seconds=seconds, paced_s=paced_s)
 
 
-def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
+def _sum_ends(run: PlacedRun, number: int) -> float:
     """Return the extra seconds that the problem assumes for values that leave or enter a device in a run."""
-    home = run.devices[problem.maker]
-    total = 0.0
-    for value, readers in enumerate(problem.readers):
-        others = {int(run.devices[reader]) for reader in readers} - {int(home[value])}
-        if home[value] == number:
-            total += len(others) * float(problem.leave_s[value, number])
-        elif number in others:
-            total += float(problem.enter_s[value, number])
-    return total
+    leave_s, enter_s = run.problem.leave_s[:, number], run.problem.enter_s[:, number]
+    ends = (
+        leave_s[copy.value] if copy.start == number else enter_s[copy.value]
+        for copy in run.copies
+        if number in (copy.start, copy.end)
+    )
+    return float(sum(ends))
 
 
-def _run_nearest(problem: Problem, box: Box, goal: Goal, candidates: Sequence[Candidate]) -> list[Candidate]:
+def _run_nearest(problem: Problem, goal: Goal, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the mixture that differs least from the best device alone; empty if no mixture is possible.
 
     One subgraph moves to another device, or all subgraphs before or after a point.
@@ -239,79 +257,78 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, candidates: Sequence[Ca
     trials = np.array(list(list_neighbours(problem, alone.members[0])), dtype=np.int64)
     if not len(trials):
         return []
-    value = score(problem, trials).interval_s if goal == "throughput" else find_makespan(problem, trials)
-    if goal == "energy":
-        static = sum(member.static_w for member in problem.members)
-        value = add_up(problem, problem.joules, problem.copy_j, trials) + value * static
+    value = Aim(problem=problem, goal=goal, allowed=range(len(problem.members))).price(trials)
     value = np.where(fit_weights(problem, trials), value, np.inf)
     index = int(np.argmin(value))
-    return [_run(problem, box, trials[index], goal, 0.0)] if np.isfinite(value[index]) else []
+    return [_run(problem, trials[index], goal, 0.0)] if np.isfinite(value[index]) else []
 
 
-def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
+def _run_side_by_side(problem: Problem) -> list[Candidate]:
     """Return a candidate with whole batches side by side for each set of devices that run the model.
 
     Identical devices are all in a set or all out of it.
     """
-    alone: dict[str, PlacedRun] = {}
-    free = attrs.evolve(box, power=None)  # each device's own limit; the box's applies to their sum
+    alone, free = dict[str, PlacedRun](), _uncap(problem)
     for name, members in problem.kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
-            candidate = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
+            candidate = _run(free, np.full(problem.node_count, members[0]), "throughput", 0.0)
             if candidate.run is not None:
                 alone[name] = candidate.run
-    names = [name for name in problem.kinds if name in alone]
-    sets = [tuple(names[index] for index in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
     return [
-        _add_rates(problem, box, {number: alone[name] for name in some for number in problem.kinds[name]})
-        for some in sets
+        _add_rates(problem, {number: alone[name] for name in some for number in problem.kinds[name]})
+        for some in _list_sets(list(alone), 1)[:MOST_SETS]
         if sum(len(problem.kinds[name]) for name in some) > 1
     ]
 
 
-def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
+def _uncap(problem: Problem) -> Problem:
+    """Return a problem without a power budget: each device has its own limit, and the box's applies to their sum."""
+    return attrs.evolve(problem, box=attrs.evolve(problem.box, power=None))
+
+
+def run_again(problem: Problem, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
     """Return a known placement at changed costs; `parts` is device -> new run of its part.
 
     Raises UnsupportedError if the parts together exceed a memory.
     """
     if placed.run is not None:
-        run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
-        return attrs.evolve(placed, run=run)
-    runs, free = dict[int, PlacedRun](), attrs.evolve(box, power=None)
+        run = run_placement(problem, placed.run.devices, is_pipelined=True, known=parts)
+        return attrs.evolve(placed, problem=problem, run=run)
+    runs, free = dict[int, PlacedRun](), _uncap(problem)
     for number, part in parts.items():
         whole = np.full(problem.node_count, number)
-        run = run_placement(problem, free, whole, is_pipelined=True, known={number: part})
+        run = run_placement(free, whole, is_pipelined=True, known={number: part})
         runs |= dict.fromkeys(problem.kinds[problem.members[number].device.name], run)
-    return _add_rates(problem, box, runs)
+    return _add_rates(problem, runs)
 
 
-def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
+def _add_rates(problem: Problem, runs: dict[int, PlacedRun]) -> Candidate:
     """Return the candidate in which these devices each run whole batches side by side.
 
     All devices slow down alike where a shared memory or the power budget is exceeded.
     """
+    box = problem.box
     rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
     parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
     own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}
     slow, limit = 1.0, "devices"
     for memory in box.memories:
-        mine = [number for number in runs if problem.members[number].memory == memory.name]
+        mine = [number for number in runs if problem.members[number].device.memory == memory.name]
         used = sum(rate[number] * float(parts[number].subgraphs.dram_bytes.sum()) for number in mine)
         if used * slow > memory.bandwidth.value:
             slow, limit = memory.bandwidth.value / used, "shared memory"
-    static_w = sum(one.static_w if number in runs else one.idle_w for number, one in enumerate(problem.members))
+    static_w = problem.draw_w(runs)
     drawn_w = sum(rate[number] * own_j[number] for number in runs)
     if box.power is not None and static_w + drawn_w * slow > box.power.value:
         slow, limit = max(box.power.value - static_w, 1e-9) / drawn_w, BUDGET
     total = sum(rate.values()) * slow
-    shares = {number: one * slow / total for number, one in rate.items()}
     return Candidate(
-        label=_name(problem, list(runs)),
+        problem=problem,
         form="side by side",
         members=tuple(runs),
         latency_s=max(run.latency_fs for run in runs.values()) / FS_PER_S / slow,
         interval_s=1.0 / total,
-        shares=shares,
+        shares={number: one * slow / total for number, one in rate.items()},
         runs=runs,
         energy_j=(static_w + drawn_w * slow) / total,
         limit=limit,

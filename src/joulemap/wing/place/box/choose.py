@@ -21,13 +21,12 @@ import numpy as np
 
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
-from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, overlap
+from joulemap.wing.place.box.aim import Aim
+from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, list_moves, overlap
 from joulemap.wing.place.box.problem import Problem
-from joulemap.wing.place.box.schedule import find_makespan
-from joulemap.wing.place.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
+from joulemap.wing.place.box.score import add_up, fit_weights, room, score, sum_by_device
 from joulemap.wing.place.box.search import FEW_STATES, Costs, FoundPlacement, search
-from joulemap.wing.place.box.solve import TIME_LIMIT_S, solve_placement
-from joulemap.wing.place.record import GOALS, Goal
+from joulemap.wing.place.box.solve import solve_placement
 
 ROUNDS: Final = 16
 """Maximum rounds in which stage weights are adjusted."""
@@ -71,85 +70,38 @@ class Choice:
         return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
 
 
-def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the allowed devices; None if these cannot run the model together.
-
-    For latency, further devices identical to the allowed devices may run parallel branches. In sequence they would gain
-    nothing.
-    """
-    assert goal in GOALS
-    node = np.full(problem.seconds.shape, np.inf)
-    node[:, list(allowed)] = problem.seconds[:, list(allowed)]
-    if not np.isfinite(node).any(axis=1).all():
+def choose(aim: Aim) -> Choice | None:
+    """Return the best placement for an aim; None if its devices cannot run the model together."""
+    problem, is_closed = aim.problem, aim.mask(aim.allowed)
+    if is_closed.all(axis=1).any():
         return None
-    is_out = ~np.isfinite(node)
-    if goal == "throughput":
-        return _spread(problem, is_out, allowed)
-    power = price_second(problem, allowed) if goal == "energy" else 1.0
-    base, copy = problem.seconds * power, problem.copy_s * power
-    if goal == "energy":
-        base, copy = base + problem.joules, copy + problem.copy_j
-    base = np.where(is_out, np.inf, base)
+    if aim.goal == "throughput":
+        return _spread(aim)
+    base = np.where(is_closed, np.inf, problem.seconds * aim.power + aim.joules)
+    copy = problem.copy_s * aim.power + aim.copy_j
     cheapest, per_byte = _search_within(problem, base, copy)
     if cheapest is None:
         return None
-    rest = problem.joules if goal == "energy" else np.zeros_like(base)
-    if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
+    if len(aim.open_to) > len(aim.allowed):
         per_byte = per_byte * 0.0  # identical devices add memory, so the price of a byte is zero
     filled, held = problem.weight_bytes * per_byte, float((per_byte * room(problem))[per_byte > 0.0].sum())
-    bound = bound_path(problem, base + filled, copy, np.where(is_out, np.inf, rest) + filled) - held
-    is_out = _list_out(problem, goal, allowed)
-    if goal == "latency":
-        bound = max(bound, bound_work(np.where(is_out, np.inf, problem.seconds)))
+    bound = bound_path(problem, base + filled, copy, np.where(is_closed, np.inf, aim.joules) + filled) - held
+    if aim.goal == "latency":
+        bound = max(bound, bound_work(np.where(aim.is_out, np.inf, problem.seconds)))
     bound = min(bound, cheapest.bound)
-    devices, value = overlap(
-        problem, cheapest.devices, is_out, lambda trials: price(problem, goal, trials, power), bound
-    )
+    devices, value = overlap(problem, cheapest.devices, aim.is_out, aim.price, bound)
     return Choice(devices=devices, value=value, bound=min(bound, value))
 
 
-def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
-    """Return the allowed devices, and all devices identical to one of them."""
-    return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
-
-
-def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return a mask [node, device] of nodes that must not run on a device."""
-    open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
-    is_out = np.ones(problem.seconds.shape, dtype=bool)
-    is_out[:, open_to] = ~problem.can_run[:, open_to]
-    return is_out
-
-
-def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
-    """Return the goal's value of placements, one per row: seconds or joules.
-
-    `power` is the static power of the box in watts; only the goal `energy` uses it.
-    """
-    if goal == "throughput":
-        return score(problem, devices).interval_s
-    seconds = find_makespan(problem, devices)
-    return seconds if goal == "latency" else add_up(problem, problem.joules, problem.copy_j, devices) + power * seconds
-
-
-def improve(
-    problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
-) -> Choice:
+def improve(aim: Aim, choice: Choice) -> Choice:
     """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
-    is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
-    solved = solve_placement(problem, goal, is_out, power, choice.devices, time_limit_s)
+    solved = solve_placement(aim, choice.devices)
     devices, value = choice.devices, choice.value
-    if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
-        refined = float(price(problem, goal, solved.devices[None], power)[0])
+    if solved.devices is not None and fit_weights(aim.problem, solved.devices[None])[0]:
+        refined = float(aim.price(solved.devices[None])[0])
         if refined < value:
             devices, value = solved.devices, refined
     return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
-
-
-def price_second(problem: Problem, used: Sequence[int]) -> float:
-    """Return the power of a box in watts, without dynamic power: static power of used devices, idle power of others."""
-    mine = set(used)
-    return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundPlacement | None, Floats]:
@@ -204,16 +156,17 @@ def _cross(first: Integers, second: Integers) -> Integers:
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
 
 
-def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
+def _spread(aim: Aim) -> Choice | None:
     """Return a placement with a short interval between batches, with the highest lower bound found; None if none is
     possible.
     """
-    seeds = list(cut_stretches(problem, is_out, allowed))
+    problem, nodes = aim.problem, np.eye(aim.problem.node_count, dtype=bool)
+    seeds = list(cut_stretches(problem, aim.is_out, aim.allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
-    weights, bound, since = _begin(problem, allowed), 0.0, 0
-    is_small = len(allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
+    weights, bound, since = _begin(problem, aim.allowed), 0.0, 0
+    is_small = len(aim.allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
     for number in range(ROUNDS if is_small else 1):
-        balanced = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
+        balanced = search(_weigh_stages(problem, aim.is_out, weights), FEW_STATES)
         if balanced is None:
             return None
         since = 0 if balanced.bound > bound * (1.0 + GAIN) else since + 1
@@ -229,7 +182,7 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
     for _ in range(MOVES):
         if best[1] <= bound * (1.0 + ENOUGH):
             break
-        before, moves = best[1], _list_moves(best[0], is_out)
+        before, moves = best[1], list_moves(nodes, best[0], aim.is_out)
         best = (_take_best(problem, moves, best) if len(moves) else None) or best
         if best[1] >= before:
             break
@@ -268,20 +221,8 @@ def _take_best(
 
     `best` is the best known placement, which is returned if no trial is better.
     """
-    scores: Scores = score(problem, trials)
-    fits = (scores.weight_bytes <= room(problem)).all(axis=1)
-    interval = np.where(fits, scores.interval_s, np.inf)
+    interval = np.where(fit_weights(problem, trials), score(problem, trials).interval_s, np.inf)
     index = int(np.argmin(interval))
     if not np.isfinite(interval[index]) or (best is not None and best[1] <= interval[index]):
         return best
     return trials[index], float(interval[index])
-
-
-def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
-    """Return all placements that differ from `devices` in one node."""
-    nodes, targets = np.nonzero(~is_out)
-    is_other = targets != devices[nodes]
-    nodes, targets = nodes[is_other], targets[is_other]
-    moves = np.repeat(devices[None], len(nodes), axis=0)
-    moves[np.arange(len(nodes)), nodes] = targets
-    return moves

@@ -16,7 +16,6 @@ import attrs
 from joulemap.physics.change import change_hardware
 from joulemap.physics.record.address import Address, replace_value, set_fields
 from joulemap.physics.record.constant import Change, Constant, list_constants, word_changes
-from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import extend_digest
 from joulemap.system.record import vary
@@ -31,14 +30,6 @@ WHOLE: Final = ("tdp", "price_purchase", "price_cloud")
 """Constants that belong to the whole box."""
 
 
-def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
-    """Return device name -> chip; several identical devices share one name."""
-    kinds: dict[str, Hardware] = {}
-    for (_, device), chip in zip(hardware.box, hardware.devices, strict=True):
-        kinds.setdefault(device.name, chip)
-    return kinds
-
-
 def name_link(box: Box, link: BoxLink) -> str:
     """Return the name of a link in addresses: its devices in the order of the box."""
     order = [device.name for device in box.devices]
@@ -49,7 +40,7 @@ def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
     """Return name -> constant of an evaluated box."""
     constants = [
         attrs.evolve(one, address=one.address._replace(device=kind))
-        for kind, chip in list_kinds(hardware).items()
+        for kind, chip in hardware.chips.items()
         for one in list_constants(chip).values()
     ]
     for address, one in _list_joins(hardware):
@@ -77,7 +68,7 @@ def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
     """
     chips = {
         kind: change_hardware(chip, [_drop_device(one) for one in changes if one.address.device == kind])
-        for kind, chip in list_kinds(hardware).items()
+        for kind, chip in hardware.chips.items()
     }
     box, whole = hardware.box, _list_fields(changes, "quantity", "")
     box = attrs.evolve(

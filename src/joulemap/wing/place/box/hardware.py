@@ -59,6 +59,11 @@ class BoxHardware(Hardware):
     """Form and devices of a run's placement, such as `split cpu+npu`."""
 
     @property
+    def chips(self) -> dict[str, Hardware]:
+        """Device name -> chip; several identical devices share one name."""
+        return {device.name: chip for (_, device), chip in zip(self.box, self.devices, strict=True)}
+
+    @property
     def goal(self) -> Goal:
         """Goal of placements: the one that the power mode names, else the default goal."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
@@ -97,7 +102,7 @@ class BoxHardware(Hardware):
             own = attrs.evolve(
                 configuration, hardware=hardware.id, power_mode=mode, precision=precision, weight_precision=weights
             )
-            members.append(Member(name=name, device=device, hardware=hardware, configuration=own, memory=device.memory))
+            members.append(Member(name=name, device=device, hardware=hardware, configuration=own))
         return tuple(members)
 
 
@@ -107,7 +112,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
     `digest` is empty for a box as described, else it identifies the evaluated devices.
     """
     kinds = [device for _, device in box]
-    chips = [_with_static_power(device, one) for device, one in zip(kinds, devices, strict=True)]
+    chips = [state_static_power(device, one) for device, one in zip(kinds, devices, strict=True)]
     main = max(chips, key=lambda one: max(peak.rate.value for peak in one.peaks.values()))
     clock, count = main.clock, len(chips)
     cap = box.power or _add([one.tdp for one in chips], "of its devices")
@@ -163,7 +168,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
     )
 
 
-def _with_static_power(device: BoxDevice, hardware: Hardware) -> Hardware:
+def state_static_power(device: BoxDevice, hardware: Hardware) -> Hardware:
     """Return the hardware of a device with the static power that its box states, if any."""
     static = device.static_power
     if static is None:
@@ -260,11 +265,11 @@ def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[
     scales: dict[ActionKey, tuple[float, str]] = {
         key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1
     }
-    for (_, device), own in zip(hardware.box, hardware.devices, strict=True):
-        factor = factors.get(device.name, 1.0)
+    for kind, own in hardware.chips.items():
+        factor = factors.get(kind, 1.0)
         if factor != 1.0:
             source = f"x {factor:.4g} at the voltage that its power cap leaves"
-            keys = [device_key(device.name, row.key) for row in own.reference if row.follows_voltage]
+            keys = [device_key(kind, row.key) for row in own.reference if row.follows_voltage]
             scales |= dict.fromkeys(keys, (factor, source))
     if not scales:
         return hardware

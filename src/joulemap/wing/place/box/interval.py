@@ -23,6 +23,7 @@ from joulemap.physics.interval.probability import probability_better
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.generated.row import DoubtedDevice
 from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
 
 LEAST_WIDTH: Final = 1e-9
@@ -30,31 +31,6 @@ LEAST_WIDTH: Final = 1e-9
 
 Errors = Mapping[tuple[str, ...], float]
 """Random factor -> its contribution to the half-width of a logarithm; contributions add in quadrature."""
-
-
-@frozen(kw_only=True)
-class DeviceDoubt:
-    """Half-widths of a device's predictions, on the scale of natural logarithms."""
-
-    latency: float
-    left_out_energy: float | None
-    """Half-width of energies that were held out of the device's calibration; None without a calibration."""
-    power: float
-    """Half-width of measured power in the smallest group of hardware that includes the device."""
-    group_count: int | None
-    """Number of measurements behind `power`; None if they are of other hardware classes.
-
-    Other classes say nothing about the energies per action of this device.
-    """
-
-    def price(self, square: float) -> float:
-        """Return the half-width of power; `square` is the squared half-width due to uncertain energies per action."""
-        if self.left_out_energy is not None:
-            return math.sqrt(max(self.left_out_energy**2 - self.latency**2, 0.0))
-        if self.group_count is None:
-            return math.hypot(self.power, math.sqrt(square))
-        evidence, prices, count = (np.array([one], dtype=float) for one in (self.power**2, square, self.group_count))
-        return math.sqrt(float(widen_by_prices(evidence, prices, count)[0]))
 
 
 @frozen(kw_only=True)
@@ -83,52 +59,60 @@ def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], go
     return probability_better(ratio, apart) if apart > LEAST_WIDTH else 1.0
 
 
-def doubt_placement(
-    problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
-) -> PlacedDoubt:
+def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[DoubtedDevice]) -> PlacedDoubt:
     """Return the uncertainty of a placement's predictions."""
-    run = candidate.run
+    problem, run = candidate.problem, candidate.run
     whole = run is None or len(run.parts) == 1
     owner = "" if whole else f"{candidate.label} {candidate.form}"
     shares = {(one.quantity, one.factor): one.share.value for one in known.complete_shares()}
     widths = {one.number_basis: one.number_half_width for one in known.spreads}
 
-    def join(quantity: DoubtQuantity, parts: Mapping[int, float], copies: Mapping[str, float]) -> Errors:
-        """Return errors by factor, of parts (device -> share x half-width) and copies (link -> share x half-width)."""
+    def join(quantity: DoubtQuantity, parts: Mapping[int, float]) -> Errors:
+        """Return errors by factor, of parts: device -> share x half-width."""
         errors: dict[tuple[str, ...], float] = defaultdict(float)
         for number, width in parts.items():
             for factor, key in _name_factors(problem, number, owner).items():
                 errors[quantity, *key] += width * math.sqrt(shares.get((quantity, factor), 0.0))
-        for name, width in copies.items():
-            errors[quantity, "link", name] += width
         return errors
 
-    drawn = _weigh_energy(problem, candidate, known, devices)
+    def join_times(parts: Mapping[int, float]) -> Errors:
+        """Return errors of times by factor, of devices and their shares."""
+        return join("latency", {number: share * devices[number].latency_half_width for number, share in parts.items()})
+
+    drawn = _weigh_energy(candidate, known, devices)
     energy = {
-        **join("latency", {number: share * devices[number].latency for number, (share, _) in drawn.items()}, {}),
-        **join("power", {number: share * power for number, (share, power) in drawn.items()}, {}),
+        **join_times({number: share for number, (share, _) in drawn.items()}),
+        **join("power", {number: share * power for number, (share, power) in drawn.items()}),
     }
     if run is None:
         slowest = max(candidate.members, key=lambda number: problem.paced_s[:, number].sum())
-        latency = join("latency", {slowest: devices[slowest].latency}, {})
-        interval = join(
-            "latency", {number: rate * devices[number].latency for number, rate in candidate.shares.items()}, {}
-        )
-        return PlacedDoubt(latency=latency, interval=interval, energy=energy)
+        return PlacedDoubt(latency=join_times({slowest: 1.0}), interval=join_times(candidate.shares), energy=energy)
     taken = {number: float(part.latency_fs) for number, part in run.parts.items()}
     total = sum(taken.values()) + run.copy_fs
-    links: dict[str, float] = defaultdict(float)
+    links: dict[tuple[str, ...], float] = defaultdict(float)
     for copy in run.copies:
         for hop in problem.ways.hops[copy.start, copy.end][:1]:
-            links[hop.name] += copy.latency_fs / total * widths[hop.basis]
-    parts = {number: seconds / total * devices[number].latency for number, seconds in taken.items()}
-    latency = join("latency", parts, links)
+            links["latency", "link", hop.name] += copy.latency_fs / total * widths[hop.basis]
+    latency = {**join_times({number: fs / total for number, fs in taken.items()}), **links}
     names = {problem.members[number].name: number for number in run.parts}
-    if run.limit in names:
-        interval = join("latency", {names[run.limit]: devices[names[run.limit]].latency}, {})
-    else:
-        interval = energy if run.limit == BUDGET else latency
+    limited = names.get(run.limit)
+    shared = energy if run.limit == BUDGET else latency
+    interval = shared if limited is None else join_times({limited: 1.0})
     return PlacedDoubt(latency=latency, interval=interval, energy=energy)
+
+
+def _doubt_power(device: DoubtedDevice, square: float) -> float:
+    """Return the half-width of a device's power; `square` is the squared half-width due to uncertain energies per
+    action.
+    """
+    if device.left_out_energy_half_width is not None:
+        return math.sqrt(max(device.left_out_energy_half_width**2 - device.latency_half_width**2, 0.0))
+    if device.power_group_count is None:
+        return math.hypot(device.power_half_width, math.sqrt(square))
+    evidence, prices, count = (
+        np.array([one], dtype=float) for one in (device.power_half_width**2, square, device.power_group_count)
+    )
+    return math.sqrt(float(widen_by_prices(evidence, prices, count)[0]))
 
 
 def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[str, ...]]:
@@ -146,7 +130,7 @@ def _name_factors(problem: Problem, number: int, owner: str) -> dict[str, tuple[
 
 
 def _weigh_energy(
-    problem: Problem, candidate: Candidate, known: Doubt, devices: Sequence[DeviceDoubt]
+    candidate: Candidate, known: Doubt, devices: Sequence[DoubtedDevice]
 ) -> dict[int, tuple[float, float]]:
     """Return device -> its share of the energy, and the half-width of its power."""
     lines: dict[str, list[PlacementLine]] = defaultdict(list)
@@ -155,7 +139,7 @@ def _weigh_energy(
     total = sum(line.energy_fj for line in candidate.lines)
     spreads = {one.number_basis: one.half_width.value for one in known.spreads}
     shares = {}
-    for number, member in enumerate(problem.members):
+    for number, member in enumerate(candidate.problem.members):
         mine = lines[member.name]
         own = sum(line.energy_fj for line in mine)
         if not own:
@@ -164,5 +148,5 @@ def _weigh_energy(
         for line in mine:
             by_basis[line.basis] += line.energy_fj / own
         square = sum((share * spreads[basis]) ** 2 for basis, share in by_basis.items())
-        shares[number] = own / total, devices[number].price(square)
+        shares[number] = own / total, _doubt_power(devices[number], square)
     return shares

@@ -8,15 +8,13 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
 from joulemap.physics.run import LedgerColumns, RunColumns
 from joulemap.physics.workload import Floats, Integers
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.place.box.hardware import BoxHardware
-from joulemap.wing.place.box.member import Member
-from joulemap.wing.place.box.problem import Problem, conversion_fj, converts
+from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
+from joulemap.wing.place.box.problem import Problem, converts
 from joulemap.wing.place.record import PlacementLine
 
 IDLE: Final = ("chip", "idle_power")
@@ -132,27 +130,20 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
             for hop in problem.ways.hops[copy.start, copy.end]
             if hop.s_per_byte
         ]
-        if converts(sender, receiver):
-            lines += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
+        for action, amount in list_conversions(problem, copy):
+            reference, key = receiver.hardware.reference, ("dram", CONVERSIONS[action])
+            position = reference.position(("dram", action))
+            if position is not None:
+                fj = round(amount * reference.prices_fj[position])
+                lines.append(_line(receiver.name, copy.subgraph, key, amount, reference.actions[position], fj))
     return lines
 
 
-def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
-    """Return the bytes that a copied value takes at the receiver's precision."""
-    widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
-    return copy.byte_count * widths[0] / widths[1]
-
-
-def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[PlacementLine]:
-    lines = []
-    for action, amount, price in zip(("read", "write"), (copy.byte_count, kept), conversion_fj(receiver), strict=True):
-        position = receiver.hardware.reference.position(("dram", action))
-        if position is None:
-            continue
-        row = receiver.hardware.reference.actions[position]
-        key = "dram", f"convert_{action}"
-        lines.append(_line(receiver.name, copy.subgraph, key, amount, row, round(amount * price)))
-    return lines
+def list_conversions(problem: Problem, copy: Copy) -> list[tuple[str, float]]:
+    """Return the DRAM actions that convert a copied value where it arrives, with the bytes of each; empty for none."""
+    if not converts(problem.members[copy.start], problem.members[copy.end]):
+        return []
+    return [("read", copy.byte_count), ("write", float(problem.value_bytes[copy.value, copy.end]))]
 
 
 def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
@@ -162,9 +153,7 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
         power_w = member.static_w if number in parts else member.idle_w
         component, action = STATIC_ACTION if number in parts else IDLE
-        quantity = member.hardware.static_power
-        if number not in parts and member.hardware.idle_power is not None:
-            quantity = member.hardware.idle_power
+        quantity = member.find_rest(is_used=number in parts)
         if rest_s > 0.0:
             lines.append(
                 PlacementLine(

@@ -35,14 +35,17 @@ class Member:
     """Hardware with its calibration, at its power mode and measurement boundary."""
     configuration: Configuration
     calibration_digest: str = ""
-    memory: str = ""
-    """Name of the memory that the device shares with other devices; empty for a separate memory."""
 
     @property
     def static_w(self) -> float:
         """Static power in watts, which the device draws while it has a part of the model."""
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
+
+    def find_rest(self, *, is_used: bool) -> Quantity:
+        """Return the stated power of a device that waits: static power beside its part, else idle power if known."""
+        idle = None if is_used else self.hardware.idle_power
+        return self.hardware.static_power if idle is None else idle
 
     @property
     def idle_w(self) -> float:
@@ -104,8 +107,8 @@ def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
 
 
 def _find_hop(box: Box, first: Member, second: Member) -> Hop | None:
-    memory = box.memory_of(first.device) if first.memory and first.memory == second.memory else None
-    if memory is not None:
+    memory = box.memory_of(first.device)
+    if memory is not None and memory == box.memory_of(second.device):
         return _make_hop(memory.name, memory.latency, None, None)
     ends = {first.device.name, second.device.name}
     links = [link for link in box.links if set(link.between) == ends]

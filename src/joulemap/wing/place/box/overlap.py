@@ -9,7 +9,7 @@ that follow from one alone (a head). Two lower bounds hold for every placement:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Final
 
@@ -35,6 +35,9 @@ ENOUGH: Final = 1e-3
 MOST_KINDS: Final = 4
 """Maximum kinds of device in a placement that gives each device one consecutive stretch of the model."""
 
+TOO_LONG_S: Final = 1e9
+"""Seconds that stand for a node which a device cannot run."""
+
 
 def overlap(
     problem: Problem, devices: Integers, is_out: Booleans, price: Callable[[Integers], Floats], bound: float
@@ -48,7 +51,7 @@ def overlap(
     for _ in range(ROUNDS):
         if value <= bound * (1.0 + ENOUGH):
             break
-        trials = _list_moves(regions, best, is_out)
+        trials = list_moves(regions, best, is_out)
         trials = trials[fit_weights(problem, trials)]
         if not len(trials):
             break
@@ -62,7 +65,8 @@ def overlap(
     return best, value
 
 
-def _list_moves(regions: Sequence[Booleans], devices: Integers, is_out: Booleans) -> Integers:
+def list_moves(regions: Iterable[Booleans], devices: Integers, is_out: Booleans) -> Integers:
+    """Return the placements in which one region of nodes moves to another device, as far as that can run them."""
     moves: dict[bytes, Integers] = {}
     for mask in regions:
         for target in np.flatnonzero(~is_out.all(axis=0)).tolist():
@@ -175,9 +179,8 @@ def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) ->
 
 def _balance(seconds: Floats) -> Integers | None:
     """Return the stage of each node that minimizes the longest stage; None if no split is possible."""
-    upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
-    if np.isinf(seconds).any():
-        upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])
+    finite = np.where(np.isinf(seconds), TOO_LONG_S, seconds)
+    upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(finite, axis=0)])
     count = len(upto)
     longest, back = upto[:, 0], []
     for stage in range(1, seconds.shape[1]):
@@ -185,7 +188,7 @@ def _balance(seconds: Floats) -> Integers | None:
         both = np.where(np.arange(count)[:, None] <= np.arange(count)[None], both, np.inf)
         back.append(np.argmin(both, axis=0))
         longest = both.min(axis=0)
-    if longest[-1] >= 1e9:
+    if longest[-1] >= TOO_LONG_S:
         return None
     stages, end = np.zeros(count - 1, dtype=np.int64), count - 1
     for stage in range(seconds.shape[1] - 1, 0, -1):

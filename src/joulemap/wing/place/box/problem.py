@@ -14,7 +14,7 @@ cost of a placement comes from runs of its parts (`box.run`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -38,8 +38,9 @@ from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.flow import find_values, list_readers, share_ends, sort_nodes
-from joulemap.wing.place.box.member import Member, Ways, time_way
+from joulemap.wing.place.box.member import Member, Ways, find_ways, time_way
 from joulemap.wing.place.box.search import group_values
+from joulemap.wing.place.record import Box
 
 ENOUGH: Final = 1e18
 """Memory capacity in bytes that stands for unlimited memory."""
@@ -50,6 +51,7 @@ class Problem:
     """Subgraphs, values and devices of a placement; times are in seconds, energies in joules without static power."""
 
     work: WorkloadColumns
+    box: Box
     members: tuple[Member, ...]
     ways: Ways
     subgraph: Integers
@@ -87,6 +89,22 @@ class Problem:
         return len(self.subgraph)
 
     @cached_property
+    def node_of(self) -> Integers:
+        """Node of each subgraph of the workload; -1 for a subgraph that does not compute."""
+        return number_nodes(self.subgraph, self.work.subgraph_count)
+
+    def draw_w(self, used: Collection[int]) -> float:
+        """Return the power of the box in watts without dynamic power: static power of used devices, idle power of
+        others.
+        """
+        return sum(one.static_w if number in used else one.idle_w for number, one in enumerate(self.members))
+
+    def list_operations(self, nodes: Booleans) -> list[str]:
+        """Return the distinct operations of the subgraphs of some nodes."""
+        mine = np.isin(self.work.subgraph_index, self.subgraph[nodes])
+        return list(dict.fromkeys(self.work.operation[mine].tolist()))
+
+    @cached_property
     def reads(self) -> list[list[int]]:
         """Indices of the values that each node reads."""
         return group_values(self.readers, self.node_count)
@@ -116,7 +134,16 @@ class Problem:
 
         Zero within a device, infinite without a route.
         """
-        return self._pass(lambda sent, start, end: time_copy(self, sent, start, end))
+
+        def price(sent: Floats, start: int, end: int) -> Floats:
+            way, receiver = self.ways.hops[start, end], self.members[end]
+            fixed = time_way(way, 0.0)
+            seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
+            if converts(self.members[start], receiver):
+                seconds = seconds + (sent + self.value_bytes[:, end]) / memory_rate(receiver)
+            return seconds
+
+        return self._pass(price)
 
     @cached_property
     def copy_s(self) -> Floats:
@@ -152,19 +179,6 @@ class Problem:
         return way + np.where(others, leave[:, :, None] + enter[:, None, :], 0.0)
 
 
-def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return the seconds to copy each value of `sent` bytes between two devices, until the receiver can use it.
-
-    The problem must have a route between them.
-    """
-    way, receiver = problem.ways.hops[start, end], problem.members[end]
-    fixed = time_way(way, 0.0)
-    seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
-    if converts(problem.members[start], receiver):
-        seconds = seconds + (sent + problem.value_bytes[:, end]) / memory_rate(receiver)
-    return seconds
-
-
 def converts(first: Member, second: Member) -> bool:
     """Return True if a value is converted on arrival, because precision or layout differ."""
     return (
@@ -186,17 +200,18 @@ def conversion_fj(member: Member) -> tuple[float, float]:
     return read, write
 
 
-def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
-    """Return the placement problem of a workload on devices.
+def build_problem(work: WorkloadColumns, box: Box, members: Sequence[Member]) -> Problem:
+    """Return the placement problem of a workload on the devices of a box.
 
-    Raises UnsupportedError for an operator that no device runs, or if no device runs anything.
+    Raises UnsupportedError for an operator that no device runs, or if no device runs anything; UsageError for a device
+    without a link.
     """
+    ways = find_ways(box, members)
     is_fused = RUNTIME[members[0].configuration.runtime].merges
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
     maker_of, pairs, traced_bytes, items = find_values(work, computed)
     order = sort_nodes(np.unique(work.subgraph_index[computed]), maker_of, pairs)
-    node_of = np.full(work.subgraph_count, -1)
-    node_of[order] = np.arange(len(order))
+    node_of = number_nodes(order, work.subgraph_count)
     shape = len(order), len(members)
     columns = {name: np.full(shape, np.inf) for name in ("seconds", "paced_s", "joules")}
     columns |= {name: np.zeros(shape) for name in ("dram_bytes", "weight_bytes", "longer_s", "more_j")}
@@ -242,6 +257,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
     }
     problem = Problem(
         work=work,
+        box=box,
         members=tuple(members),
         ways=ways,
         subgraph=order,
@@ -257,6 +273,13 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
     )
     _check(problem, tuple(lacking))
     return problem
+
+
+def number_nodes(subgraph: Integers, subgraph_count: int) -> Integers:
+    """Return the place of each subgraph in a list of subgraphs; -1 for a subgraph that it lacks."""
+    nodes: Integers = np.full(subgraph_count, -1)
+    nodes[subgraph] = np.arange(len(subgraph))
+    return nodes
 
 
 def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
@@ -304,10 +327,9 @@ def _check(problem: Problem, lacking: Sequence[str]) -> None:
         )
         devices = tuple(member.name for member in problem.members)
         raise UnsupportedError(f"no device of the box runs the model: {reasons}", code="no_device", devices=devices)
-    alone = ~problem.can_run.any(axis=1)
+    alone: Booleans = np.logical_not(problem.can_run.any(axis=1))
     if alone.any():
-        mine = np.isin(problem.work.subgraph_index, problem.subgraph[alone])
-        names = [name for name in dict.fromkeys(problem.work.operation[mine].tolist()) if name in lacking]
+        names = [name for name in problem.list_operations(alone) if name in lacking]
         raise UnsupportedError(
             f"no device of the box runs {', '.join(names) or 'a subgraph of the model'}",
             code="no_device",

@@ -36,6 +36,7 @@ from joulemap.wing.place.record import BUDGET, Box, PlacementLine
 class PlacedRun:
     """Run of a model on one or more devices of a box."""
 
+    problem: Problem
     devices: Integers
     """Index of the device of each node."""
     parts: dict[int, RunColumns]
@@ -52,15 +53,14 @@ class PlacedRun:
     """Limit of the period: sequential execution, parallel branches, the power budget, or the name of a device, link or
     memory.
     """
-    names: tuple[str, ...]
-    """Names of the problem's devices."""
     between: tuple[PlacementLine, ...]
     """Ledger lines outside all parts: copies, and devices that wait."""
 
     @cached_property
     def lines(self) -> tuple[PlacementLine, ...]:
         """Ledger lines: those of the parts, by subgraph and action, then those of copies and waiting devices."""
-        return (*(line for at, run in self.parts.items() for line in list_lines(self.names[at], run)), *self.between)
+        members = self.problem.members
+        return (*(line for at, run in self.parts.items() for line in list_lines(members[at].name, run)), *self.between)
 
     @property
     def energy_fj(self) -> int:
@@ -74,31 +74,26 @@ class PlacedRun:
 
 
 def run_placement(
-    problem: Problem,
-    box: Box,
-    devices: Integers,
-    *,
-    is_pipelined: bool,
-    known: Mapping[int, RunColumns] | None = None,
+    problem: Problem, devices: Integers, *, is_pipelined: bool, known: Mapping[int, RunColumns] | None = None
 ) -> PlacedRun:
     """Return the run of a placement from known or newly evaluated parts; UnsupportedError if a part does not fit."""
     parts = _run_parts(problem, devices) if known is None else dict(known)
-    _check_shared(problem, box, parts)
+    _check_shared(problem, parts)
     copies = _list_copies(problem, devices)
     in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
-    followed, rest_fs = _follow(problem, devices, parts, copies)
-    latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
+    followed = _follow(problem, devices, parts, copies)
+    latency_fs = int(followed.makespan[0])
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
     sent = list_transfers(problem, copies)
     spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
-    power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
-    least_fs = _find_budget_period(box, spent_fj, power_w)
+    least_fs = _find_budget_period(problem.box, spent_fj, problem.draw_w(parts))
     if least_fs > period_fs:
         period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
         limit = "sequential execution" if latency_fs == in_turn_fs else "parallel branches"
     return PlacedRun(
+        problem=problem,
         devices=devices,
         parts=parts,
         copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[one.value, one.end, 0])) for one in copies),
@@ -107,7 +102,6 @@ def run_placement(
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
         limit=limit,
-        names=tuple(member.name for member in problem.members),
         between=(*sent, *list_waits(problem, parts, period_fs)),
     )
 
@@ -138,10 +132,11 @@ def own_fj(run: RunColumns) -> int:
     return int(run.ledger.energy_fj[is_dynamic(run)].sum())
 
 
-def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> None:
+def _check_shared(problem: Problem, parts: dict[int, RunColumns]) -> None:
     """Raise UnsupportedError if the parts of devices with a shared memory exceed its capacity."""
+    box = problem.box
     for memory in box.memories:
-        mine = [run for number, run in parts.items() if problem.members[number].memory == memory.name]
+        mine = [run for number, run in parts.items() if problem.members[number].device.memory == memory.name]
         needed = sum(run.weight_bytes + run.activation_bytes for run in mine)
         if needed > memory.capacity.value:
             raise UnsupportedError(
@@ -175,26 +170,20 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
 
 def _follow(
     problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
-) -> tuple[Followed[Integers], int]:
-    """Return the start of each node and copy, and the time of subgraphs that are no nodes of the problem, in
-    femtoseconds.
-    """
-    shape = problem.node_count, 1
-    node_of = np.full(problem.work.subgraph_count, -1)
-    node_of[problem.subgraph] = np.arange(problem.node_count)
-    takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    rest_fs, rates = 0, share_rate(problem)
+) -> Followed[Integers]:
+    """Return the start of each node and copy in femtoseconds; subgraphs that are no nodes extend the makespan."""
+    takes, moves = (np.zeros((problem.node_count, 1), dtype=np.int64) for _ in range(2))
+    rates = share_rate(problem)
     for number, run in parts.items():
-        rows = node_of[run.subgraphs.subgraph_index]
+        rows = problem.node_of[run.subgraphs.subgraph_index]
         takes[rows[rows >= 0], 0] = run.subgraphs.latency_fs[rows >= 0]
         moves[rows[rows >= 0], 0] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
-        rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
     ways = np.zeros((len(problem.maker), len(problem.members), 1), dtype=np.int64)
-    if len(parts) == 1:
-        return Followed(begin=takes.cumsum(axis=0) - takes, sent=ways, makespan=takes.sum(axis=0)), rest_fs
     for copy in copies:
         ways[copy.value, copy.end, 0] = copy.latency_fs
-    return follow(problem, devices[:, None], takes, moves, ways), rest_fs
+    followed = follow(problem, devices[:, None], takes, moves, ways)
+    rest_fs = sum(run.latency_fs for run in parts.values()) - takes.sum()
+    return attrs.evolve(followed, makespan=followed.makespan + rest_fs)
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ import numpy as np
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 from joulemap.wing.place.box.problem import Problem
-from joulemap.wing.place.box.score import TOGETHER, find_copies, share_groups
+from joulemap.wing.place.box.score import cut_rows, find_copies, share_groups
 
 Times = TypeVar("Times", Floats, Integers)
 
@@ -39,9 +39,7 @@ class Followed(Generic[Times]):
 
 def find_makespan(problem: Problem, devices: Integers) -> Floats:
     """Return the makespan in seconds of each placement, one per row, at the times in the problem."""
-    most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
-    parts = [_find_makespan(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
-    return np.concatenate([*parts, np.zeros(0)])
+    return np.concatenate([*(_find_makespan(problem, some) for some in cut_rows(problem, devices)), np.zeros(0)])
 
 
 def _find_makespan(problem: Problem, devices: Integers) -> Floats:
@@ -82,8 +80,8 @@ def follow(
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs
     targets = [[target for target in range(count) if some[target].any()] for some in needs]
-    names = sorted({member.memory for member in problem.members})
-    memory_of = np.array([names.index(member.memory) for member in problem.members])
+    names = sorted({member.device.memory for member in problem.members})
+    memory_of = np.array([names.index(member.device.memory) for member in problem.members])
     is_shared = moves.any()
     free = np.zeros((count, len(rows)), dtype=takes.dtype)
     link = np.zeros((count * count, len(rows)), dtype=takes.dtype)

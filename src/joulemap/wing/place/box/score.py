@@ -1,10 +1,9 @@
-"""Vectorized cost of many placements: latency, interval between batches, energy."""
+"""Vectorized cost of many placements: sums over nodes and copies, and the interval between batches."""
 
 from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.physics.workload import Booleans, Floats, Integers
@@ -17,43 +16,35 @@ TOGETHER: Final = 500_000
 
 @frozen(kw_only=True, eq=False)
 class Scores:
-    """Costs of placements, one row each."""
+    """Times of placements whose batches follow each other, one row each."""
 
-    latency_s: Floats
-    """Latency of a single batch whose devices work one after the other."""
-    busy_s: Floats
-    """Busy time of each device in a batch: placement x device."""
-    link_s: Floats
-    """Copy time of a batch: placement x sender x receiver."""
+    stages: Floats
+    """Busy time of parallel stages: placement x (devices, then pairs of devices row by row).
+
+    A pair has the copies of both directions.
+    """
     interval_s: Floats
     """Interval between batches in a pipeline: time of its slowest stage."""
-    joules: Floats
-    """Energy of a batch without static power."""
-    weight_bytes: Floats
-    """Weights in memory: placement x device."""
-
-    @property
-    def stages(self) -> Floats:
-        """Busy time of parallel stages: placement x (devices, then pairs of devices row by row).
-
-        A pair has the copies of both directions.
-        """
-        both_ways = np.triu(self.link_s + self.link_s.transpose(0, 2, 1), 1)
-        return np.concatenate([self.busy_s, both_ways.reshape(len(self.busy_s), -1)], axis=1)
 
 
 def score(problem: Problem, devices: Integers) -> Scores:
-    """Return the costs of placements; each row of `devices` has the device of each node."""
+    """Return the times of placements; each row of `devices` has the device of each node."""
+    parts = [_score(problem, some) for some in cut_rows(problem, devices)]
+    return Scores(
+        stages=np.concatenate([one.stages for one in parts]),
+        interval_s=np.concatenate([one.interval_s for one in parts]),
+    )
+
+
+def cut_rows(problem: Problem, devices: Integers) -> list[Integers]:
+    """Return placements in groups that are scored at once."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
-    parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
-    names = [one.name for one in attrs.fields(Scores)]
-    return Scores(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+    return [devices[start : start + most] for start in range(0, len(devices), most)]
 
 
 def _score(problem: Problem, devices: Integers) -> Scores:
     count = len(problem.members)
-    columns = problem.paced_s, problem.dram_bytes, problem.weight_bytes
-    busy_s, dram, weights = (sum_by_device(column, devices) for column in columns)
+    busy_s, dram = (sum_by_device(column, devices) for column in (problem.paced_s, problem.dram_bytes))
     needs, home = find_copies(problem, devices), devices.T[problem.maker]
     link_s = np.zeros((len(devices), count, count))
     for start in range(count):
@@ -68,16 +59,9 @@ def _score(problem: Problem, devices: Integers) -> Scores:
                 busy_s[:, end] += problem.enter_s[:, end] @ sent
             else:
                 link_s[:, start, end] = np.where(sent.any(axis=0), np.inf, 0.0)
-    both_ways = link_s + link_s.transpose(0, 2, 1)
-    interval = np.maximum(busy_s.max(axis=1), both_ways.max(axis=(1, 2)))
-    return Scores(
-        latency_s=add_up(problem, problem.seconds, problem.copy_s, devices, needs),
-        busy_s=busy_s,
-        link_s=link_s,
-        interval_s=np.maximum(interval, share_memory(problem, dram)),
-        joules=add_up(problem, problem.joules, problem.copy_j, devices, needs),
-        weight_bytes=weights,
-    )
+    both_ways = np.triu(link_s + link_s.transpose(0, 2, 1), 1)
+    stages = np.concatenate([busy_s, both_ways.reshape(len(busy_s), -1)], axis=1)
+    return Scores(stages=stages, interval_s=np.maximum(stages.max(axis=1), share_memory(problem, dram)))
 
 
 def sum_by_device(column: Floats, devices: Integers) -> Floats:
@@ -90,14 +74,13 @@ def sum_by_device(column: Floats, devices: Integers) -> Floats:
     return np.stack([np.where(devices == one, own, 0.0).sum(axis=1) for one in range(count)], axis=1)
 
 
-def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, needs: Booleans | None = None) -> Floats:
+def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> Floats:
     """Return the total cost of each placement; `devices` has one placement per row.
 
-    `node` is node x device, `copy` is value x sender x receiver. `needs` is the result of `find_copies`, if the caller
-    has it.
+    `node` is node x device, `copy` is value x sender x receiver.
     """
     total: Floats = node[np.arange(problem.node_count), devices].sum(axis=1)
-    needs = find_copies(problem, devices) if needs is None else needs
+    needs = find_copies(problem, devices)
     values, home = np.arange(len(problem.maker))[:, None], devices.T[problem.maker]
     for end in range(len(problem.members)):
         total = total + np.where(needs[:, end], copy[values, home, end], 0.0).sum(axis=0)
@@ -115,8 +98,8 @@ def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
 def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
     """Return (seconds per byte, devices) of each shared memory."""
     groups = []
-    for name in sorted({member.memory for member in problem.members if member.memory}):
-        mine = [number for number, member in enumerate(problem.members) if member.memory == name]
+    for name in sorted({member.device.memory for member in problem.members if member.device.memory}):
+        mine = [number for number, member in enumerate(problem.members) if member.device.memory == name]
         groups.append((1.0 / max(problem.members[one].hardware.memory_bandwidth.value for one in mine), mine))
     return groups
 

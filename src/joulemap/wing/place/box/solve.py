@@ -17,19 +17,19 @@ Programming Computation 10, 2018.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Integers
+from joulemap.physics.workload import Integers
 from joulemap.system.descriptor import silencing
 from joulemap.system.record import define, frozen
-from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.score import room, share_groups
-from joulemap.wing.place.record import Goal
 
 TIME_LIMIT_S: Final = 5.0
 
@@ -56,176 +56,147 @@ def has_solver() -> bool:
     return find_spec("highspy") is not None
 
 
+def solve_placement(aim: Aim, known: Integers) -> Solved:
+    """Return the solver's best placement, which starts from a known one, and its lower bound."""
+    program = _Program(aim, _start_solver())
+    program.write()
+    if program.solver.getNumCol() > MOST_COLUMNS:
+        return Solved(devices=None, bound=0.0)
+    start = {column: float(known[node] == device) for (node, device), column in program.node.items()}
+    values, bound = _solve(program.solver, start)
+    if values is None:
+        return Solved(devices=None, bound=bound / program.scale)
+    devices = np.array(known)
+    for (node, device), column in program.node.items():
+        if values[column] > 0.5:
+            devices[node] = device
+    return Solved(devices=devices, bound=bound / program.scale)
+
+
 @define(eq=False)
 class _Program:
-    """Columns and rows of a mixed-integer program under construction."""
+    """Mixed-integer program of an aim; all times and joules are multiplied by `scale`."""
 
-    cost: list[float]
-    upper: list[float]
-    integral: list[bool]
-    starts: list[int]
-    index: list[int]
-    value: list[float]
-    low: list[float]
-    high: list[float]
+    aim: Aim
+    solver: Any
+    node: dict[tuple[int, int], int] = attrs.field(factory=dict, init=False)
+    """(node, device) -> column that is 1 if the node runs there."""
+    ends: list[int] = attrs.field(factory=list, init=False)
+    """Column of the end of each node; empty for throughput."""
+    own: list[dict[int, float]] = attrs.field(factory=list, init=False)
+    """Terms of the time that each node adds to its end."""
 
-    def add_column(self, cost: float = 0.0, upper: float = math.inf, *, is_integral: bool = False) -> int:
+    @cached_property
+    def scale(self) -> float:
+        """Factor that makes the longest time of all nodes in sequence 1."""
+        return 1.0 / max(float(np.where(self.aim.is_out, 0.0, self.aim.problem.seconds).max(axis=1).sum()), 1e-30)
+
+    @cached_property
+    def able(self) -> list[list[int]]:
+        """Devices that may run each node."""
+        return [np.flatnonzero(~row).tolist() for row in self.aim.is_out]
+
+    def add_column(self, cost: float = 0.0, upper: float = math.inf) -> int:
         """Add a variable between 0 and an upper bound; return its column number."""
-        self.cost.append(cost)
-        self.upper.append(upper)
-        self.integral.append(is_integral)
-        return len(self.cost) - 1
+        self.solver.addCol(cost, 0.0, upper, 0, [], [])
+        return int(self.solver.getNumCol()) - 1
 
     def add_row(self, terms: Mapping[int, float], low: float = -math.inf, high: float = math.inf) -> None:
         """Add a row: a weighted sum of columns between two bounds."""
-        self.starts.append(len(self.index))
-        self.index += terms.keys()
-        self.value += terms.values()
-        self.low.append(low)
-        self.high.append(high)
+        self.solver.addRow(low, high, len(terms), list(terms), list(terms.values()))
 
+    def write(self) -> None:
+        """Write the columns and rows of the program."""
+        import highspy
 
-def solve_placement(
-    problem: Problem, goal: Goal, is_out: Booleans, power: float, known: Integers, time_limit_s: float = TIME_LIMIT_S
-) -> Solved:
-    """Return the solver's best placement, which starts from a known one, and its lower bound.
+        problem, is_paced = self.aim.problem, self.aim.goal == "throughput"
+        takes = (problem.paced_s if is_paced else problem.seconds) * self.scale
+        joules, copy_j, way = (one * self.scale for one in (self.aim.joules, self.aim.copy_j, problem.way_s))
+        leave, enter = problem.leave_s * self.scale, problem.enter_s * self.scale
+        for number, devices in enumerate(self.able):
+            for device in devices:
+                column = self.node[number, device] = self.add_column(float(joules[number, device]), 1.0)
+                self.solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
+        total = self.add_column(self.aim.power)
+        for number, devices in enumerate(self.able):
+            self.add_row({self.node[number, device]: 1.0 for device in devices}, 1.0, 1.0)
+        self.ends = [] if is_paced else [self.add_column() for _ in self.able]
+        busy: list[dict[int, float]] = [{} for _ in problem.members]
+        self.own = [{} for _ in self.able]
+        for (number, device), column in self.node.items():
+            busy[device][column] = float(takes[number, device])
+            self.own[number][column] = -busy[device][column]
+        links: dict[tuple[int, int], dict[int, float]] = {}
+        for value, maker in enumerate(problem.maker.tolist()):
+            sent: dict[tuple[int, int], int] = {}
+            for start in self.able[maker]:
+                for end in range(len(problem.members)):
+                    if start != end and np.isfinite(way[value, start, end]):
+                        column = sent[start, end] = self.add_column(float(copy_j[value, start, end]), 1.0)
+                        pair = min(start, end), max(start, end)
+                        links.setdefault(pair, {})[column] = float(way[value, start, end])
+                        busy[start][column] = float(leave[value, start])
+                        if is_paced:
+                            busy[end][column] = float(enter[value, end])
+                        elif leave[value, start]:
+                            self.own[maker][column] = -float(leave[value, start])
+            for reader in problem.readers[value]:
+                self._write_edge(value, reader, sent)
+        for terms in (*busy, *links.values()):
+            self.add_row({**terms, total: -1.0}, high=0.0)
+        for rate, mine in share_groups(problem) if is_paced else ():
+            moved = problem.dram_bytes * rate * self.scale
+            self.add_row(
+                {**{c: float(moved[at]) for at, c in self.node.items() if at[1] in mine}, total: -1.0}, high=0.0
+            )
+        for end, terms in zip(self.ends, self.own, strict=False):
+            self.add_row({total: 1.0, end: -1.0}, low=0.0)
+            self.add_row({end: 1.0, **terms}, low=0.0)
+        for device, most in enumerate(room(problem)):
+            held = {c: float(problem.weight_bytes[at] / most) for at, c in self.node.items() if at[1] == device}
+            if most and sum(held.values()) > 1.0:
+                self.add_row(held, high=1.0)
 
-    `is_out` is node x device: True if the device cannot run the node. `power` is the static power in watts, which only
-    the goal `energy` uses.
-    """
-    scale = 1.0 / max(float(np.where(is_out, 0.0, problem.seconds).max(axis=1).sum()), 1e-30)
-    program, nodes = _write(problem, goal, is_out, power, scale)
-    if len(program.cost) > MOST_COLUMNS:
-        return Solved(devices=None, bound=0.0)
-    start = {column: float(known[node] == device) for (node, device), column in nodes.items()}
-    values, bound = _solve(program, start, time_limit_s)
-    if values is None:
-        return Solved(devices=None, bound=bound / scale)
-    devices = np.array(known)
-    for (node, device), column in nodes.items():
-        if values[column] > 0.5:
-            devices[node] = device
-    return Solved(devices=devices, bound=bound / scale)
-
-
-def _write(
-    problem: Problem, goal: Goal, is_out: Booleans, power: float, scale: float
-) -> tuple[_Program, dict[tuple[int, int], int]]:
-    """Return the mixed-integer program, and (node, device) -> column that is 1 if the node runs there.
-
-    All times and joules are multiplied by `scale`.
-    """
-    program = _Program([], [], [], [], [], [], [], [])
-    takes = problem.paced_s if goal == "throughput" else problem.seconds
-    joules, copy_j = (
-        (problem.joules, problem.copy_j) if goal == "energy" else tuple(map(np.zeros_like, (takes, problem.way_s)))
-    )
-    able = [np.flatnonzero(~row).tolist() for row in is_out]
-    node = {
-        (number, device): program.add_column(float(joules[number, device]) * scale, 1.0, is_integral=True)
-        for number, devices in enumerate(able)
-        for device in devices
-    }
-    total = program.add_column(power if goal == "energy" else 1.0)
-    for number, devices in enumerate(able):
-        program.add_row({node[number, device]: 1.0 for device in devices}, 1.0, 1.0)
-    ends = [program.add_column() for _ in able] if goal != "throughput" else []
-    busy: list[dict[int, float]] = [{} for _ in problem.members]
-    for (number, device), column in node.items():
-        busy[device][column] = float(takes[number, device]) * scale
-    own = [{node[n, d]: -busy[d][node[n, d]] for d in devices} for n, devices in enumerate(able)]
-    links: dict[tuple[int, int], dict[int, float]] = {}
-    for value, readers in enumerate(problem.readers):
-        maker = int(problem.maker[value])
-        sent: dict[tuple[int, int], int] = {}
-        for start in able[maker]:
-            for end in range(len(problem.members)):
-                if start != end and np.isfinite(problem.way_s[value, start, end]):
-                    column = sent[start, end] = program.add_column(float(copy_j[value, start, end]) * scale, 1.0)
-                    pair = min(start, end), max(start, end)
-                    links.setdefault(pair, {})[column] = float(problem.way_s[value, start, end]) * scale
-                    leave, enter = float(problem.leave_s[value, start]), float(problem.enter_s[value, end])
-                    busy[start][column] = leave * scale
-                    if goal == "throughput":
-                        busy[end][column] = enter * scale
-                    elif leave:
-                        own[maker][column] = -leave * scale
-        for reader in readers:
-            _write_edge(problem, program, node, able, value, maker, reader, sent, ends, own, scale)
-    for terms in (*busy, *links.values()):
-        program.add_row({**terms, total: -1.0}, high=0.0)
-    for rate, mine in share_groups(problem) if goal == "throughput" else ():
-        moved = {column: float(problem.dram_bytes[n, d]) * rate * scale for (n, d), column in node.items() if d in mine}
-        program.add_row({**moved, total: -1.0}, high=0.0)
-    for end, terms in zip(ends, own, strict=False):
-        program.add_row({total: 1.0, end: -1.0}, low=0.0)
-        program.add_row({end: 1.0, **terms}, low=0.0)
-    for device, most in enumerate(room(problem)):
-        weights = {column: float(problem.weight_bytes[n, d] / most) for (n, d), column in node.items() if d == device}
-        if most and sum(weights.values()) > 1.0:
-            program.add_row(weights, high=1.0)
-    return program, node
-
-
-def _write_edge(
-    problem: Problem,
-    program: _Program,
-    node: Mapping[tuple[int, int], int],
-    able: Sequence[Sequence[int]],
-    value: int,
-    maker: int,
-    reader: int,
-    sent: Mapping[tuple[int, int], int],
-    ends: Sequence[int],
-    own: Sequence[Mapping[int, float]],
-    scale: float,
-) -> None:
-    """Write the constraints on a value and one of its readers: the flow between devices, its sums, and the reader's end
-    time.
-    """
-    flow = {
-        (start, end): program.add_column(upper=1.0)
-        for start in able[maker]
-        for end in able[reader]
-        if start == end or (start, end) in sent
-    }
-    for start in able[maker]:
-        program.add_row({**{c: 1.0 for (s, _), c in flow.items() if s == start}, node[maker, start]: -1.0}, 0.0, 0.0)
-    for end in able[reader]:
-        program.add_row({**{c: 1.0 for (_, e), c in flow.items() if e == end}, node[reader, end]: -1.0}, 0.0, 0.0)
-    for (start, end), column in flow.items():
-        if start != end:
-            program.add_row({sent[start, end]: 1.0, column: -1.0}, low=0.0)
-    if ends:
-        copies = {
-            column: -float(problem.way_s[value, start, end] + problem.enter_s[value, end]) * scale
-            for (start, end), column in flow.items()
-            if start != end
+    def _write_edge(self, value: int, reader: int, sent: Mapping[tuple[int, int], int]) -> None:
+        """Write the constraints on a value and one of its readers: the flow between devices, its sums, and the reader's
+        end time.
+        """
+        problem, maker = self.aim.problem, int(self.aim.problem.maker[value])
+        flow = {
+            (start, end): self.add_column(upper=1.0)
+            for start in self.able[maker]
+            for end in self.able[reader]
+            if start == end or (start, end) in sent
         }
-        program.add_row({ends[reader]: 1.0, ends[maker]: -1.0, **own[reader], **copies}, low=0.0)
+        for node, side in ((maker, 0), (reader, 1)):
+            for device in self.able[node]:
+                terms = {column: 1.0 for ends, column in flow.items() if ends[side] == device}
+                self.add_row({**terms, self.node[node, device]: -1.0}, 0.0, 0.0)
+        copied = {ends: column for ends, column in flow.items() if ends[0] != ends[1]}
+        for ends, column in copied.items():
+            self.add_row({sent[ends]: 1.0, column: -1.0}, low=0.0)
+        if self.ends:
+            arrives = (problem.way_s[value] + problem.enter_s[value]) * self.scale
+            copies = {column: -float(arrives[ends]) for ends, column in copied.items()}
+            self.add_row({self.ends[reader]: 1.0, self.ends[maker]: -1.0, **self.own[reader], **copies}, low=0.0)
 
 
-def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -> tuple[Any, float]:
-    """Return the values of the columns, or None if no solution was found, and the lower bound of the objective."""
+def _start_solver() -> Any:
     import highspy
 
     with silencing():  # its constructor prints a banner before any option can be set
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, info in (
-            ("output_flag", False), ("time_limit", time_limit_s), ("threads", 1), ("mip_rel_gap", ENOUGH),
+            ("output_flag", False), ("time_limit", TIME_LIMIT_S), ("threads", 1), ("mip_rel_gap", ENOUGH),
         ):  # fmt: skip
             solver.setOptionValue(option, info)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(program.cost), len(program.low)
-    model.col_cost_, model.col_upper_ = np.array(program.cost), np.array(program.upper)
-    model.col_lower_ = np.zeros(len(program.cost))
-    model.row_lower_, model.row_upper_ = np.array(program.low), np.array(program.high)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.array([*program.starts, len(program.index)])
-    model.a_matrix_.index_, model.a_matrix_.value_ = np.array(program.index), np.array(program.value)
-    kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
-    model.integrality_ = [kinds[is_integral] for is_integral in program.integral]
-    solver.passModel(model)
+    return solver
+
+
+def _solve(solver: Any, start: Mapping[int, float]) -> tuple[Any, float]:
+    """Return the values of the columns, or None if no solution was found, and the lower bound of the objective."""
+    import highspy
+
     solver.setSolution(len(start), np.array(list(start), dtype=np.int32), np.array(list(start.values())))
     solver.run()
     info = solver.getInfo()

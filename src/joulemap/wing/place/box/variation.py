@@ -6,6 +6,7 @@ changed by its user is placed anew instead.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -25,11 +26,11 @@ from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.candidate import Candidate, run_again
-from joulemap.wing.place.box.column import build_box_problem, place
-from joulemap.wing.place.box.constant import LINK_FIELDS, list_kinds, name_link
+from joulemap.wing.place.box.column import place
+from joulemap.wing.place.box.constant import LINK_FIELDS, name_link
 from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
 from joulemap.wing.place.box.member import Member, find_ways
-from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import form_parts
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
@@ -50,7 +51,6 @@ class VariedBox:
 
     work: WorkloadColumns
     configuration: Configuration
-    _problem: Problem | None = attrs.field(default=None, init=False)
     _placed: Candidate | None = attrs.field(default=None, init=False)
     _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
     """Device -> its part of the model; identical devices side by side have one entry, the first."""
@@ -63,27 +63,24 @@ class VariedBox:
         Raises the errors of a run.
         """
         assert isinstance(hardware, BoxHardware)
-        if self._problem is None or self._placed is None:
-            self._prepare(hardware)
-        assert self._problem is not None
-        assert self._placed is not None
+        if self._placed is None:
+            self._placed = self._prepare(hardware)
         members = hardware.list_members(self.configuration)
-        problem = attrs.evolve(self._problem, members=members, ways=find_ways(hardware.box, members))
+        ways = find_ways(hardware.box, members)
+        problem = attrs.evolve(self._placed.problem, box=hardware.capped, members=members, ways=ways)
         with np.errstate(all="ignore"):  # a constant that is off by a factor of a hundred may overflow
             runs = {number: self._run(number, members[number]) for number in self._parts}
-            placed = run_again(problem, hardware.capped, self._placed, runs)
-        latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
-        if placed.run is not None:
-            interval_s, energy_j = placed.run.period_fs / FS_PER_S, placed.run.energy_fj / FJ_PER_J
-            latency_s = max(placed.run.latency_fs / FS_PER_S, interval_s)
-        parts = dict(_add_up(problem, placed))
+            placed = run_again(problem, self._placed, runs)
+        latency_s, interval_s = (fs / FS_PER_S for fs in placed.times_fs)
+        energy_j = placed.energy_j if placed.run is None else placed.run.energy_fj / FJ_PER_J
+        parts = _add_up(placed)
         return Totals(
             latency_s=latency_s,
             interval_s=interval_s,
             energy_j=energy_j,
             action_j=parts,
             counted=frozenset(parts),
-            spare_w=min(_list_spare_w(hardware, problem, placed, energy_j / interval_s)),
+            spare_w=min(_list_spare_w(placed, energy_j / interval_s)),
             cap_fraction=1.0,
         )
 
@@ -110,15 +107,16 @@ class VariedBox:
                 results.append(None)
         return results
 
-    def _prepare(self, hardware: BoxHardware) -> None:
-        self._problem = problem = build_box_problem(self.work, hardware, self.configuration)
-        self._placed = placed = place(problem, hardware)
+    def _prepare(self, hardware: BoxHardware) -> Candidate:
+        problem = build_problem(self.work, hardware.capped, hardware.list_members(self.configuration))
+        placed = place(problem, hardware.goal)
         firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
         whole = Evaluator(self.work)
         evaluators = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
         for number, one in evaluators.items():
             own = problem.members[number].configuration
             self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
+        return placed
 
     def _run(self, number: int, member: Member) -> RunColumns:
         """Return the run of a device's part of the model; raises like `Varied.run`."""
@@ -132,8 +130,7 @@ class VariedBox:
         """Return the names of the constants on which the result depends, of busy devices, idle devices and links."""
         assert isinstance(hardware, BoxHardware)
         assert self._placed is not None
-        assert self._problem is not None
-        at_work = {self._problem.members[number].device.name for number in self._placed.members}
+        at_work = {self._placed.problem.members[number].device.name for number in self._placed.members}
         watched = [watch_asked(chip) for chip in hardware.devices]
         self._runs.clear()
         self.evaluate(attrs.evolve(hardware, devices=tuple(chip for chip, _ in watched)))
@@ -144,7 +141,7 @@ class VariedBox:
                     Address("memory", one.name, field).own for one in chip.memory_levels for field in LEVEL_FIELDS
                 )
                 names |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
-        for kind, chip in list_kinds(hardware).items():
+        for kind, chip in hardware.chips.items():
             if kind not in at_work:
                 names.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
         if self._placed.run is not None and self._placed.run.copies:
@@ -156,42 +153,40 @@ class VariedBox:
         return frozenset(names)
 
 
-def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
-    """Yield (device and action, joules): for each energy per action, the energy of a batch that scales with it.
+def _add_up(placed: Candidate) -> dict[str, float]:
+    """Return device and action -> joules: for each energy per action, the energy of a batch that scales with it.
 
     The losses of voltage regulators are included.
     """
-    shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
-    energies: dict[str, float] = {}
-    for number, share in shares.items():
-        one = placed.run or placed.runs[number]
-        part = one.parts.get(number) or next(iter(one.parts.values()))
-        reference, kind = part.hardware.reference, problem.members[number].device.name
+    members = placed.problem.members
+    energies: dict[str, float] = defaultdict(float)
+    for number, (part, share) in placed.parts.items():
+        reference, kind = part.hardware.reference, members[number].device.name
         action = part.ledger.action_index.astype(np.intp)
         spent = np.bincount(action, part.ledger.energy_fj, len(reference)) * share / FJ_PER_J
         lossy = reference.position(LOSS_ACTION)
         lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
         for row, joules in zip(reference, spent.tolist(), strict=True):
-            name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "host", "static")
+            is_delivered = row.common_category not in ("board", "host", "static")
             if joules > 0.0:
-                energies[name] = energies.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
+                energies[".".join((kind, *row.key))] += joules * (1.0 + lost * is_delivered)
+    kinds = {one.name: one.device.name for one in members}
     for line in placed.run.between if placed.run is not None else ():
         if line.action in CONVERSIONS.values():
-            kind = next(one.device.name for one in problem.members if one.name == line.device)
-            name = f"{kind}.{line.component}.{line.action.removeprefix('convert_')}"
-            energies[name] = energies.get(name, 0.0) + line.energy_fj / FJ_PER_J
-    yield from energies.items()
+            name = f"{kinds[line.device]}.{line.component}.{line.action.removeprefix('convert_')}"
+            energies[name] += line.energy_fj / FJ_PER_J
+    return dict(energies)
 
 
-def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:
+def _list_spare_w(placed: Candidate, drawn_w: float) -> Iterator[float]:
     """Yield the margins in watts between drawn power and limit, of each part and of the whole box.
 
     For unlike devices side by side, or close to a limit, the margin is negative, which enforces a full evaluation.
     """
-    budget = hardware.capped.power
+    budget = placed.problem.box.power
     if budget is not None:
         yield budget.value - drawn_w
-    chips = {number: problem.members[number].hardware for number in placed.members}
+    chips = {number: placed.problem.members[number].hardware for number in placed.members}
     if placed.run is not None:
         for number, part in placed.run.parts.items():
             yield float(PowerLaw.of(chips[number]).limit_w) - part.uncapped_power_w
