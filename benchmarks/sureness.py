@@ -20,8 +20,8 @@ from joulemap.physics.interval.error_scale import MODEL, ErrorScale
 from joulemap.physics.interval.probability import Powers, probability_above
 from joulemap.physics.interval.scale import Subject, find_scale
 from joulemap.system.record import frozen
-from joulemap.tools.interval import read_residuals
 from joulemap.workspace import Workspace
+from tools.interval import read_residuals
 
 TEXT: Final = """\
 ## How often are the intervals right?

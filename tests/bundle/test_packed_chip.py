@@ -20,7 +20,7 @@ from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.family import list_members
 from joulemap.catalog.load import load_catalogue
 from joulemap.system.errors import CatalogueError
-from joulemap.tools import bundle
+from tools import bundle
 
 SAMPLE = ("h200_sxm", "h100_pcie", "coral_edge_tpu", "l4", "nrf52840")
 

@@ -21,9 +21,9 @@ from joulemap.store.measurement import read_operator_file, write_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import ExitCode, NoMeasurementError
-from joulemap.tools.lowering import expect_kernels, find_key
-from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace
+from tools.lowering import expect_kernels, find_key
+from tools.profile import match_profile
 
 LEAST_MATCHED = 0.97
 """Least share of a profile that traced operators explain."""
