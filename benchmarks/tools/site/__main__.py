@@ -1,4 +1,4 @@
-"""Build the site: python -m tools.site FOLDER [--without-figures] [--embed NAME]."""
+"""Build the site: python -m tools.site FOLDER [--embed NAME]."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ def main() -> int:
     """Build the site and return the exit code: 1 if a page, a link, an anchor or a figure is broken."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description="docs/ as a site")
     parser.add_argument("folder", type=Path, help="made anew, with the site in it")
-    parser.add_argument("--without-figures", action="store_true", help="a quick look at the texts")
     parser.add_argument("--embed", default="", help="folder within the site that `joulemap page` is written to next")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
     try:
-        code = build_site(folder, has_figures=not arguments.without_figures, embedded=arguments.embed)
+        code = build_site(folder, embedded=arguments.embed)
     except JoulemapError as error:
         print(f"joulemap: {error}", file=sys.stderr)
         return error.exit_code

@@ -37,7 +37,7 @@ FRAME: Final = """```{{raw}} html
 """Frame of the page that predicts in a browser, on the page about it."""
 
 
-def build_site(folder: Path, *, has_figures: bool = True, embedded: str = "") -> int:
+def build_site(folder: Path, *, embedded: str = "") -> int:
     """Rebuild the site in `folder` and return the exit code; a warning fails the build.
 
     `embedded` is the folder within the site to which `joulemap page` is written afterwards; empty for none. The source
@@ -53,12 +53,12 @@ def build_site(folder: Path, *, has_figures: bool = True, embedded: str = "") ->
             raise UsageError(f"{made} exists and is not a site: name another folder, or remove it")
         shutil.rmtree(made, ignore_errors=True)
     (source / TREES).mkdir(parents=True)
-    lay_out(source, has_figures=has_figures, embedded=embedded)
+    lay_out(source, embedded)
     strict = ("-q", "-W", "--keep-going")
     return int(build_main([*strict, "-c", str(SITE), "-d", str(source / TREES), str(source), str(folder)]))
 
 
-def lay_out(source: Path, *, has_figures: bool, embedded: str = "") -> None:
+def lay_out(source: Path, embedded: str) -> None:
     """Write every page of the site to `source`, with the figures of the pages and a frame for the embedded page."""
     for path in sorted((*(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")), *DOCS.rglob("*.csv"))):
         (source / path.relative_to(DOCS)).parent.mkdir(exist_ok=True)
@@ -66,9 +66,7 @@ def lay_out(source: Path, *, has_figures: bool, embedded: str = "") -> None:
     pages = {**read_pages(), **write_commands(), **write_library()}
     if embedded:
         pages["page.md"] = pages["page.md"].replace("\n## ", f"\n{FRAME.format(folder=embedded)}\n## ", 1)
-    if has_figures:
-        pages = place_figures(pages, list_figures(SITE), source)
-    for name, text in pages.items():
+    for name, text in place_figures(pages, list_figures(SITE), source).items():
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
