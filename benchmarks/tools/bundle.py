@@ -10,22 +10,26 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 
-from joulemap.bundle.chip import FILE, write_chips
-from joulemap.bundle.version import STAMP, check_stamp
+from joulemap.bundle.chip import CALIBRATION, CHIP, DOUBT, FILE, HELD_OUT, REPLACED
+from joulemap.bundle.version import STAMP, check_stamp, form_stamp
 from joulemap.catalog.calibration import VARIABLE as OWN_CALIBRATIONS, locate, read_calibration
 from joulemap.catalog.digest import VARIABLE as OWN_HARDWARE
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.family import list_members, load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
-from joulemap.physics.interval.error_record import collect_held_out
+from joulemap.physics.interval.error_record import HeldOutErrors, collect_held_out
+from joulemap.physics.interval.error_scale import Doubt
 from joulemap.physics.record.calibration import CalibrationEntry
 from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.anchor import find_anchors
 from joulemap.plan.model import find_outdated
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.system.errors import CatalogueError, ModelError
+from tools.packed import Writer, write_pack
 
 MODEL = "resnet50"
 """Model of the plan; chips are the same for every model."""
@@ -51,6 +55,16 @@ def find_calibrations(plan: Plan) -> dict[str, CalibrationEntry]:
     """Return id of a chip -> the calibration that its runs have."""
     entries = {entry.id: plan.calibration.find(entry) for entry, _ in plan.selection.pairs}
     return {name: entry for name, entry in entries.items() if entry is not None}
+
+
+def write_chips(
+    path: Path, chips: Mapping[str, Hardware], calibrations: Mapping[str, str], doubt: Doubt, held_out: HeldOutErrors
+) -> None:
+    """Write chips to a file, and note its version."""
+    values: dict[str, object] = {f"{CHIP}{name}": chip for name, chip in sorted(chips.items())}
+    values |= {CALIBRATION: dict(sorted(calibrations.items())), DOUBT: doubt, HELD_OUT: held_out}
+    write_pack(path, {CHIP: Writer(REPLACED).write(values)})
+    STAMP.write_text(form_stamp(path.read_bytes()), encoding="utf-8")
 
 
 def main() -> None:

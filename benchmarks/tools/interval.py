@@ -9,6 +9,7 @@ All measurements, including certain public tables, are evaluated in a new databa
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import sys
 import tempfile
@@ -19,8 +20,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.calibrate.error_fit import MODEL_LEVEL, Residual, fit_scales, fit_shares
-from joulemap.catalog.error_scale import load_compilers, write_doubt
+from joulemap.calibrate.error_fit import Residual
+from joulemap.catalog.error_scale import SCALE_COLUMNS, SCALES, SHARE_COLUMNS, SHARES, load_compilers
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.hardware_ref import HardwareRef
@@ -30,6 +31,7 @@ from joulemap.physics.record.quantity import Quantity
 from joulemap.plan.source import Source
 from joulemap.system.wing import load
 from joulemap.workspace import Workspace
+from tools.error_fit import MODEL_LEVEL, fit_scales, fit_shares
 
 PRICES_SHARE: Final = 0.3
 """Share of a power's error variance that runs of one class have in common, through the price table of the class."""
@@ -150,6 +152,32 @@ def _share_prices(share: ErrorShare) -> ErrorShare:
         factor=share.factor,
         share=Quantity(value=value, unit="1", basis="assumed", source=PRICES_SOURCE, note=""),
     )
+
+
+def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:
+    """Replace the built-in error scales and shares."""
+    _write(SCALES, SCALE_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
+    _write(
+        SHARES,
+        SHARE_COLUMNS,
+        [
+            {
+                "quantity": one.quantity,
+                "factor": one.factor,
+                "share": f"{one.share.value:.2g}",
+                "basis": one.share.basis,
+                "source": one.share.source,
+            }
+            for one in shares
+        ],
+    )
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def main() -> None:

@@ -14,18 +14,49 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from joulemap.catalog.measurement import Profile, load_profiles
-from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, TracedOperator
+from joulemap.domain.measurement import ProfiledKernel, TracedOperator
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, opening_workload
-from joulemap.store.measurement import write_operator_file
+from joulemap.store.connection import open_in_memory
+from joulemap.store.literal import execute
+from joulemap.store.row import insert_records
 from joulemap.store.workload import read_operators
 from joulemap.system.record import frozen
 from tools.lowering import Expected, Key, expect_kernels, find_key
+
+TIME_DIGITS: Final = 4
+"""Decimal places kept of a time in microseconds; profilers report three."""
+
+
+@frozen(kw_only=True)
+class OperatorMeasurement:
+    """Device time of a model's operators with equal operation and shapes, or of kernels that belong to no operator."""
+
+    model: str
+    precision: str
+    batch: int
+    operation: str
+    """Operation; empty for kernels without an operator in the trace."""
+    shapes: str
+    """Traced shapes; argument shapes for kernels without an operator."""
+    operator_count: int
+    """Number of operators in the trace to which the row refers; 0 for kernels that belong to no operator."""
+    kernels: str
+    """ATen operators of the kernels, in alphabetical order."""
+    call_count: int
+    """Calls of the ATen operators in `kernels`."""
+    device_time_us: float
+    """Device time of all operators of the row, gaps between kernels excluded."""
+    is_overlapping: bool
+    """True if the kernels run concurrently in a graph, so that they take less time there."""
+    pass_count: int
+    """Passes in the profile; times and calls are per pass."""
 
 
 @frozen
@@ -173,6 +204,25 @@ def _leave_over(kernel: ProfiledKernel, pass_count: int) -> OperatorMeasurement:
         is_overlapping=False,
         pass_count=pass_count,
     )
+
+
+def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
+    """Write operator measurements to the Parquet file that ships."""
+    connection = open_in_memory()
+    connection.execute(
+        "CREATE TABLE internal.shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, "
+        "shapes VARCHAR, operator_count INTEGER, kernels VARCHAR, call_count INTEGER, device_time_us DOUBLE, "
+        "is_overlapping BOOLEAN, pass_count INTEGER)"
+    )
+    times = [round(row.device_time_us, TIME_DIGITS) for row in rows]
+    insert_records(connection, "shipped", rows, device_time_us=times)
+    execute(
+        connection,
+        "COPY (FROM internal.shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
+        "TO $path (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19)",
+        {"path": str(path)},
+    )
+    connection.close()
 
 
 def main() -> None:

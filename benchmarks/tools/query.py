@@ -17,10 +17,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.assumed import fill_shares
+from joulemap.domain.assumed import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.domain.metric import METRICS
 from joulemap.domain.table import Column
-from joulemap.domain.use import spell_costs
+from joulemap.domain.use import FORMULAS, split_formula
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.header import parse_query, read_entries, read_toml
 from joulemap.store.library import HEADERS, SHIPPED, START
@@ -78,6 +78,20 @@ def read_source(path: Path) -> Query:
         return inherit(query, _files().__contains__, find_source, _words())
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error
+
+
+def spell_costs() -> str:
+    """Return the formulas as columns in SQL; their inputs are columns of a relation p."""
+    columns = []
+    for name, text in FORMULAS.items():
+        words = [f"p.{word}" if word.isidentifier() and word not in FORMULAS else word for word in split_formula(text)]
+        columns.append(f"{' '.join(words)} AS {name}")
+    return ",\n        ".join(columns)
+
+
+def fill_shares(sql: str) -> str:
+    """Return the SQL of a query with these shares in place of `{least_assumed}` and `{mostly_static}`."""
+    return sql.replace("{least_assumed}", f"{LEAST_ASSUMED!r}e0").replace("{mostly_static}", f"{MOSTLY_STATIC!r}e0")
 
 
 @cache

@@ -24,11 +24,12 @@ from joulemap.physics.fuse import fuse
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import PROOF_BATCH, SECOND_BATCH, Shipped, read_operators, read_shipped, write_shipped
+from joulemap.store.zoo import Shipped, read_operators, read_shipped
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.formula.own import noting_formulas
 from joulemap.trace.version import workload_version
+from tools.shipped import PROOF_BATCH, SECOND_BATCH, write_shipped
 
 BATCHES: Final = (1, 2, PROOF_BATCH)
 """Batches at which a model is traced."""

@@ -15,10 +15,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode, UsageError
 from sample import thin
+from tools.manual import Manual, read_manual
 from tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from tools.public import place_names
 from tools.site.build import SITE, build_site, list_contents, read_pages

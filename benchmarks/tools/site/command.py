@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.cli.app import EPILOG
-from joulemap.cli.manual import HelpEntry, Manual, read_manual
 from joulemap.cli.overview import list_commands, list_groups
+from tools.manual import HelpEntry, Manual, read_manual
 
 SPECIAL: Final = re.compile(r"([\\*_<>\[\]$#|~{}])")
 """Characters that Markdown or HTML would read as markup."""
