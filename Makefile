@@ -18,12 +18,12 @@ RELEASE := build/release
 
 .PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night record mutation ladder ladder-models docs wheel release-check clean
 
-demo: $(GENERATED)  ## install what answers about what ships need, then compare resnet18 on four chips
+demo: $(GENERATED)  ## install the package alone if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
 
 install: $(STAMP)  ## create .venv with everything, at the versions of lock/
 
-# An installation generates code; so does every target after a change of a query, or of code that may be in it.
+# An installation generates code; so does every target after a change of what it is made from.
 $(GENERATED): $(SOURCES) | $(BASE)
 	$(TOOL).generate
 
@@ -56,7 +56,8 @@ lock: $(UV)  ## write the versions and hashes that `make install` takes: the new
 	$(COMPILE) --python-version 3.11 lock/release.in --output-file lock/release.txt
 	$(COMPILE) --python-version 3.11 --constraint lock/build.txt pyproject.toml --output-file lock/base.txt
 	for version in $(PYTHONS); do \
-		$(COMPILE) --python-version $$version --constraint lock/constraint.in --constraint lock/build.txt --constraint lock/base.txt \
+		$(COMPILE) --python-version $$version \
+			--constraint lock/constraint.in --constraint lock/build.txt --constraint lock/base.txt \
 			--extra dev pyproject.toml --output-file lock/python$$version.txt || exit 1; \
 	done
 
