@@ -182,7 +182,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "workload": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
     "operators": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
     "profile": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
-    "edp": ModelQuestion("joulemap.answer.part.edp", "RunKeywords"),
+    "edp": ModelQuestion("joulemap.ask.edp", "RunKeywords"),
     "fusion": ModelQuestion("joulemap.answer.fusion", "RunKeywords"),
     "utilization": ModelQuestion("joulemap.answer.utilization.utilization"),
     "sweep": ModelQuestion("joulemap.answer.sweep.sweep"),

@@ -9,17 +9,17 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.compare.summary import show_power
-from joulemap.answer.layout import (
-    is_whole,
-    show_assumed,
-)
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Caveat
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.settings import Settings
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import EnergyCell, Grid
 from joulemap.show.caveat import describe_trust
-from joulemap.store.run import AssumedEnergy
+from joulemap.show.layout import (
+    is_whole,
+    show_assumed,
+)
 from joulemap.workspace import Workspace
 
 

@@ -13,17 +13,20 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.part.edp import BESIDE_TABLE, BOUND_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, SHARES_TABLE, EdpAnswer
+from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.present.format import write
+from joulemap.show.edp import EDP
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, SqlError, UnsupportedError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
+
+BESIDE_TABLE, SHARES_TABLE, EDP_FACTS_TABLE, _, PATTERN_TABLE, BOUND_TABLE = (one.title for one in EDP.parts)
 
 LEVELS: tuple[ModelDivision, ...] = ("subgraph", "operator")
 
@@ -303,7 +306,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
     written = write(compared.document(by=level, limit=5), form)
-    titles = (EDP_FACTS_TABLE, SHARES_TABLE(by=level), PATTERN_TABLE, BESIDE_TABLE, BOUND_TABLE)
+    titles = (EDP_FACTS_TABLE, SHARES_TABLE.format(by=level), PATTERN_TABLE, BESIDE_TABLE, BOUND_TABLE)
     for title in (*titles, "Next"):
         assert title in written
     rows = getattr(compared, f"{level}s")

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from conftest import Run
-from joulemap.answer.check import PairedRun, check_runs
-from joulemap.answer.engine import find_checkpoint
+from joulemap.ask.check import PairedRun, check_runs
+from joulemap.ask.engine import find_checkpoint
 from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks, list_lacking
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings

@@ -6,11 +6,10 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.part.edp import EdpAnswer
-from joulemap.ask.edp import find_facts
-from joulemap.ask.fact import Change, Choice, Share
+from joulemap.ask.edp import EdpAnswer, find_facts
+from joulemap.ask.fact import Change, Choice, Entry, Share
 from joulemap.ask.scope import Scope
-from joulemap.show.edp import describe_change, describe_product
+from joulemap.show.edp import EDP
 from joulemap.store.connection import reading
 from joulemap.workspace import Workspace
 
@@ -62,7 +61,7 @@ def test_changes_are_those_that_save_or_cost_enough(answer: EdpAnswer, workspace
         with reading(workspace.path) as connection:
             facts = find_facts(
                 Scope.of_runs(connection, [total.run_id]),
-                run,
+                totals=[run],
                 cuts=answer.cuts,
                 subgraphs=answer.subgraphs.rows,
                 patterns=answer.patterns.rows,
@@ -81,11 +80,13 @@ def test_changes_are_those_that_save_or_cost_enough(answer: EdpAnswer, workspace
 def test_words_of_a_fusion_that_costs(answer: EdpAnswer) -> None:
     fusion = next(one for one in answer.facts.of(Change) if one.cause == "fusion")
     turned = attrs.evolve(fusion, before=fusion.after, after=fusion.before)
-    assert "saves" in describe_change(fusion) and "costs" in describe_change(turned)
+    for change, verb in ((fusion, "saves"), (turned, "costs")):
+        facts = attrs.evolve(answer.facts, facts=(*answer.facts.of(Choice), *answer.facts.of(Entry), change))
+        assert any(verb in one for one in EDP.explain(facts))
 
 
 @pytest.mark.slow
 def test_a_first_line_is_short(answer: EdpAnswer, workspace: Workspace) -> None:
     alone = workspace.edp("mlp", "l4", precision="bf16")
     for facts in (answer.facts, alone.facts):
-        assert len(describe_product(facts).split()) <= 25
+        assert len(EDP.tell(facts).split()) <= 25

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 
-from joulemap.answer.run import list_scope
 from joulemap.ask.scope import Scope
+from joulemap.show.run import list_scope
 from joulemap.store.connection import reading
 from joulemap.workspace import Workspace
 

@@ -20,6 +20,7 @@ from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Share
 from joulemap.ask.rule import find_bias, weigh
 from joulemap.catalog.error_scale import load_doubt
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
@@ -28,7 +29,6 @@ from joulemap.show.run_name import drop_settings, name_run
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 import joulemap
-from joulemap.answer.engine import find_phase as find_phase_of
+from joulemap.ask.engine import find_phase as find_phase_of
 from joulemap.domain.dimension import list_dimensions
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm import phase as module

@@ -15,15 +15,15 @@ import pytest
 
 from conftest import Run
 from document_schema import check_document
-from joulemap.answer.check import CheckedAnswer
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.layout import lay
+from joulemap.ask.check import CheckedAnswer
 from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.present.arrange import arrange
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.format import Page
 from joulemap.present.writer.json import dump
 from joulemap.present.writer.table import _describe_folded, write
+from joulemap.show.layout import lay
 from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -54,30 +53,6 @@ def test_what_takes_time_is_told_the_logger_and_nobody_else(
     Workspace(tmp_path / "own.duckdb", talk=told.append).compare("resnet18", hardware="t4")
     assert (len(told), caplog.records) == (1, [])
     assert capfd.readouterr() == ("", "")
-
-
-SUM = """
-import torch
-
-class Sum(torch.nn.Module):
-    def forward(self, one, other):
-        return torch.relu(one).sum() + torch.relu(other).sum()
-"""
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("inputs", "batches"), [(("4,8", "4,8"), ["4"]), (("4,8", "6,8"), [])])
-def test_progress_names_the_batch_that_the_inputs_state(
-    tmp_path: Path, inputs: tuple[str, ...], batches: list[str]
-) -> None:
-    """Inputs with different first sizes state no batch."""
-    (tmp_path / "own.py").write_text(SUM)
-    told: list[str] = []
-    Workspace(tmp_path / "own.duckdb", talk=told.append).compare(
-        f"{tmp_path / 'own.py'}:Sum", hardware="l4", inputs=inputs
-    )
-    (evaluating,) = (line for line in told if line.startswith("evaluating"))
-    assert re.findall(r"at batch (\w+)", evaluating) == batches
 
 
 def test_who_waits_for_a_database_reads_so_in_the_log(

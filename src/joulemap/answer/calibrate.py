@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, add_marks
+from joulemap.answer.base import Answer
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.ask.setting import find_few
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
@@ -33,6 +33,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
+from joulemap.show.page import add_marks
 from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.layout import shorten
-from joulemap.answer.run import repeat_boundary, show_limit
 from joulemap.ask.candidate import find_chip, list_first
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
@@ -28,6 +26,8 @@ from joulemap.plan.workload import choose_batches
 from joulemap.present.cell import Number, show, show_bound
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
+from joulemap.show.layout import shorten
+from joulemap.show.run import repeat_boundary, show_limit
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures
 from joulemap.answer.candidate import (
     CONFIGURATIONS,
     LIMIT,
@@ -18,10 +17,10 @@ from joulemap.answer.candidate import (
     plan_candidates,
     read_usage,
 )
-from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
 from joulemap.ask.candidate import add_chances, find_chip, list_first
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
+from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
@@ -38,6 +37,7 @@ from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.template import Template, join_clauses
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.cost import describe_answer, describe_beyond, describe_break_even, list_reasons
+from joulemap.show.page import Figures
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -65,7 +65,7 @@ PRICES: Final = (
 )
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 

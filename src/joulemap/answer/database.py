@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.base import Answer, fetch_tables
+from joulemap.answer.base import Answer
+from joulemap.ask.answer import fetch_tables
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.audit import Finding

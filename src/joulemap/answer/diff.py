@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import RunAnswer, keep_database
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import read_usage
-from joulemap.answer.run import list_settings
 from joulemap.ask.diff import find_facts, is_above
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import opening_scope
@@ -29,6 +28,8 @@ from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
 from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons, show_change, show_ends
+from joulemap.show.page import keep_database
+from joulemap.show.run import list_settings
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch

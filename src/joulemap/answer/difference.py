@@ -10,7 +10,6 @@ from joulemap.answer.base import RunAnswer
 from joulemap.answer.explain.explain import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.explain.table import lay_terms
-from joulemap.answer.run import prove
 from joulemap.ask.scope import Scope
 from joulemap.domain.table import Table
 from joulemap.generated.run import Constant, Setting
@@ -20,6 +19,7 @@ from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
+from joulemap.show.run import prove
 from joulemap.store.library import find_query
 from joulemap.store.query import check_ledgers, check_runs, fetch
 from joulemap.system.record import frozen

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import attrs
 
-from joulemap.answer.run import find_conditions, title_run
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -25,6 +24,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
+from joulemap.show.run import find_conditions, title_run
 from joulemap.show.title import bind
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream

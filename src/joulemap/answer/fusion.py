@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import RunAnswer, fetch_tables
-from joulemap.answer.layout import lay_facts
-from joulemap.answer.run import prove, title_run
+from joulemap.answer.base import RunAnswer
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.fact import Facts
 from joulemap.ask.fusion import find_facts
 from joulemap.ask.scope import opening_scope
@@ -26,6 +25,8 @@ from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.picture import Picture, PictureKind
 from joulemap.present.template import Template
 from joulemap.show.fusion import describe_ranges, describe_saving, list_reasons
+from joulemap.show.layout import lay_facts
+from joulemap.show.run import prove, title_run
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.base import Answer, fetch_tables
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.layout import lay_lines
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.setting import find_calibrations
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
@@ -39,6 +39,7 @@ from joulemap.present.cell import Number, number, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
+from joulemap.show.layout import lay_lines
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.physics.record.configuration import Configuration
@@ -20,6 +19,7 @@ from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.template import Template
+from joulemap.show.layout import lay, lay_lines
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.system.record import frozen

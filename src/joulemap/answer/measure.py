@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, add_marks
-from joulemap.answer.layout import fill_cells, lay_lines
+from joulemap.answer.base import Answer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
@@ -29,6 +28,8 @@ from joulemap.present.cell import mark_projected
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
+from joulemap.show.layout import fill_cells, lay_lines
+from joulemap.show.page import add_marks
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, RunAnswer, fetch_tables
-from joulemap.answer.engine import describe_evaluation
-from joulemap.answer.layout import lay, lay_facts
-from joulemap.answer.run import prove, title_run
+from joulemap.answer.base import Answer, RunAnswer
+from joulemap.ask.answer import fetch_tables
+from joulemap.ask.engine import describe_evaluation
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_modules
 from joulemap.ask.rule import find_assumed
@@ -30,7 +29,9 @@ from joulemap.present.cell import Remark, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
+from joulemap.show.layout import lay, lay_facts
 from joulemap.show.part import describe_modules, describe_ranges
+from joulemap.show.run import prove, title_run
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload

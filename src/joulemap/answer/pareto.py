@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.base import Figures
 from joulemap.answer.candidate import (
     BATCH_NOTE,
     CandidateAnswer,
@@ -16,7 +15,6 @@ from joulemap.answer.candidate import (
     plan_candidates,
     read_usage,
 )
-from joulemap.answer.run import show_limit
 from joulemap.ask.fact import Facts
 from joulemap.ask.pareto import find_facts
 from joulemap.ask.scope import opening_scope
@@ -31,7 +29,9 @@ from joulemap.present.cell import show, show_ends
 from joulemap.present.document import Document, FieldCell, Grid, Section
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
+from joulemap.show.page import Figures
 from joulemap.show.pareto import describe_answer, describe_beyond, list_reasons
+from joulemap.show.run import show_limit
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -52,7 +52,7 @@ DOMINATED_BY: Final = Template(
 CONFIGURATIONS_NOUN: Final = "configurations"
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 
 FRONT_TITLE: Final = Template("Front ({count})")
 PROJECTED_TITLE: Final = Template("On the front if available ({count})")

@@ -20,7 +20,7 @@ from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Answer
+    from joulemap.ask.answer import Answer
     from joulemap.figure.figure import Figure
 
     Ask = Callable[..., Answer]
@@ -49,7 +49,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "rooflines": Asked("joulemap.answer.utilization.utilization", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
-    "edp": Asked("joulemap.answer.part.edp", "edp", 1),
+    "edp": Asked("joulemap.ask.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.sweep", "sweep"),
     "cap": Asked("joulemap.answer.sweep.sweep", "sweep"),
     "waterfall": Asked("joulemap.answer.explain.explain", "explain", 2, metrics=PART_METRICS),

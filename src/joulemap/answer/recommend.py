@@ -23,9 +23,8 @@ from joulemap.answer.candidate import (
     show_given,
     show_metric,
 )
-from joulemap.answer.engine import INFERENCES
-from joulemap.answer.run import show_limit
 from joulemap.ask.candidate import add_chances, find_chip, list_first
+from joulemap.ask.engine import INFERENCES
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.recommend import (
     Wanted,
@@ -53,6 +52,7 @@ from joulemap.present.template import Template
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.show.refusal import describe_unsupported
+from joulemap.show.run import show_limit
 from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
@@ -70,7 +70,7 @@ KEEP: Final = "precision | batch | runtime | ratio | range"
 BESIDE: Final = Template("confidence probability_best? | [{price} | ][{parts} | ]")
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per_inference_j]")
 HOST_ENERGY: Final = "host energy"
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "

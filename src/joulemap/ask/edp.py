@@ -1,106 +1,156 @@
-"""Facts of an energy-delay product: its values, the parts that make most of it, and what a change would save."""
+"""Energy-delay product of one run: its parts, its facts, and the largest possible savings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
-from joulemap.ask.part import choose_least, enter, gather
+from joulemap.ask.part import choose_least, enter, gather, opening_parts
 from joulemap.ask.scope import Scope
-from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpPattern, EdpShare, EdpTotal
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.physics.record.runtime import RUNTIME
+from joulemap.plan.source import Source
+from joulemap.system.record import frozen
 
-HALF: Final = 0.5
-"""Share of the product that the largest subgraphs of a fact make."""
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
+    from joulemap.physics.record.hardware import Hardware
 
 WORTH: Final = 0.01
 """Minimum share of the product that a change saves or costs to be a fact."""
 
-FUSION, LAUNCH, HALVING = "fusion", "launch", "halving"
-"""Causes of changes, beside the remedies of the query `edp.bound`."""
+
+@frozen(kw_only=True)
+class EdpAnswer(RunAnswer):
+    """Energy-delay product (EDP) of one run. The shares of its subgraphs sum to the EDP, and so do those of its
+    operators.
+    """
+
+    totals: Table[EdpTotal]
+    """Totals of the run; one row."""
+    subgraphs: Table[EdpShare]
+    """EDP share of each subgraph, largest first."""
+    operators: Table[EdpOperatorShare]
+    """EDP share of each operator, largest first."""
+    cuts: Table[EdpCut]
+    """Minimum number of subgraphs, and of operators, that make up 50, 80, 90, 95 and 99 % of the EDP."""
+    patterns: Table[EdpPattern]
+    """EDP share of each fusion pattern, largest first."""
+    bounds: Table[EdpBound]
+    """Upper bounds of the EDP saved by removing one cost, largest saving first."""
+    comparison: Table[EdpComparison]
+    """Each subgraph on this and on other hardware, with the run's own row first; empty without other hardware."""
+    facts: Facts
+    """Product, largest parts, possible savings and caveats, from which all sentences are made."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """The analyzed run."""
+        return self.totals.rows
+
+    @property
+    def total(self) -> EdpTotal:
+        """Totals of the whole run."""
+        return self.totals[0]
+
+    @property
+    def subgraph_cuts(self) -> Table[EdpCut]:
+        """Cuts by subgraph."""
+        return self.cuts.with_rows(row for row in self.cuts if row.level == "subgraph")
+
+    @property
+    def operator_cuts(self) -> Table[EdpCut]:
+        """Cuts by operator."""
+        return self.cuts.with_rows(row for row in self.cuts if row.level == "operator")
 
 
 def find_facts(
     scope: Scope,
-    total: EdpTotal,
-    *,
+    totals: Sequence[EdpTotal],
     cuts: Iterable[EdpCut],
     subgraphs: Sequence[EdpShare],
     patterns: Sequence[EdpPattern],
     bounds: Sequence[EdpBound],
     comparison: Sequence[EdpComparison],
+    **_: Any,
 ) -> Facts:
     """Return the facts of one run: its product, that of other hardware, the subgraphs that make half of it, the chips
     with the least product of most subgraphs, and changes that would reduce it.
     """
-    runs = (total.run_id,)
-    sums = {total.run_id: total.edp_js}
+    total = totals[0]
+    runs, wins = (total.run_id,), Counter(row.run_id for row in comparison if row.is_best)
+    sums: dict[int, float] = {}
     for row in comparison:
         if row.run_id != total.run_id:
             sums[row.run_id] = sums.get(row.run_id, 0.0) + row.edp_share_js
-    half = next(row for row in cuts if row.level == "subgraph" and row.cut_fraction >= HALF)
+    half = next(row for row in cuts if row.level == "subgraph" and row.cut_fraction >= 0.5)
+    whole: dict[str, Any] = {"runs": runs, "metric": "edp", "total": total.subgraph_count}
     facts: list[Fact] = [
         *(choose_least(scope, "edp") if comparison else []),
         enter(scope, total, "edp"),
-        *(
-            Entry(runs=(run_id,), values={"edp": Quantity(edp, "Js")})
-            for run_id, edp in sums.items()
-            if run_id != total.run_id
-        ),
-        Share(
-            runs=runs,
-            metric="edp",
-            level="subgraph",
-            share=half.reached_fraction,
-            count=half.top_count,
-            total=half.total_count,
-        ),
-        *_count_wins(comparison),
-        *_list_changes(total, subgraphs, bounds),
+        *(Entry(runs=(one,), values={"edp": Quantity(edp, "Js")}) for one, edp in sums.items()),
+        Share(runs=runs, metric="edp", level="subgraph", share=half.reached_fraction, count=half.top_count,
+              total=half.total_count),
         *(
             Share(
-                runs=runs,
-                metric="edp",
-                level="pattern",
-                name=row.fusion_pattern,
-                share=row.share_fraction,
-                count=row.subgraph_count,
-                total=total.subgraph_count,
+                runs=(one,),
+                metric="wins",
+                level="subgraph",
+                count=count,
+                total=wins.total(),
+                share=count / wins.total(),
             )
+            for one, count in sorted(wins.items(), key=lambda item: (-item[1], item[0]))
+        ),
+        *list_changes(total, subgraphs, bounds),
+        *(
+            Share(**whole, level="pattern", name=row.fusion_pattern, share=row.share_fraction, count=row.subgraph_count)
             for row in patterns[:1]
             if len(patterns) > 1
         ),
-    ]
+    ]  # fmt: skip
     return gather(scope, "edp", facts)
 
 
-def _count_wins(comparison: Sequence[EdpComparison]) -> Iterator[Share]:
-    """Yield, per run, the number of subgraphs of which it has the least product, most first."""
-    wins = Counter(row.run_id for row in comparison if row.is_best)
-    total = sum(wins.values())
-    for run_id, count in sorted(wins.items(), key=lambda item: (-item[1], item[0])):
-        yield Share(runs=(run_id,), metric="wins", level="subgraph", count=count, total=total, share=count / total)
-
-
-def _list_changes(total: EdpTotal, subgraphs: Sequence[EdpShare], bounds: Sequence[EdpBound]) -> Iterator[Change]:
+def list_changes(total: EdpTotal, subgraphs: Sequence[EdpShare], bounds: Sequence[EdpBound]) -> Iterator[Change]:
     """Yield the largest bound of a saving, the effect of fusion or of launches, and that of halving one subgraph."""
-    for bound in bounds[:1]:
-        if bound.saving_fraction >= WORTH:
-            yield _change(total, total.edp_js, bound.edp_js, bound.remedy)
-    ratio = total.separate_edp_js / total.edp_js
-    if RUNTIME[total.runtime].merges and abs(ratio - 1.0) >= WORTH:
-        yield _change(total, total.separate_edp_js, total.edp_js, FUSION)
-    elif RUNTIME[total.runtime].launches_each and ratio <= 1.0 - WORTH:
-        yield _change(total, total.edp_js, total.separate_edp_js, LAUNCH)
+
+    def change(before: float, after: float, cause: str, **values: str) -> Change:
+        ends = Quantity(before, "Js"), Quantity(after, "Js")
+        run = total.run_id
+        return Change(runs=(run, run), metric="edp", before=ends[0], after=ends[1], cause=cause, values=values)
+
+    edp, separate, runtime = total.edp_js, total.separate_edp_js, RUNTIME[total.runtime]
+    if bounds and bounds[0].saving_fraction >= WORTH:
+        yield change(edp, bounds[0].edp_js, bounds[0].remedy)
+    if runtime.merges and abs(separate / edp - 1.0) >= WORTH:
+        yield change(separate, edp, "fusion")
+    elif runtime.launches_each and separate / edp <= 1.0 - WORTH:
+        yield change(edp, separate, "launch")
     if len(subgraphs) > 1:
-        first = subgraphs[0]
-        yield _change(total, total.edp_js, total.edp_js * (1.0 - first.halving_fraction), HALVING, name=first.name)
+        yield change(edp, edp * (1.0 - subgraphs[0].halving_fraction), "halving", name=subgraphs[0].name)
 
 
-def _change(total: EdpTotal, before: float, after: float, cause: str, **values: str) -> Change:
-    runs = (total.run_id, total.run_id)
-    return Change(
-        runs=runs, metric="edp", before=Quantity(before, "Js"), after=Quantity(after, "Js"), cause=cause, values=values
-    )
+def edp(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    against: Iterable[str | Hardware] = (),
+) -> EdpAnswer:
+    """Break down a run's energy-delay product by subgraph, operator, fusion pattern and part of the energy.
+
+    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
+    reason. Raises like `analyze`.
+    """
+    with opening_parts(source, "edp", model, hardware, settings, against=against) as scope:
+        beside = list(scope.evaluated_ids) if len(scope.run_ids) > 1 else []
+        tables: dict[str, Any] = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
+        return EdpAnswer(scope=scope, **tables, facts=find_facts(scope, **tables))

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
+from joulemap.ask.scope import Scope, opening_scope
 from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.operator.name import has_exchange
+from joulemap.domain.settings import Settings
 from joulemap.generated.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
 from joulemap.generated.model import ModulePart
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
+from joulemap.store.run import find_subgraphs
+from joulemap.system.errors import UnknownNameError, UnsupportedError
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.hardware import Hardware
 
 OF_A_GAP: Final = ("uncalibrated",)
 """SQL rules on the difference of two runs."""
@@ -154,3 +166,35 @@ def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:
     among = set(list_choosable(scope, scope.evaluated_ids))
     choice = choose([row for row in rows if row.run_id in among])
     return [choice, *find_beyond(scope, rows, [choice])]
+
+
+@contextlib.contextmanager
+def opening_parts(
+    source: Source,
+    question: str,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings,
+    *,
+    against: Iterable[str | Hardware] = (),
+    subgraph: str = "",
+) -> Iterator[Scope]:
+    """Yield the scope of the run on `hardware` and of the runs on `against`, in this order, with an open connection.
+
+    Raises UsageError for a folder of several chips, UnsupportedError if the run on `hardware` was refused,
+    UnknownNameError for a subgraph that no run has.
+    """
+    settings.check_single(question)
+    select_one(hardware, settings)
+    selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
+    with opening_scope(source, plan_selected((model,), settings, selection)) as scope:
+        if scope.run_ids[0] in scope.refused:
+            raise UnsupportedError(scope.refused[scope.run_ids[0]])
+        check_subgraph(scope, subgraph)
+        yield scope
+
+
+def check_subgraph(scope: Scope, subgraph: str) -> None:
+    """Raise UnknownNameError for a subgraph that no run has; an empty name means every subgraph."""
+    if subgraph and subgraph not in (known := find_subgraphs(scope.connection, scope.run_ids)):
+        raise UnknownNameError("subgraph", subgraph, known)

@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
@@ -21,7 +22,7 @@ from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRuns, opening_runs
 from joulemap.store.connection import Connection
 from joulemap.store.reading import RunReading
-from joulemap.store.run import AssumedEnergy, Outline
+from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 

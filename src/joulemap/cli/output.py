@@ -28,7 +28,7 @@ from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedAnswer
+    from joulemap.ask.check import CheckedAnswer
     from joulemap.cli.option.run import ModelOptions
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
@@ -213,7 +213,7 @@ class OutputOptions(DatabaseOptions):
         The commands that measure `checked` are added to the document.
         """
         if checked is not None:
-            from joulemap.answer.check import add_checks
+            from joulemap.show.check import add_checks
 
             document = add_checks(document, checked.find_checks())
         if self.written_form == PARQUET:

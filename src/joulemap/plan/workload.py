@@ -52,7 +52,9 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
     if (measured := split_measured(name)) is not None and not (settings.inputs or settings.arguments):
         before, arguments, inputs = measured
-        return find_model(before, attrs.evolve(settings, arguments=arguments, inputs=inputs), batch)
+        is_stated = {parse_input(text).shape[:1] for text in inputs} == {(batch,)}  # as the question that was measured
+        asked = attrs.evolve(settings, arguments=arguments, inputs=inputs)
+        return find_model(before, asked, None if is_stated else batch)
     for names in list_names():
         if names.claims(name, settings):
             return names.find_claimed(name, settings, batch)

@@ -1,82 +1,188 @@
-"""Words on an energy-delay product: what makes most of it, and what would reduce it."""
+"""Words and tables of a run's energy-delay product: shares, concentration, and the largest possible savings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Share
-from joulemap.present.cell import show_quantity
+import attrs
+
+from joulemap.ask.edp import EdpAnswer
+from joulemap.domain.settings import ModelDivision
+from joulemap.generated.edp import EdpComparison
+from joulemap.present.cell import Number, mark_projected, show_chosen_share
+from joulemap.present.document import Grid
+from joulemap.present.picture import Picture
 from joulemap.present.template import Template
-from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices
-from joulemap.show.run_name import name_run
+from joulemap.show.layout import lay_across
+from joulemap.show.page import Drawings, Figures, draw_figure, sketch
+from joulemap.show.part import describe_ranges
+from joulemap.show.run import prove_parts, title_run
+from joulemap.show.shape import Part, Shape, line
 
-ALONE: Final = Template("{name} has an energy x delay of {edp}[; {share:%} of it in {count} of {total} subgraphs]")
-BESIDE: Final = Template("{head}; {share:%} of that on {name} in {count} of {total} subgraphs")
-ON: Final = Template("on {name}, {line}")
+LOWEST: Final = "lowest"
+BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)
+REST: Final = Template("{share:%} of energy x delay")
 
-WINS: Final = Template("least energy x delay of {total:n subgraph}: {wins:list}")
-WIN: Final = Template("{count} on {name}")
-PATTERN: Final = Template("largest fusion pattern: {name}, {share:%} in {count:n subgraph}")
-
-CHANGE: Final[Mapping[str, Template]] = {
-    "roofline": Template("with every subgraph at its roofline: {saving:%} less ({after})"),
-    "no_memory_wait": Template("without waiting for memory: at most {saving:%} less"),
-    "full_units": Template("without padding and partly filled waves: at most {saving:%} less"),
-    "no_launch": Template("without the fixed cost of kernels: {saving:%} less"),
-    "no_static": Template("without static power: {saving:%} less"),
-    "no_control": Template("without control energy: {saving:%} less"),
-    "launch": Template("without launches by the host (`--runtime graph`): {saving:%} less"),
-    "halving": Template("with half the energy and time of {name}: {saving:%} less"),
-    "fusion": Template("fusion saves {saving:%} of {before} with one kernel per operator"),
-    "cost": Template("fusion costs {more:%} more than {before} with one kernel per operator"),
+REMOVED: Final = {
+    "roofline": "any gap to the roofline",
+    "no_memory_wait": "waiting for memory",
+    "full_units": "padding and partly filled waves",
+    "no_launch": "fixed cost of kernels",
+    "no_static": "static power",
+    "no_control": "control energy",
 }
-"""Cause of a change -> what it saves. Fusion that does not save is a `cost`."""
+"""Remedy -> what it removes."""
+
+SAVED: Final = {
+    **{name: f"without {what}: {{saving:%}} less" for name, what in REMOVED.items()},
+    "roofline": "with every subgraph at its roofline: {saving:%} less ({after})",
+    "no_memory_wait": "without waiting for memory: at most {saving:%} less",
+    "full_units": "without padding and partly filled waves: at most {saving:%} less",
+    "no_launch": "without the fixed cost of kernels: {saving:%} less",
+    "fusion": "fusion [saves {saving:%} of][costs {more:%} more than] {before} with one kernel per operator",
+    "launch": "without launches by the host (`--runtime graph`): {saving:%} less",
+    "halving": "with half the energy and time of {name}: {saving:%} less",
+}
+"""Cause of a change -> what it saves."""
 
 
-def describe_product(facts: Facts) -> str:
-    """Return the first line: the product of one run or the least of several, and the subgraphs that make half."""
-    half = next(one for one in facts.of(Share) if one.level == "subgraph" and one.metric == "edp")
-    entry = facts.of(Entry)[0]
-    name = name_run(facts.runs[half.runs[0]])
-    given: dict[str, Any] = {"count": half.count, "total": half.total, "share": half.share, "name": name}
-    if choices := facts.of(Choice):
-        return describe_choices(choices[:1], facts.runs, BESIDE if half.total > 1 else None, **given)
-    edp = entry.values["edp"]
-    shown = given if half.total > 1 else {**given, "count": None, "total": None, "share": None}
-    return ALONE(edp=show_quantity(edp.value, edp.unit), **shown) + "."
+def draw_shares(answer: EdpAnswer, grid: Grid, limit: int, *, by: str, **_: Any) -> Grid:
+    """Return the table of shares with a picture of their sum, and the share of the rows that are not shown."""
+    rows = getattr(answer, f"{by}s").rows
+    marks = tuple((row.cumulative_fraction - row.share_fraction, row.cumulative_fraction) for row in rows[:limit])
+    picture = Picture(kind="cumulative", after="cumulative share", rows=marks)
+    return attrs.evolve(grid, in_all=REST(share=sum(row.share_fraction for row in rows[limit:])), pictures=(picture,))
 
 
-def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on which chip has the least product of most subgraphs, what would save most, and concentration."""
-    changes = [describe_change(one) for one in facts.of(Change)]
-    if facts.of(Choice):
-        own = name_run(facts.runs[facts.of(Entry)[0].runs[0]])
-        changes = [ON(name=own, line=line) for line in changes]
-    return [*describe_beyond(facts), *_describe_wins(facts), *changes, *_describe_pattern(facts)][:MOST_WHY]
+def lay_beside(answer: EdpAnswer, rows: Sequence[EdpComparison], limit: int, **_: Any) -> Grid:
+    """Return a grid with a row per subgraph and a column per chip: its share in J s, and as a fraction of the run's."""
+    names = {row.run_id: mark_projected(row.hardware, answer.projected) for row in rows}
+    subgraphs: dict[int, dict[int, EdpComparison]] = {}
+    for row in rows:
+        subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
+    lines = []
+    for by_run in list(subgraphs.values())[:limit]:
+        first, best = next(iter(by_run.values())), next(row for row in by_run.values() if row.is_best)
+        cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
+        lines.append((first.name, *cells, names[best.run_id], first.fusion_pattern))
+    headings = ("subgraph", *names.values(), LOWEST, "pattern")
+    return lay_across(headings, lines, len(subgraphs), "subgraphs", (*names.values(), LOWEST))
 
 
-def describe_change(change: Change) -> str:
-    """Return what a change saves of the product."""
-    before, after = change.before, change.after
-    is_cost = change.cause == "fusion" and after.value > before.value
-    return CHANGE["cost" if is_cost else change.cause](
-        saving=1.0 - after.value / before.value,
-        more=after.value / before.value - 1.0,
-        before=show_quantity(before.value, before.unit),
-        after=show_quantity(after.value, after.unit),
-        name=str(change.values.get("name", "")),
-    )
+def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts and steps."""
+    is_whole = by == "subgraph"
+    has_bias = any(getattr(row, "kind", "") == "bias" for row in getattr(answer, f"{by}s"))
+    return {
+        "by": by,
+        "other": "operator" if is_whole else "subgraph",
+        "kind": "" if is_whole else " kind |",
+        "fused": "" if is_whole else " fused is_fused |",
+        "noun": "operators and their biases" if has_bias else f"{by}s",
+        "hardware": answer.scope.spell(answer.total.hardware),
+        "row": answer.total,
+        "title": title_run(answer.total, answer.scope),
+    }
 
 
-def _describe_wins(facts: Facts) -> Iterator[str]:
-    wins = [one for one in facts.of(Share) if one.metric == "wins"]
-    if wins and wins[0].total > 1:
-        named = [WIN(count=one.count, name=name_run(facts.runs[one.runs[0]])) for one in wins]
-        yield WINS(total=wins[0].total, wins=named)
+def draw(answer: EdpAnswer) -> Figures:
+    """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
+    told = " ".join((EDP.tell(answer.facts), *(f"{one}." for one in EDP.explain(answer.facts)[:1])))
+    title = title_run(answer.total, answer.scope)
+    return (draw_figure(answer.scope, "edp", answer.subgraphs, title, told, {"part": "subgraph"}),)
 
 
-def _describe_pattern(facts: Facts) -> Iterator[str]:
-    for one in facts.of(Share):
-        if one.level == "pattern":
-            yield PATTERN(name=one.name, share=one.share, count=one.count)
+def sketch_parts(answer: EdpAnswer, by: str) -> Drawings:
+    """Return a text drawing of the shares of subgraphs, or of operators if these are shown."""
+    return (sketch("edp", answer.operators, {"part": by}),) if by == "operator" else draw(answer)
+
+
+EDP: Final = Shape(
+    first=line(
+        "{run} has an energy x delay of {edp}[; {share:%} of it in {count} of {total} subgraphs]",
+        "entry",
+        "share edp subgraph",
+    ),
+    beside="{head}; {share:%} of that on {name} in {count} of {total} subgraphs",
+    beside_of="share edp subgraph",
+    why=(
+        line("least energy x delay of {total:n subgraph}: {each:list}", "share wins", each="{count} on {run}"),
+        line({cause: f"[on {{own}}, ]{text}" for cause, text in SAVED.items()}, "change"),
+        line("largest fusion pattern: {name}, {share:%} in {count:n subgraph}", "share pattern"),
+    ),
+    trust=describe_ranges,
+    csv="{by}s",
+    choices=choose,
+    draw=draw,
+    sketch=sketch_parts,
+    steps=(
+        "edp {model} {hardware} --level {other}",
+        "analyze {model} {hardware} --level {other}",
+        "query run edp.bound -p run_id={run_id}",
+    ),
+    parts=(
+        Part(title="Each subgraph on each chip", table="comparison", draw=lay_beside, is_tight=True),
+        Part(
+            title="By {by}, in order of additive EDP",
+            table="{by}s",
+            columns="# rank | {by} name |{kind} pattern fusion_pattern |{fused} energy energy_j | latency latency_s | "
+            "own EDP edp_js | additive EDP edp_share_js | run share share_fraction | "
+            "cumulative share cumulative_fraction | compute compute_share_fraction | memory memory_share_fraction | "
+            "control control_share_fraction | static static_share_fraction | saved by halving halving_fraction | "
+            "bottleneck",
+            lay={
+                "keep": "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck",
+                "ranked": "additive EDP | cumulative share",
+                "noun": "{noun}",
+            },
+            is_long=True,
+            draw=draw_shares,
+        ),
+        Part(
+            title="Energy x delay",
+            table="totals",
+            columns=(
+                "energy x delay | {edp_js:Js} | {energy_j:J} x {latency_s:s}",
+                "by part | | compute {compute_share_fraction:%}, memory {memory_share_fraction:%}, "
+                "control {control_share_fraction:%}, static {static_share_fraction:%}",
+                "own EDP | {own_edp_js:Js} | "
+                "sum of energy x latency of each subgraph: {own_edp_fraction:%} of the run's",
+                "subgraphs | {subgraph_count} | {operator_count} operators",
+            ),
+            draw=lambda answer, grid, _, *, by, noun, **__: (
+                grid,
+                prove_parts(noun, getattr(answer, f"{by}s"), answer.total),
+            ),
+        ),
+        Part(
+            title="Concentration by {by}",
+            table="{by}_cuts",
+            columns="additive EDP cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last",
+            lay={
+                "cut_fraction": lambda row: show_chosen_share(row.cut_fraction),
+                "top_count": Template("top {top_count} of {total_count}"),
+            },
+        ),
+        Part(
+            title="By fusion pattern",
+            table="patterns",
+            columns="fusion pattern fusion_pattern | run share share_fraction | energy energy_j | latency latency_s | "
+            "subgraphs subgraph_count | operators operator_count | cumulative share cumulative_fraction | "
+            "MAC share mac_fraction | bottleneck | bottleneck share bottleneck_fraction",
+        ),
+        Part(
+            title="Upper bounds on savings",
+            table="bounds",
+            columns="without remedy | EDP saved saving_fraction | EDP left edp_js | "
+            "latency saved latency_saving_fraction | energy saved energy_saving_fraction | "
+            "subgraphs affected subgraph_count",
+            lay={
+                "remedy": lambda row: REMOVED[row.remedy],
+                "subgraph_count": lambda row: Number(f"{row.subgraph_count}/{row.total_count}"),
+            },
+        ),
+    ),
+)
+
+PAGES: Final = {EdpAnswer: EDP}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
 from joulemap.generated.run import Fallback, Omitted
 from joulemap.physics.record.configuration import NO_HOST
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
-from joulemap.store.run import AssumedEnergy, Outline, find_assumed, find_outlines, find_projected_hardware
+from joulemap.store.run import Outline, find_assumed, find_outlines, find_projected_hardware
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.dimension import spell_labels
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.runtime import RUNTIMES
@@ -126,28 +127,6 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
     outlines = {run_id: Outline(*row) for run_id, *row in rows}
     return {run_id: outlines[run_id] for run_id in run_ids if run_id in outlines}
-
-
-@frozen
-class AssumedEnergy:
-    """Shares of a run's energy that rest on assumed energies per action."""
-
-    energy_fj: float
-    """Energy of the whole run in femtojoules."""
-    fraction: float
-    static_fraction: float
-    """Share of the whole energy that is static power with an assumed value."""
-
-    @classmethod
-    def add_up(cls, parts: Iterable[AssumedEnergy]) -> AssumedEnergy:
-        """Return the assumed shares of a sum of energies; 0 if the sum is 0."""
-        listed = list(parts)
-        whole_fj = sum(one.energy_fj for one in listed)
-        shares = (
-            sum(one.energy_fj * share for one, share in zip(listed, some, strict=True)) / (whole_fj or 1.0)
-            for some in ([one.fraction for one in listed], [one.static_fraction for one in listed])
-        )
-        return cls(whole_fj, *shares)
 
 
 def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import RunAnswer, fetch_tables
-from joulemap.answer.run import prove
+from joulemap.answer.base import RunAnswer
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.architecture import ENERGY, PARTS, find_facts, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Facts
 from joulemap.ask.scope import Scope
@@ -35,6 +35,7 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Tex
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
 from joulemap.show.architecture import DOMINANT, describe_answer, list_reasons
+from joulemap.show.run import prove
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 

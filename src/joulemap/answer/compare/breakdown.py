@@ -7,9 +7,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer, fetch_tables
-from joulemap.answer.layout import lay_beside
-from joulemap.answer.run import prove
+from joulemap.answer.base import RunAnswer
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_whole
 from joulemap.ask.scope import opening_scope
@@ -23,7 +22,10 @@ from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_beyond
+from joulemap.show.layout import lay_beside
+from joulemap.show.page import Figures
 from joulemap.show.part import describe_energies, describe_least
+from joulemap.show.run import prove
 from joulemap.system.record import frozen
 
 NAME: Final = Template("[{model} on ]{name}")

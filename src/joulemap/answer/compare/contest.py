@@ -9,9 +9,8 @@ from typing import Any, Final, TypeVar, get_args
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice, Facts, Win
 from joulemap.ask.scope import opening_scope
 from joulemap.ask.win import find_parts
@@ -26,6 +25,8 @@ from joulemap.present.cell import Number, show_quantity
 from joulemap.present.document import Document, Grid, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
+from joulemap.show.page import Figures
+from joulemap.show.run import title_runs
 from joulemap.show.title import Title
 from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons
 from joulemap.store.query import fetch, start

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import Drawings, RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.compare.contest import WINNER, drop_winner, lay_across
-from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.scope import opening_scope
 from joulemap.ask.win import find_models
@@ -24,6 +23,8 @@ from joulemap.plan.source import Source
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
+from joulemap.show.page import Drawings
+from joulemap.show.run import title_runs
 from joulemap.show.win import describe_models, list_model_reasons
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import Drawings, RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity
@@ -32,6 +32,7 @@ from joulemap.present.cell import show_ends, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Picture, make_intervals
 from joulemap.present.template import Template
+from joulemap.show.page import Drawings
 from joulemap.show.ranking import describe_answer, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen

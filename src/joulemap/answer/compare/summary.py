@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer, drop_options, keep_database
-from joulemap.answer.run import title_runs
+from joulemap.answer.base import RunAnswer
 from joulemap.ask.compare import find_facts
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope, opening_scope
@@ -26,12 +25,14 @@ from joulemap.present.cell import show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.present.template import Template
 from joulemap.show.choice import describe_answer, list_reasons
+from joulemap.show.page import Figures, drop_options, keep_database
+from joulemap.show.run import title_runs
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 
 SUMMARY_COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "

@@ -16,7 +16,6 @@ from joulemap.answer.constant.variation import (
     opening_variations,
     show_elasticity,
 )
-from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VariedMetricName
@@ -32,6 +31,7 @@ from joulemap.plan.variation import Variation
 from joulemap.present.cell import show_share
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
+from joulemap.show.run import title_runs
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.pair import Flip, Pair
 from joulemap.answer.constant.variation import (
@@ -20,7 +19,6 @@ from joulemap.answer.constant.variation import (
     show_elasticity,
 )
 from joulemap.answer.price import name_unpriced
-from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Choice
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.turn import HALF, choose, find_reversals, is_better
@@ -39,6 +37,8 @@ from joulemap.plan.variation import Variation
 from joulemap.present.cell import Remark, show_odds
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template, join_clauses
+from joulemap.show.page import Figures
+from joulemap.show.run import title_runs
 from joulemap.show.turn import BOTH, REVERSAL_NOTES, describe_batches, describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError

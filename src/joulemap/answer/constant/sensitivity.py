@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.variation import (
     DIGITS,
@@ -21,7 +20,6 @@ from joulemap.answer.constant.variation import (
     show_elasticity,
 )
 from joulemap.answer.price import name_unpriced
-from joulemap.answer.run import title_runs
 from joulemap.ask.turn import find_swings
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -36,6 +34,8 @@ from joulemap.present.cell import show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template
+from joulemap.show.page import Figures
+from joulemap.show.run import title_runs
 from joulemap.show.turn import describe_swings, list_swing_notes
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen

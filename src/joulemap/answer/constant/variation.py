@@ -11,7 +11,6 @@ import attrs
 from joulemap.answer.base import RunAnswer
 from joulemap.answer.computed import described
 from joulemap.answer.price import find_prices
-from joulemap.answer.run import title_runs
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
 from joulemap.domain.constant import name_constant
@@ -27,6 +26,7 @@ from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import number
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
+from joulemap.show.run import title_runs
 from joulemap.show.turn import TIMES, describe_meanings, describe_odds, describe_turn, list_reasons
 from joulemap.system.record import frozen
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures, fetch_tables
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide, lay_categories
-from joulemap.answer.run import find_conditions, prove, title_runs
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.explain import LEADING, find_facts
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import find_notes
@@ -26,12 +25,14 @@ from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section, Text
 from joulemap.present.template import Template, join_clauses
 from joulemap.show.explain import CLASS_NOTE, describe_difference, describe_ranges, list_reasons, list_ways
+from joulemap.show.page import Figures
+from joulemap.show.run import find_conditions, prove, title_runs
 from joulemap.show.title import Title, bind
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
     from joulemap.physics.record.hardware import Hardware
 
 
@@ -74,7 +75,7 @@ class ExplainAnswer(PairAnswer):
     @property
     def checked(self) -> Sequence[CheckedRow]:
         """Runs A and B."""
-        from joulemap.answer.check import split_pair
+        from joulemap.ask.check import split_pair
 
         return split_pair(self.total)
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_cause, name_spent
-from joulemap.answer.layout import lay
-from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.generated.explain import CategoryDifference, RoleDifference
@@ -18,6 +16,8 @@ from joulemap.present.document import Block, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
 from joulemap.show.explain import HIDDEN_ATTENTION, SI_WORDS
+from joulemap.show.layout import lay
+from joulemap.show.run import prove
 from joulemap.system.units import FJ_PER_J
 
 CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.base import Drawings, Figures, fetch_tables
-from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
-from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer, opening_parts
-from joulemap.answer.run import find_conditions, overlaps, title_run
+from joulemap.answer.part.part import FACTS, PLURALS, PartsAnswer
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.fact import Facts
-from joulemap.ask.part import find_analysis
+from joulemap.ask.part import find_analysis, opening_parts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
@@ -43,6 +41,8 @@ from joulemap.present.cell import (
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.picture import Picture
 from joulemap.present.template import Template
+from joulemap.show.layout import fill_cells, lay_facts, lay_lines
+from joulemap.show.page import Drawings, Figures
 from joulemap.show.part import (
     NO_ROOF,
     ROOF_CAPTION,
@@ -52,13 +52,14 @@ from joulemap.show.part import (
     describe_run,
     list_reasons,
 )
+from joulemap.show.run import find_conditions, overlaps, title_run
 from joulemap.show.title import bind
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import DrawingName
     from joulemap.physics.record.hardware import Hardware

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.base import Drawings
-from joulemap.answer.part.part import PLURALS, PartsAnswer, check_subgraph, lay_across, opening_parts
-from joulemap.answer.run import prove, title_runs
+from joulemap.answer.part.part import PLURALS, PartsAnswer
 from joulemap.ask.fact import Facts
-from joulemap.ask.part import find_largest
+from joulemap.ask.part import check_subgraph, find_largest, opening_parts
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
@@ -23,7 +21,10 @@ from joulemap.present.category import name_category
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.template import Template
+from joulemap.show.layout import lay_across
+from joulemap.show.page import Drawings
 from joulemap.show.part import describe_parts, describe_ranges
+from joulemap.show.run import prove, title_runs
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen

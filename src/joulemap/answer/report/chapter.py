@@ -8,13 +8,11 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, add_marks
 from joulemap.answer.explain.table import lay_categories
-from joulemap.answer.layout import lay
 from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
-from joulemap.answer.run import find_conditions, title_runs
+from joulemap.ask.answer import Answer
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
@@ -23,8 +21,11 @@ from joulemap.present.cell import join_names, mark_projected, show_quantity, sho
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.template import Template
 from joulemap.show.caveat import list_notes
-from joulemap.show.edp import list_reasons
+from joulemap.show.edp import EDP
 from joulemap.show.explain import list_reasons as list_causes
+from joulemap.show.layout import lay
+from joulemap.show.page import add_marks
+from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.title import bind
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -177,7 +178,7 @@ class Drawn:
         """Return the chapter on energy x delay per chip."""
         asked = [(self._mark(one.total.hardware), one) for one in self.finding.edp]
         folds = tuple(
-            Fold(title=EDP_OF(name=name), blocks=(Lines(list_reasons(one.facts)), Source(table=one.bounds)))
+            Fold(title=EDP_OF(name=name), blocks=(Lines(EDP.explain(one.facts)), Source(table=one.bounds)))
             for name, one in asked
         )
         return self._chapter("edp", "Energy-delay product by subgraph", (*self._exhibit("edp", asked), *folds))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.base import Answer, RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
 from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
@@ -16,10 +15,11 @@ from joulemap.answer.constant.flip import FlipAnswer, flip
 from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.explain.explain import ExplainAnswer, explain
 from joulemap.answer.pareto import ParetoAnswer, pareto
-from joulemap.answer.part.edp import EdpAnswer, edp
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.sweep.sweep import SweepAnswer, sweep
 from joulemap.answer.utilization.utilization import UtilizationAnswer, utilization
+from joulemap.ask.answer import Answer, RunAnswer
+from joulemap.ask.edp import EdpAnswer, edp
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Answer
+    from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.domain.table import Table
     from joulemap.figure.spec import FigureName

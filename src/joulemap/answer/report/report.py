@@ -15,6 +15,7 @@ from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import TABLE, list_parts
+from joulemap.ask import answer as asked
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -55,7 +56,7 @@ MODELS: Final = "Models side by side"
 FOLD: Final = Template("{title}: {fold}")
 
 
-def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
+def report_answer(answer: asked.Answer, document: Document, *, command: str = "") -> Report:
     """Return the page of an answer from its document, with a chapter for each kind of figure.
 
     `command` reproduces the page. The page holds every row of every table; tables without a figure are listed with
@@ -98,7 +99,7 @@ def form_chapter(name: str, title: str, answer: Answer, document: Document) -> C
     return Chapter(name=name, title=title, blocks=blocks)
 
 
-def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
+def _list_exhibits(answer: asked.Answer) -> Iterator[Exhibit]:
     """Yield the figures of an answer, one exhibit for each kind."""
     drawn: dict[ShownName, list[Figure]] = {}
     for figure in answer.figures():

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer, fetch_tables
-from joulemap.answer.layout import Cell
-from joulemap.answer.run import show_limit
+from joulemap.answer.base import RunAnswer
+from joulemap.ask.answer import fetch_tables
 from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.scope import Scope
 from joulemap.ask.sweep import find_facts, find_series
@@ -30,13 +29,16 @@ from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends,
 from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
 from joulemap.present.picture import Marks, Picture
 from joulemap.present.template import Template, join_clauses
+from joulemap.show.layout import Cell
+from joulemap.show.page import Figures
+from joulemap.show.run import show_limit
 from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
 from joulemap.show.title import Title
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 
 TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
 MANY_MODELS: Final = Template("{count} models")

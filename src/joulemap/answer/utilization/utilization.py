@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.base import Figures, RunAnswer
-from joulemap.answer.layout import Cell
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import opening_scope
@@ -33,6 +32,8 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import Number, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.present.template import Template
+from joulemap.show.layout import Cell
+from joulemap.show.page import Figures
 from joulemap.show.part import BOUND as REASONS
 from joulemap.show.utilization import (
     describe_pairing,
@@ -48,7 +49,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import CheckedRow
+    from joulemap.ask.check import CheckedRow
 
 
 LOWER: Final = "lower precision"

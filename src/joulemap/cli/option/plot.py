@@ -13,8 +13,8 @@ from joulemap.cli.voice import voice
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Answer
-    from joulemap.answer.check import CheckedAnswer
+    from joulemap.ask.answer import Answer
+    from joulemap.ask.check import CheckedAnswer
     from joulemap.domain.settings import RunDivision
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace

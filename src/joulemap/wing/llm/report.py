@@ -10,7 +10,7 @@ from joulemap.answer.report.part import Drawing, ReportPart
 from joulemap.wing.llm.decoder.pass_name import is_pass
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Answer
+    from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter

@@ -11,7 +11,7 @@ from joulemap.cli.command import option
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Answer
+    from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.webpage.report import Chapter

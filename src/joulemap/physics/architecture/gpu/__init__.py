@@ -343,6 +343,7 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
     if CYCLE_ACTION in hardware.reference:
         is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
         own_start_s = placement.start_s * hardware.coefficient("launch_time_scale")
+        own_start_s = np.minimum(own_start_s, placement.launch_s)  # a hidden collective takes no time of its own
         start_s = np.where(is_gap, placement.launch_s, own_start_s)
         starting_s = kernels.at_leader(kernels.each_kernel(start_s)) / kernels.repeat_count  # all steps start once
         running_s = placement.own_s(kernels) + starting_s

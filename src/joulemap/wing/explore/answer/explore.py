@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, Figures
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import make_table
-from joulemap.answer.layout import lay
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
@@ -28,6 +27,8 @@ from joulemap.present.cell import Number, number, show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.layout import lay
+from joulemap.show.page import Figures
 from joulemap.show.plain import list_facts
 from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.system.errors import UnsupportedError, UsageError

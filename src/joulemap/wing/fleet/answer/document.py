@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.base import Figures, RunAnswer
-from joulemap.answer.run import find_conditions, repeat_boundary
+from joulemap.answer.base import RunAnswer
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Column, Table
@@ -14,7 +13,9 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision
 from joulemap.present.cell import join_names, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
+from joulemap.show.page import Figures
 from joulemap.show.refusal import ENCLOSED, describe_refusal
+from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.ask import LEAST_ENERGY
@@ -39,7 +40,7 @@ from joulemap.wing.fleet.show.fleet import describe_answer, list_reasons
 from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import Checks
+    from joulemap.ask.check import Checks
     from joulemap.wing.fleet.demand import Level
     from joulemap.wing.llm.setting import Serving
 
@@ -107,7 +108,7 @@ class FleetAnswer(RunAnswer):
 
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
-        from joulemap.answer.check import Checks, PairedRun, check_runs
+        from joulemap.ask.check import Checks, PairedRun, check_runs
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]

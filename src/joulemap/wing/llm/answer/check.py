@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from joulemap.answer.check import Checks, find_checks
+from joulemap.ask.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
 from joulemap.physics.record.weight import split_precision
 from joulemap.wing.llm.decoder.pass_name import find_shipped, load_shipped

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
-from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
@@ -17,6 +16,8 @@ from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.weight import spell_precision
 from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
+from joulemap.show.layout import head_assumed, show_assumed
+from joulemap.show.page import Figures
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
@@ -30,7 +31,7 @@ from joulemap.wing.llm.show import batch, load, text
 from joulemap.wing.llm.show.serving import describe_served
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import Checks
+    from joulemap.ask.check import Checks
 
 SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""

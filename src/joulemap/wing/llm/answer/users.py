@@ -12,7 +12,7 @@ import attrs
 from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
-from joulemap.answer.engine import describe_unread
+from joulemap.ask.engine import describe_unread
 from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
@@ -55,7 +55,7 @@ from joulemap.wing.llm.show import users as text
 from joulemap.wing.llm.show.serving import describe_served, repeat_reuse
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import Checks
+    from joulemap.ask.check import Checks
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.case import Case

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
-from joulemap.store.run import AssumedEnergy
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.stored_runs import opening_plans
 from joulemap.plan.workload import find_model
-from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.generated.row import ServedPhase

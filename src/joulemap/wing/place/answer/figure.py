@@ -11,8 +11,8 @@ from joulemap.present.template import Template
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.answer.base import Figures
     from joulemap.domain.table import Table
+    from joulemap.show.page import Figures
     from joulemap.wing.place.answer.row import EventRow, PlacementRow
     from joulemap.wing.place.generated.row import PlacementDifference
 

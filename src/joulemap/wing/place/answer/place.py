@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer, Figures
+from joulemap.answer.base import Answer
 from joulemap.answer.computed import make_table
-from joulemap.answer.layout import head_assumed, show_assumed
 from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.error_scale import load_doubt
@@ -25,6 +24,8 @@ from joulemap.present.cell import show_chance
 from joulemap.present.document import Document, Section
 from joulemap.present.template import Template, join_clauses
 from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.layout import head_assumed, show_assumed
+from joulemap.show.page import Figures
 from joulemap.show.plain import list_facts
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -46,7 +47,7 @@ from joulemap.wing.place.record import BUDGET, Goal
 from joulemap.wing.place.show import BOX_POWER, SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:
-    from joulemap.answer.check import Checks
+    from joulemap.ask.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.interval import DeviceDoubt
     from joulemap.wing.place.box.member import Member
@@ -140,7 +141,7 @@ class PlaceAnswer(Answer):
 
         No common tool measures a model that is divided over devices.
         """
-        from joulemap.answer.check import PairedRun, check_runs
+        from joulemap.ask.check import PairedRun, check_runs
 
         busy = [row for row in self.devices if row.subgraph_count]
         return check_runs(

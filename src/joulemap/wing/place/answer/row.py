@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.computed import described, find_unknown
+from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.weight import label_precision
-from joulemap.store.run import AssumedEnergy
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.interval import half_width

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.base import Figures, RunAnswer
+from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
@@ -26,6 +26,7 @@ from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.present.template import Template
+from joulemap.show.page import Figures
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch

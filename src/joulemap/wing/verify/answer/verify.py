@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.base import Answer
 from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import make_table
-from joulemap.answer.layout import lay
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
@@ -23,6 +22,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.present.template import Template
+from joulemap.show.layout import lay
 from joulemap.show.plain import list_facts
 from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen

@@ -58,6 +58,14 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
+def prove_parts(noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
+    """Return the check that parts sum to the whole in energy and, if parts have times, in latency."""
+    listed = list(rows)
+    units = {"energy_fj": "fJ"} | ({"latency_fs": "fs"} if listed and hasattr(listed[0], "latency_fs") else {})
+    sums = [(sum(getattr(row, name) for row in listed), getattr(total, name), unit) for name, unit in units.items()]
+    return prove(noun, whole, *sums)
+
+
 def title_runs(scope: Scope) -> Title:
     """Return a title with models, batch sizes, precisions and runtimes."""
     return Title(form=RUNS, values={"models": scope.models, **list_settings(scope)})

@@ -1,4 +1,4 @@
-"""Commands that measure what an answer predicts, as a section of its document."""
+"""Commands that measure what an answer predicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from joulemap.answer.engine import find_checkpoint, find_phase
+from joulemap.ask.engine import find_checkpoint, find_phase
 from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks, list_lacking
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
@@ -18,19 +18,10 @@ from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_set
 from joulemap.physics.record.weight import split_precision
 from joulemap.plan.model_name import list_parts
 from joulemap.plan.selection import select_hardware
-from joulemap.present.document import Document, Lines, Section
-from joulemap.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.generated.explain import RunPair
 
-TITLE: Final = "Measure it"
-LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")
-NOTHING: Final = Template("no common tool measures this on {hardware:and}[: none has an option for {lacking:and}]")
-MORE: Final = Template("{count} more; json has all")
-
-SHOWN: Final = 12
-"""Maximum commands that people see."""
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
@@ -76,18 +67,6 @@ def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
             lacking[shown] = list_lacking(entry, run)
     have = {one.hardware for one in by_command.values()}
     return Checks(tuple(by_command.values()), {shown: why for shown, why in lacking.items() if shown not in have})
-
-
-def add_checks(document: Document, checks: Checks) -> Document:
-    """Add commands that measure the rows of a document to its sections and to its data for programs."""
-    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.commands[:SHOWN]]
-    lines += [MORE(count=len(checks.commands) - SHOWN)] if len(checks.commands) > SHOWN else []
-    for why in dict.fromkeys(checks.missing.values()):
-        lines.append(NOTHING(hardware=[name for name, own in checks.missing.items() if own == why], lacking=list(why)))
-    data = document.data
-    if isinstance(data, dict):
-        data = {**data, "checks": [attrs.asdict(one) for one in checks.commands]}
-    return attrs.evolve(document, sections=(*document.sections, Section(TITLE, Lines(lines))), data=data)
 
 
 class CheckedRow(Protocol):

@@ -23,8 +23,8 @@ from joulemap.present.document import SHARE_HEADING, EnergyCell, FieldCell, Grid
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
+    from joulemap.domain.assumed import AssumedEnergy
     from joulemap.present.picture import Picture, PictureKind
-    from joulemap.store.run import AssumedEnergy
 
 LEAST_STATED: Final = 1.0 / 3.0
 """Assumed share of an energy above which answers show it."""
@@ -183,6 +183,14 @@ def lay_beside(
         rows=tuple((label.strip(), *(Template(cell.strip())(row, **values) for row in rows)) for label, cell in parts),
         keep=tuple(keep),
     )
+
+
+def lay_across(
+    headings: Sequence[str], lines: Iterable[Sequence[str]], count: int, noun: str, keep: Sequence[str]
+) -> Grid:
+    """Return a grid of parts with a column per run; `count` is the number of parts including those not in `lines`."""
+    shown = tuple(map(tuple, lines))
+    return Grid(headings=tuple(headings), rows=shown, keep=tuple(keep)).out_of(count, len(shown), noun)
 
 
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:

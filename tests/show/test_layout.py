@@ -7,9 +7,9 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.computed import described, make_table, take
-from joulemap.answer.layout import lay
 from joulemap.cli.value import read_as
 from joulemap.domain.settings import Limits
+from joulemap.show.layout import lay
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 

@@ -1,0 +1,207 @@
+"""Answers: tables of typed rows, and the facts found in them; the room `show` has their words and pictures.
+
+What shows an answer of `ask.NAME` is a page of `show.NAME`, by the class of the answer in `PAGES`; that of a wing's
+`ask` stands in the wing's `show`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.ask.scope import Scope
+from joulemap.domain.settings import RunDivision
+from joulemap.domain.table import Table
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow, Checks
+    from joulemap.figure.figure import Drawing, Figure
+    from joulemap.present.document import Document
+    from joulemap.store.connection import Connection
+
+PAGE: Final = "joulemap.show.page"
+SCOPE: Final = "joulemap.show.run"
+"""Modules that show answers and what they are about. They are above this one, so they are found by their names."""
+
+
+@frozen(kw_only=True, repr=False)
+class Answer:
+    """Result of a question; options of `document` select what people see of it."""
+
+    about: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes that machine formats list before the tables."""
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """Query results behind the answer, with their SQL."""
+        return tuple(self.own_tables.values())
+
+    @property
+    def own_tables(self) -> dict[str, Table[Any]]:
+        """Name -> table, for every field of the answer that holds a table."""
+        values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        return {name: value for name, value in values.items() if isinstance(value, Table)}
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        """Remove the `__repr__` that attrs generated, so that every answer prints as text."""
+        if "__repr__" in vars(cls):
+            del cls.__repr__
+
+    @property
+    def projected(self) -> frozenset[str]:
+        """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
+        return frozenset()
+
+    def headline(self) -> str:
+        """Return the first line of the answer."""
+        return str(_find_page(self).headline(self))
+
+    def document(self, *_none: Any, **options: Any) -> Document:
+        """Return the document for display and programs; `options` select what people see, such as `limit`."""
+        shown: Document = _find_page(self).document(self, **options)
+        return shown
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures (charts) of the answer; empty if it has none."""
+        return tuple(_find_page(self).figures(self))
+
+    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return the text drawings that a terminal shows of parts `by`; by default, the figures are drawn as text."""
+        return tuple(_find_page(self).sketched(self, by))
+
+    def __repr__(self) -> str:
+        return str(import_module(PAGE).draw_text(self))
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
+        return str(import_module(PAGE).draw_html(self))
+
+    def to_arrow(self) -> Any:
+        """Return the main table as a `pyarrow.Table`; see `Table.to_arrow`."""
+        return self.document().table.to_arrow()
+
+    def to_pandas(self) -> Any:
+        """Return the main table as a `pandas.DataFrame`; MissingPackageError without pandas."""
+        return self.document().table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the main table as a `polars.DataFrame`; MissingPackageError without polars."""
+        return self.document().table.to_polars()
+
+    def _read_about(self) -> dict[str, Any]:
+        return {name: _to_plain(getattr(self, name)) for name in self.about}
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats: the question and every table.
+
+        The single row of a table `totals` becomes a record `total`.
+        """
+        rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
+        total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
+        return {**self._read_about(), **total, **rows}
+
+
+@frozen(kw_only=True)
+class RunAnswer(Answer):
+    """Result of a question about runs."""
+
+    scope: Scope
+
+    @property
+    def projected(self) -> frozenset[str]:
+        """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
+        return self.scope.unavailable
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """Query results behind the answer, with their SQL."""
+        return (*self.own_tables.values(), self.scope.remarks, self.scope.calibrations)
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats: scope, and every row of every table."""
+        return {**self._read_about(), **import_module(SCOPE).list_scope(self.scope), **super().data()}
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs that `--check` measures; empty for an answer without that option."""
+        return ()
+
+    def find_checks(self) -> Checks:
+        """Return the commands of benchmark tools that measure the runs of the answer."""
+        from joulemap.ask.check import Checks, check_runs
+
+        rows, scope = self.checked, self.scope
+        models = {getattr(row, "model", scope.models[0]): None for row in rows}
+        return Checks.join(
+            check_runs(
+                model,
+                [row for row in rows if getattr(row, "model", model) == model],
+                spell=scope.spell,
+                matmul_precision=scope.settings.matmul_precision,
+            )
+            for model in models
+        )
+
+
+def _find_page(answer: Answer) -> Any:
+    """Return what shows answers of a class."""
+    return import_module(type(answer).__module__.replace(".ask.", ".show.", 1)).PAGES[type(answer)]
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a value of an answer for machine formats; a record becomes a mapping."""
+    if isinstance(value, tuple):
+        return tuple(map(_to_plain, value))
+    return attrs.asdict(value) if attrs.has(type(value)) else value
+
+
+_TABLE: Final = re.compile(r"Table\[(\w+)\]")
+"""Pattern of the type annotation of a field that holds the rows of a query."""
+
+
+NO_RECORDS: Final[Mapping[str, type[Any]]] = {}
+
+
+def fetch_tables(
+    connection: Connection,
+    answer: type[Answer],
+    but: Collection[str] = (),
+    *,
+    more: Mapping[str, type[Any]] = NO_RECORDS,
+    **given: Any,
+) -> dict[str, Table[Any]]:
+    """Fetch every table of an answer class; return field -> table. The type of a field names the query.
+
+    `but` lists fields that are not fetched. `more` maps optional fields to their record types. `given` holds
+    parameters; each query receives those that it declares. Raises like `fetch_all`.
+    """
+    from joulemap.store.query import fetch_all
+
+    names = {name: match[1] for field in attrs.fields(answer) if (match := _TABLE.fullmatch(str(field.type)))
+             and (name := field.name) not in but}  # fmt: skip
+    known = vars(sys.modules[answer.__module__])
+    return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
+
+
+def fetch_apart(
+    scope: Scope, answer: type[Answer], given: Mapping[str, Any], apart: Mapping[str, Mapping[str, Any] | None]
+) -> dict[str, Any]:
+    """Return field -> table for every field of an answer class that holds rows of a query; see `fetch_tables`.
+
+    `apart` maps optional fields to parameters of their own, or to None if they were not requested.
+    """
+    from joulemap.store.query import fetch
+
+    tables: dict[str, Any] = fetch_tables(scope.connection, answer, **given)
+    known = vars(sys.modules[answer.__module__])
+    for name, own in apart.items():
+        record = known[str(attrs.fields_dict(answer)[name].type).removeprefix("Table[").partition("]")[0]]
+        tables[name] = None if own is None else fetch(scope.connection, record, **own)
+    return tables

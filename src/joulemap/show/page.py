@@ -1,0 +1,237 @@
+"""Documents of answers about runs: the subject, the tables, the reasons, the trust, and what to ask next."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from joulemap.ask.engine import describe_evaluation, describe_unread
+from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.document import Document, EnergyCell, Grid, Lines, Section, Text
+from joulemap.present.format import TABLE, write
+from joulemap.present.template import Template
+from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.layout import is_whole, lay, show_assumed
+from joulemap.show.plain import list_facts
+from joulemap.show.refusal import count_left_out, describe_left_out
+from joulemap.show.run import find_conditions, title_runs
+from joulemap.show.title import Title, bind
+from joulemap.system.name import PROJECTED, is_module_name
+
+if TYPE_CHECKING:
+    from joulemap.ask.answer import Answer, RunAnswer
+    from joulemap.ask.fact import Facts, Refusal
+    from joulemap.ask.scope import Scope
+    from joulemap.domain.table import Table
+    from joulemap.figure.figure import Drawing, Figure
+    from joulemap.figure.spec import DrawingName, ShownName
+
+Figures: TypeAlias = "tuple[Figure, ...]"
+Drawings: TypeAlias = "tuple[Drawing, ...]"
+
+NO_TEXTS: Final[Mapping[str, str]] = {}
+
+
+def draw_text(answer: Answer) -> str:
+    """Return the first screen of an answer as text, without commands; Python callers use methods instead."""
+    places = ("`.document().notes`", "`.document().details`")
+    shown = _without_steps(answer.document()).on_screen(notes=False, details=False, hints=places)
+    return write(shown, TABLE, shutil.get_terminal_size().columns)
+
+
+def draw_html(answer: Answer) -> str:
+    """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
+    from joulemap.figure.convert import is_installed
+    from joulemap.figure.figure import draw_svg
+
+    drawn = [draw_svg(figure) for figure in answer.figures()] if is_installed() else []
+    figures = "".join(f"<figure>{one}</figure>\n" for one in drawn)
+    return f"{figures}{write(_without_steps(answer.document()), 'html')}"
+
+
+def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> Grid:
+    """Return rows of a table as a grid, with projected hardware marked; `shown` holds further options of `lay`."""
+    return lay(table, columns, projected=answer.projected, **shown)
+
+
+def bind_title(
+    answer: RunAnswer, title: Title | None = None, meanings: Mapping[str, str] = NO_TEXTS, beside: str = ""
+) -> str:
+    """Return a subject line with the conditions of the runs; by default that of the scope.
+
+    `beside` is text after the boundary on an additional part of the values, such as ` plus host`.
+    """
+    return bind(title or title_runs(answer.scope), find_conditions(answer.scope), beside, meanings)
+
+
+def tell_left_out(scope: Scope, *, is_brief: bool = False) -> tuple[Text, ...]:
+    """Return a line for below a table: what was left out, with one reason of each kind, or if brief the count."""
+    describe: Callable[[Sequence[Refusal], str], str] = count_left_out if is_brief else describe_left_out
+    budget = scope.selection.budget
+    line = describe(scope.refusals_by_reason, budget.limit if budget is not None else "")
+    return (Text(line),) if line else ()
+
+
+def show_share(scope: Scope, energy: EnergyCell) -> str:
+    """Return the assumed share of an energy for a table cell; empty for a share up to a third, or for a part of a
+    run.
+    """
+    whole = scope.assumed.get(energy.run_id)
+    is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
+    return "" if is_part else show_assumed(whole)
+
+
+def lay_out(
+    answer: RunAnswer,
+    title: Title,
+    sections: Sequence[Section],
+    table: Table[Any],
+    *,
+    headline: str,
+    insights: Sequence[str],
+    heading: str = "",
+    is_decision: bool = False,
+    sure: str,
+    details: Sequence[Section],
+    notes: tuple[str, ...],
+    steps: tuple[str, ...],
+    meanings: Mapping[str, str] = NO_TEXTS,
+    data: Mapping[str, Any] = NO_TEXTS,
+    beside: str = "",
+) -> Document:
+    """Return the document of these texts and sections, with assumed shares in tables; `data` is for programs."""
+
+    def show_own(energy: EnergyCell) -> str:
+        return show_share(answer.scope, energy)
+
+    texts = {"answer": headline, "insights": list(insights), "how_sure": sure}
+    return Document(
+        title=bind_title(answer, title, meanings, beside),
+        answer=headline,
+        sections=tuple(section.with_shares(show_own) for section in sections),
+        insights=tuple(insights),
+        heading=heading,
+        is_decision=is_decision,
+        sure=sure,
+        details=tuple(section.with_shares(show_own) for section in details),
+        notes=notes,
+        steps=steps,
+        data={
+            **{name: value for name, value in texts.items() if value},
+            **answer.data(),
+            **data,
+            "notes": notes,
+            "next_steps": steps,
+        },
+        table=table,
+        tables=answer.tables,
+    )
+
+
+def compose(
+    answer: RunAnswer,
+    facts: Facts,
+    sections: Sequence[Section],
+    table: Table[Any],
+    *,
+    title: Title | None = None,
+    headline: str,
+    reasons: Sequence[str] = (),
+    trust: str = "",
+    details: Sequence[Section] = (),
+    notes: Sequence[str] = (),
+    steps: Iterable[Sequence[str]],
+    told: Sequence[str] | None = None,
+    beside: str = "",
+) -> Document:
+    """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
+
+    `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
+    the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
+    """
+    scope = answer.scope
+    is_held = any(map(is_module_name, scope.models))
+    written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+    named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
+    what, instead = describe_evaluation(scope.models, named)
+    title = title or title_runs(scope)
+    if told is None:
+        told = (*describe_unread(scope.models), *([instead] if instead else []))
+    shown = (*sections, *(Section("", Text(line)) for line in told))
+    notes = [*notes, *list_notes(facts)]
+    return lay_out(
+        answer,
+        title,
+        shown,
+        table,
+        headline=headline,
+        insights=reasons,
+        is_decision=True,
+        sure=describe_trust(facts, trust),
+        details=details,
+        notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
+        steps=written,
+        meanings=dict([what]) if what else NO_TEXTS,
+        data=list_facts(facts),
+        beside=beside,
+    )
+
+
+def draw_figure(
+    scope: Scope,
+    name: ShownName,
+    table: Table[Any],
+    subject: Title | None = None,
+    facts: str = "",
+    texts: Mapping[str, str] = NO_TEXTS,
+) -> Figure:
+    """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
+    from joulemap.figure.figure import make_figure
+
+    line = bind(subject or title_runs(scope), find_conditions(scope))
+    made = make_figure(name, table, line, facts, texts)
+    return attrs.evolve(made, projected=scope.unavailable, about=str(subject.about) if subject is not None else "")
+
+
+def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
+    """Return a text drawing of rows; see `make_drawing`."""
+    from joulemap.figure.figure import make_drawing
+
+    return make_drawing(name, table, texts)
+
+
+def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:
+    """Return follow-up commands, each with the options of the original command; a `query` command repeats only
+    `--db`.
+    """
+    filled = (step.words(row, **values) for step in steps)
+    return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
+
+
+def _without_steps(document: Document) -> Document:
+    """Return a document without its shell commands; Python callers use methods instead."""
+    return attrs.evolve(document, steps=())
+
+
+def keep_database(repeated: Sequence[str]) -> list[str]:
+    """Return `--db` and its value from repeated options; a command on a stored run needs no other option."""
+    return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
+
+
+def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
+    """Return repeated options without the named options and their values."""
+    return [
+        word
+        for index, word in enumerate(repeated)
+        if word not in names and not (index and repeated[index - 1] in names)
+    ]
+
+
+def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
+    """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
+    is_marked = any(PROJECTED in text for section in sections for text in section.texts)
+    return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))

@@ -1,0 +1,232 @@
+"""Pages of answers: what an answer says, shows and suggests is a record, a `Shape`, which this module carries out.
+
+Lines select facts and hold a text; parts select a table of the answer and hold its columns; steps are texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Block, Document, Section
+from joulemap.present.template import Template
+from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
+from joulemap.show.layout import lay_facts
+from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows
+from joulemap.show.run_name import name_run
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.answer import RunAnswer
+
+TAGS: Final = ("metric", "level", "axis", "cause", "kind")
+"""Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
+
+NOTHING: Final[Mapping[str, Any]] = {}
+EMPTY: Final = Template("")
+
+
+class _Lacking:
+    """Row without any value: a slot that no fact fills is empty, so that its optional part is left out."""
+
+    def __getattr__(self, _name: str) -> None:
+        return None
+
+
+def select(facts: Facts, selector: str) -> list[Any]:
+    """Return the facts that a selector names. The share of an only part is never said."""
+    kind, *tags = selector.split()
+    return [
+        one
+        for one in facts.facts
+        if type(one).__name__.lower() == kind
+        and {*tags} <= {getattr(one, name, None) for name in TAGS}
+        and not (isinstance(one, Share) and one.total == 1)
+    ]
+
+
+def read(fact: Any, facts: Facts) -> dict[str, Any]:
+    """Return the values of a fact for a text: its fields, named runs, and shown quantities."""
+    fields = {one.name: getattr(fact, one.name) for one in attrs.fields(type(fact)) if one.name != "runs"}
+    fields |= fields.get("values", {})
+    names = [name_run(facts.runs[one]) for one in fact.runs if one in facts.runs]
+    of = [name_run(facts.runs[one]) for one in getattr(fact, "of", ())]
+    change = {}
+    if isinstance(fact, Change) and fact.before.value:
+        saving = 1.0 - fact.after.value / fact.before.value
+        change = {"saving": saving if saving >= 0.0 else None, "more": -saving if saving < 0.0 else None}
+    shown = {name: _show(one) for name, one in fields.items()}
+    named = {"run": next(iter(names), ""), "rival": next(iter(names[1:]), ""), "of": next(iter(of), "")}
+    return {**shown, **change, **named}
+
+
+def _show(value: Any) -> Any:
+    if not isinstance(value, Quantity):
+        return value
+    return value.value if value.unit == "1" else show_quantity(value.value, value.unit)
+
+
+@frozen
+class Line:
+    """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
+
+    Further selectors add the values of their first fact of the same run and metric. `text` may map a tag of the fact
+    to a text, `more` returns further values of a fact, and `among` chooses some of the facts.
+    """
+
+    text: Mapping[str, Template]
+    selectors: tuple[str, ...]
+    each: Template | None = None
+    more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    among: slice = slice(None)
+
+    def tell(self, facts: Facts) -> Iterator[str]:
+        """Yield the lines; none without a fact."""
+        found = select(facts, self.selectors[0])[self.among]
+        several = {"own": name_run(facts.runs[facts.of(Entry)[0].runs[0]])} if facts.of(Choice) else {}
+        rows = [{**several, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
+        if self.each is not None and rows:
+            yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
+        elif self.each is None:
+            yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
+
+    def _choose(self, fact: Any) -> Template:
+        tags = (str(getattr(fact, name, "")) for name in TAGS)
+        return next((self.text[tag] for tag in tags if tag in self.text), self.text.get("", EMPTY))
+
+    def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        for selector in self.selectors[1:]:
+            more |= next((read(one, facts) for one in select(facts, selector) if _is_alike(one, fact)), {})
+        return more
+
+
+def _is_alike(one: Any, fact: Any) -> bool:
+    metrics = {getattr(each, "metric", None) for each in (one, fact)} - {None}
+    return one.runs[:1] == fact.runs[:1] and len(metrics) < 2
+
+
+def line(text: str | Mapping[str, str], *selectors: str, each: str = "", **more: Any) -> Line:
+    """Return the line of a text and the selectors of its facts."""
+    texts = text if isinstance(text, Mapping) else {"": text}
+    made = {tag: Template(one) for tag, one in texts.items()}
+    return Line(made, selectors, Template(each) if each else None, **more)
+
+
+@frozen(kw_only=True)
+class Part:
+    """Section of an answer: rows of a table in columns, or facts of its first row; texts have slots for the choices."""
+
+    title: str = ""
+    table: str = ""
+    """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
+    columns: str | Sequence[str] = ""
+    """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
+    is_long: bool = False
+    """True if only the first rows are shown."""
+    lay: Mapping[str, Any] = NOTHING
+    """Further options of `lay`, with slots in texts."""
+    cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns cells which depend on it."""
+    draw: Callable[..., Block | Sequence[Block]] | None = None
+    """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
+    is_tight: bool = False
+    """True if the blocks are lines without space between them."""
+
+    def show(self, answer: RunAnswer, limit: int, values: Mapping[str, Any]) -> Section | None:
+        """Return the section of an answer with `limit` rows of a long table; None without rows."""
+        rows = getattr(answer, self.table.format(**values))
+        if not rows:
+            return None
+        grid: Any = rows
+        if not isinstance(self.columns, str):
+            grid = lay_facts("quantity | value | detail", self.columns, rows[0])
+        elif self.columns:
+            options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
+            most = {"limit": limit} if self.is_long else {}
+            grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
+        blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
+        return Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+
+
+@frozen(kw_only=True)
+class Shape:
+    """What an answer says, shows and suggests."""
+
+    first: Line | Callable[[Facts], str]
+    """First line of one run, or of facts without a choice; a function tells the whole line."""
+    beside: str = ""
+    """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
+    beside_of: str = ""
+    why: tuple[Line, ...]
+    trust: Callable[[Facts], str]
+    parts: tuple[Part, ...]
+    csv: str
+    """Table of csv."""
+    steps: tuple[str, ...]
+    notes: Callable[[Any], Sequence[str]] = lambda _: ()
+    choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
+    """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
+
+    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    """
+    draw: Callable[[Any], Figures] = lambda _: ()
+    sketch: Callable[[Any, str], Drawings] | None = None
+    """Drawings of the parts that a terminal shows; by default the figures."""
+    limit: int = 6
+    """Number of rows of long tables unless given."""
+
+    def headline(self, answer: Any) -> str:
+        """Return the first line."""
+        return self.tell(answer.facts)
+
+    def tell(self, facts: Facts) -> str:
+        """Return the first line of facts."""
+        choices = facts.of(Choice)
+        if not isinstance(self.first, Line):
+            return self.first(facts)
+        if choices:
+            found = select(facts, self.beside_of) if self.beside_of else []
+            more = read(found[0], facts) if found else {}
+            add = Template(self.beside) if found else None
+            return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
+        told = list(self.first.tell(facts))
+        return (next((one for one in told if one.count(" ") < MOST_WORDS), told[0]) if told else "") + "."
+
+    def explain(self, facts: Facts) -> list[str]:
+        """Return the lines on why, most important first."""
+        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
+
+    def document(
+        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
+    ) -> Document:
+        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
+        facts, most = answer.facts, self.limit if limit is None else limit
+        values = self.choices(answer, repeated=repeated, **chosen)
+        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
+        return compose(
+            answer,
+            facts,
+            (first,),
+            getattr(answer, self.csv.format(**values)),
+            title=values.get("title"),
+            headline=self.tell(facts),
+            reasons=self.explain(facts),
+            trust=self.trust(facts),
+            details=details,
+            notes=self.notes(answer),
+            steps=fill_steps(steps, values.get("row"), repeated, **values),
+        )
+
+    def figures(self, answer: Any) -> Figures:
+        """Return the figures (charts) of an answer."""
+        return self.draw(answer)
+
+    def sketched(self, answer: Any, by: str) -> Drawings:
+        """Return the drawings of parts `by` that a terminal shows."""
+        return self.draw(answer) if self.sketch is None else self.sketch(answer, by)
