@@ -79,7 +79,7 @@ def squeeze(path: Path) -> None:
 
     with zipfile.ZipFile(path) as old:
         members = [(one, old.read(one)) for one in old.infolist()]
-    with zopfli.ZipFile(path, "w", zipfile.ZIP_DEFLATED, iterations=1) as new:
+    with zopfli.ZipFile(path, "w", zipfile.ZIP_DEFLATED, iterations=4) as new:
         for member, content in members:
             new.writestr(member, content, zipfile.ZIP_DEFLATED)
 
