@@ -1,14 +1,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 INSTALLED := $(VENV)/.installed
-STAMP := src/joulemap/generated/sql/header.jsonl
+GENERATED := src/joulemap/generated/sql/header.jsonl
+STAMP := $(INSTALLED) $(GENERATED)
 SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
-	find src/joulemap -name generated -prune -o -type f -name '*.py' -print)
+	find src/joulemap benchmarks/tools -name generated -prune -o -type f -name '*.py' -print)
+TOOL := PYTHONPATH=benchmarks $(BIN)/python -m tools
 BUNDLE := src/joulemap/catalog/data/bundle/version.json
 FORMULAS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
-	-path src/joulemap/catalog/data/bundle -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
-LOCKS := $(wildcard lock/*.txt)
+	-path src/joulemap/catalog/data/bundle -prune -o -name generated -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
 WINGS := embed explore file fleet here hub llm pipeline place record tab train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
@@ -16,25 +18,28 @@ RELEASE := build/release
 
 .PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night record mutation ladder ladder-models docs wheel release-check clean
 
-demo: $(STAMP)  ## install if needed, then compare resnet18 on four chips
+demo: $(GENERATED)  ## install the package alone if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
 
 install: $(STAMP)  ## create .venv with everything, at the versions of lock/
 
-# An installation renders the queries; so does every target after a change of a query, or of code that may render them.
-$(STAMP): $(SOURCES) | $(INSTALLED)
-	$(BIN)/python -m joulemap.tools.query
+# An installation generates code; so does every target after a change of what it is made from.
+$(GENERATED): $(SOURCES) | $(BASE)
+	$(TOOL).generate
 
 # pip needs hashes for all packages or for none, so joulemap itself is installed apart, without its dependencies.
-$(INSTALLED): pyproject.toml $(LOCKS)
+$(BASE): pyproject.toml hatch_build.py lock/base.txt lock/build.txt
 	$(PYTHON) -m venv $(VENV)
 	@version=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		test -f lock/python$$version.txt || \
 		{ echo "joulemap supports Python $(PYTHONS), not $$version: make install PYTHON=python3.12" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement lock/build.txt
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement lock/build.txt --requirement lock/base.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(INSTALLED): $(BASE) $(wildcard lock/python*.txt)
 	$(BIN)/python -m pip install --quiet --require-hashes \
 		--requirement lock/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/joulemap hardware list --db $(VENV)/none.duckdb > /dev/null
 	touch $@
 
@@ -49,8 +54,10 @@ lock: $(UV)  ## write the versions and hashes that `make install` takes: the new
 	$(COMPILE) --python-version 3.11 lock/uv.in --output-file lock/uv.txt
 	$(COMPILE) --python-version 3.11 lock/build.in --output-file lock/build.txt
 	$(COMPILE) --python-version 3.11 lock/release.in --output-file lock/release.txt
+	$(COMPILE) --python-version 3.11 --constraint lock/build.txt pyproject.toml --output-file lock/base.txt
 	for version in $(PYTHONS); do \
-		$(COMPILE) --python-version $$version --constraint lock/constraint.in --constraint lock/build.txt \
+		$(COMPILE) --python-version $$version \
+			--constraint lock/constraint.in --constraint lock/build.txt --constraint lock/base.txt \
 			--extra dev pyproject.toml --output-file lock/python$$version.txt || exit 1; \
 	done
 
@@ -78,7 +85,7 @@ test-core: $(STAMP) $(BUNDLE)  ## tests of the core, in a copy of the tree witho
 	rm -rf build/core
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $$(mkdir -p build/core && echo build/core)
 	cd build/core && rm -rf src/joulemap/wing && for wing in $(WINGS); do rm -r tests/$$wing; done
-	cd build/core && for made in query bundle; do PYTHONPATH=src $(CURDIR)/$(BIN)/python -m joulemap.tools.$$made || exit 1; done
+	cd build/core && for made in generate bundle; do PYTHONPATH=src:benchmarks $(CURDIR)/$(BIN)/python -m tools.$$made || exit 1; done
 	cd build/core && OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/build/core/src \
 		$(CURDIR)/$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain
 
@@ -149,18 +156,16 @@ bench: $(STAMP) $(BUNDLE)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/serving.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
-	$(BIN)/python -m joulemap.tools.model > .zoo.csv
+	$(TOOL).model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
-rows: $(STAMP)  ## render the queries, rewrite the types of their rows, and the stubs of what is public
-	$(BIN)/python -m joulemap.tools.query
-	$(BIN)/python -m joulemap.tools.row
-	$(BIN)/python -m joulemap.tools.public
-	$(BIN)/python -m joulemap.tools.schema
+rows: $(STAMP)  ## generate SQL, row types and stubs of public names again, and rewrite the JSON Schema
+	$(TOOL).generate
+	$(TOOL).schema
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes), also if those are outdated; installs diffusers, timm, transformers
 	$(NEED_MODELS)
-	$(BIN)/python -m joulemap.tools.zoo
+	$(TOOL).zoo
 
 scoreboard: $(STAMP)  ## score rows that no coefficient saw beside other predictors, tell what changed, rewrite its page (minutes)
 	$(BIN)/python benchmarks/scoreboard.py --write
@@ -175,10 +180,10 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 	$(BIN)/python benchmarks/ladder.py --models
 
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
-	$(BIN)/python -m joulemap.tools.page
+	$(TOOL).page
 
 docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
-	$(BIN)/python -m joulemap.tools.site build/site $(if $(PYODIDE),--embed try)
+	$(TOOL).site build/site $(if $(PYODIDE),--embed try)
 	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --scores docs/record.csv --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
@@ -206,7 +211,7 @@ mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the te
 	$(BIN)/python benchmarks/mutation.py $(VENV)/cover.json
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
-	$(BIN)/python -m joulemap.tools.profile
+	$(TOOL).profile
 
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship (two minutes), also if those are outdated
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
@@ -215,13 +220,13 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 bundle: $(BUNDLE)  ## write the chips that `joulemap.predict` reads, if formulas or the catalogue have changed (15 s)
 
 $(BUNDLE): $(FORMULAS) | $(STAMP)
-	$(BIN)/python -m joulemap.tools.bundle
+	$(TOOL).bundle
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
-	$(BIN)/python -m joulemap.tools.interval
+	$(TOOL).interval
 
 wheel: $(STAMP) $(BUNDLE)  ## build/wheel: the wheel, with the database that a first answer would take seconds to make, and the source archive
-	$(BIN)/python -m joulemap.tools.wheel build/wheel
+	$(TOOL).wheel build/wheel
 
 $(RELEASE)/bin/twine: lock/release.txt
 	$(PYTHON) -m venv $(RELEASE)
@@ -230,7 +235,7 @@ $(RELEASE)/bin/twine: lock/release.txt
 
 release-check: $(STAMP) $(RELEASE)/bin/twine  ## whether this commit could be released: suites on all versions, two equal builds, metadata, bill of materials, licence (an hour)
 	@$(MAKE) --no-print-directory test test-core test-versions test-oldest
-	@$(BIN)/python -m joulemap.tools.release $(RELEASE)
+	@$(TOOL).release $(RELEASE)
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated/sql src/joulemap/catalog/data/bundle .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-oldest build dist src/joulemap/generated src/joulemap/wing/*/generated src/joulemap/catalog/data/bundle .mypy_cache .pytest_cache .ruff_cache .hypothesis

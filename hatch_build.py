@@ -1,4 +1,4 @@
-"""Build hook that renders `queries/`, so that a wheel and an editable installation have the SQL that answers run.
+"""Build hook that generates code, so that wheels and editable installations have the SQL, row types and stubs.
 
 A wheel has the large tables of measurements compressed.
 """
@@ -15,17 +15,17 @@ STANDARD = "standard"
 """Version of a wheel that is installed as a copy. An editable installation reads the tables of its checkout."""
 
 
-class RenderQueries(BuildHookInterface[Any]):
-    """Rendering of the queries into the package, before its files are collected."""
+class GenerateCode(BuildHookInterface[Any]):
+    """Generation of code into the package, before its files are collected."""
 
     packed: tuple[Path, ...] = ()
     """Tables that this build packed."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Render the queries of the tree that is built, with its own code, and pack its tables for a wheel."""
-        sys.path.insert(0, str(Path(self.root) / "src"))
-        from joulemap.tools.pack import pack_tables
-        from joulemap.tools.query import main
+        """Generate the code of the tree that is built, with its own programs, and pack its tables for a wheel."""
+        sys.path[:0] = [str(Path(self.root) / name) for name in ("src", "benchmarks")]
+        from tools.generate import main
+        from tools.pack import pack_tables
 
         main()
         if version == STANDARD:

@@ -7,17 +7,18 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.calibrate.error_fit import Residual, fit_scales
+from joulemap.calibrate.error_fit import Residual
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.settings import Bounds
 from joulemap.physics.interval.error_scale import DOUBTED, Doubt
 from joulemap.plan.source import Source
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.connection import writing
-from joulemap.tools.interval import read_foreign, read_residuals
 from joulemap.wing.llm.error_fit import fit_served, read_served
 from joulemap.wing.llm.error_scale import TABLE, ServingScale, load_served_doubt
 from joulemap.workspace import Workspace
+from tools.error_fit import fit_scales
+from tools.interval import read_foreign, read_residuals
 
 ROWS: Final = """
 SELECT *, split_part(hardware, '@', 1) AS board, starts_with(calibration, board || ' ') AS is_calibrated

@@ -3,12 +3,10 @@
 python benchmarks/frozen.py FOLDER       run all commands, and write a file for each
 python benchmarks/frozen.py OLD NEW      list the differences of two such folders, by key and value
 
-Each file has an answer as JSON, as CSV, and as the screen of 80 columns. `--only WORDS` runs the commands that begin with
-one of these words, such as `--only "compare,llm"`.
-
-The commands are about three models and four chips, a user's module and chip, and a model of transformers if that is
-installed. Each example of `--help` that needs no other files and every built-in query are included. The last line
-counts the differences.
+Each file has an answer as JSON, as CSV, and as the screen of 80 columns. `--only WORDS` runs the commands that begin
+with one of these words, such as `--only "compare,llm"`. The commands are about three models and four chips, a user's
+module and chip, and a model of transformers if that is installed. Each example of `--help` that needs no other files
+and every built-in query are included. The last line counts the differences.
 """
 
 from __future__ import annotations

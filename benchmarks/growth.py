@@ -29,10 +29,10 @@ import duckdb
 
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.cli.app import run
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode
 from query import BATCH, HARDWARE, MODEL, Timing, ask_queries
+from tools.manual import Manual, read_manual
 
 FAILURES: Final = (ExitCode.INTERNAL, ExitCode.UNKNOWN_NAME, ExitCode.DATABASE, ExitCode.CHECK_FAILED)
 

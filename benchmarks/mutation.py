@@ -172,8 +172,8 @@ def choose(mutant: Mutant, cover: Mapping[str, Any], tests: Mapping[str, str], l
 
 def render(tree: Path) -> bool:
     """Render the queries of a tree, as tests read them; return whether that succeeded."""
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
-    command = [sys.executable, "-m", "joulemap.tools.query"]
+    environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'benchmarks'}"}
+    command = [sys.executable, "-m", "tools.generate"]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False).returncode == 0
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from energy import judge_energies
-from joulemap.calibrate.error_fit import Residual, find_scale, fit_scales
+from joulemap.calibrate.error_fit import Residual
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -35,7 +35,6 @@ from joulemap.physics.interval.error_scale import MODEL
 from joulemap.plan.source import Source
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.tools.interval import read_residuals
 from joulemap.wing.llm.error_fit import ServingResidual, fit_served
 from joulemap.wing.llm.error_scale import ServedDoubt
 from joulemap.wing.train.error_scale import NEW_FRAMEWORK, TRAINING, read_training
@@ -43,6 +42,8 @@ from joulemap.workspace import Workspace
 from rival import PEAK, predict_pass, read_rivals
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, split_page, write_lines
 from sureness import leave_out
+from tools.error_fit import find_scale, fit_scales
+from tools.interval import read_residuals
 
 T = TypeVar("T", Residual, ServingResidual)
 

@@ -13,15 +13,16 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.calibrate.error_fit import ALIKE, Key, Residual, fit_scales
+from joulemap.calibrate.error_fit import ALIKE, Key, Residual
 from joulemap.catalog.error_scale import load_compilers
 from joulemap.physics.interval.covariance import compare_pairs, split_errors
 from joulemap.physics.interval.error_scale import MODEL, ErrorScale
 from joulemap.physics.interval.probability import Powers, probability_above
 from joulemap.physics.interval.scale import Subject, find_scale
 from joulemap.system.record import frozen
-from joulemap.tools.interval import read_residuals
 from joulemap.workspace import Workspace
+from tools.error_fit import fit_scales
+from tools.interval import read_residuals
 
 TEXT: Final = """\
 ## How often are the intervals right?

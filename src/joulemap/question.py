@@ -1,7 +1,7 @@
 """Questions about a database: functions, each declared once and offered as a method of a workspace.
 
-The workspace class lists each question with the module that defines it. A module is imported at the first access to one
-of its questions.
+`QUESTIONS` names the module that defines each; wings add theirs. A module is imported at the first access to one of its
+questions.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from functools import cache, cached_property, wraps
 from importlib import import_module
 from inspect import Parameter, isgeneratorfunction, signature, unwrap
 from types import MethodType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from joulemap.system.errors import UsageError
+from joulemap.system.wing import list_wings
 
 if TYPE_CHECKING:
     import torch
@@ -152,3 +153,77 @@ def _hint(name: str, given: object) -> str:
 
 def _are_names(model: object) -> bool:
     return isinstance(model, list | tuple | set | frozenset | dict) and all(isinstance(name, str) for name in model)
+
+
+QUESTIONS: Final[Mapping[str, Question]] = {
+    "compare": ModelQuestion("joulemap.answer.compare.summary"),
+    "compare_models": ModelQuestion("joulemap.answer.compare.model"),
+    "report": ModelQuestion("joulemap.answer.report.report"),
+    "compare_runs": ModelQuestion("joulemap.answer.compare.breakdown"),
+    "compare_parts": ModelQuestion("joulemap.answer.compare.contest"),
+    "compare_breakdowns": ModelQuestion("joulemap.answer.part.breakdown"),
+    "rank_hardware": ModelQuestion("joulemap.answer.compare.ranking"),
+    "analyze": ModelQuestion("joulemap.answer.part.analyze", "RunKeywords"),
+    "break_down": ModelQuestion("joulemap.answer.part.breakdown", "RunKeywords"),
+    "explain": ModelQuestion("joulemap.answer.explain.explain", "RunKeywords"),
+    "sensitivity": ModelQuestion("joulemap.answer.constant.sensitivity"),
+    "flip": ModelQuestion("joulemap.answer.constant.flip", "RunKeywords"),
+    "evidence": ModelQuestion("joulemap.answer.constant.evidence"),
+    "architectures": ModelQuestion("joulemap.answer.compare.architecture"),
+    "pareto": ModelQuestion("joulemap.answer.pareto"),
+    "plot": ModelQuestion("joulemap.answer.plot", ""),
+    "recommend": ModelQuestion("joulemap.answer.recommend"),
+    "cost": ModelQuestion("joulemap.answer.cost"),
+    "measure": Question("joulemap.answer.measure", "RunKeywords"),
+    "measure_host": Question("joulemap.answer.launch"),
+    "modules": ModelQuestion("joulemap.answer.model", "RunKeywords"),
+    "evaluate": ModelQuestion("joulemap.plan.stored_runs"),
+    "run": Question("joulemap.answer.record", is_shared=True),
+    "workload": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
+    "operators": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
+    "profile": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
+    "edp": ModelQuestion("joulemap.ask.edp", "RunKeywords"),
+    "fusion": ModelQuestion("joulemap.answer.fusion", "RunKeywords"),
+    "utilization": ModelQuestion("joulemap.answer.utilization.utilization"),
+    "sweep": ModelQuestion("joulemap.answer.sweep.sweep"),
+    "query": Question("joulemap.answer.query"),
+    "list_queries": Question("joulemap.answer.query"),
+    "sql": Question("joulemap.answer.query", is_shared=True),
+    "stream": Question("joulemap.answer.query"),
+    "stream_query": Question("joulemap.answer.query"),
+    "describe": Question("joulemap.answer.query"),
+    "hardware_list": Question("joulemap.answer.listing"),
+    "hardware": Question("joulemap.answer.hardware", is_shared=True),
+    "describe_hardware": Question("joulemap.answer.hardware"),
+    "energy_reference": Question("joulemap.answer.hardware"),
+    "sanity": Question("joulemap.answer.sanity"),
+    "measurements": Question("joulemap.answer.measurement"),
+    "served_measurements": Question("joulemap.answer.measurement"),
+    "measurement_tables": Question("joulemap.answer.measurement"),
+    "import_measurements": Question("joulemap.answer.measurement"),
+    "validate": Question("joulemap.answer.validate"),
+    "serving_refusals": Question("joulemap.answer.validate"),
+    "validate_operators": Question("joulemap.answer.validate"),
+    "energy_evidence": Question("joulemap.answer.validate"),
+    "calibrate": Question("joulemap.answer.calibrate"),
+    "difference": Question("joulemap.answer.difference"),
+    "diff": Question("joulemap.answer.diff", "SettingsKeywords", is_shared=True),
+    "export_runs": Question("joulemap.answer.database"),
+    "import_runs": Question("joulemap.answer.database"),
+    "export": ModelQuestion("joulemap.answer.export", "RunKeywords"),
+    "check": Question("joulemap.answer.database"),
+    "recover": Question("joulemap.answer.database"),
+    "info": Question("joulemap.answer.database"),
+    "migrate": Question("joulemap.answer.database"),
+}
+"""Questions of the core by name."""
+
+
+def list_questions() -> dict[str, Question]:
+    """Return the questions of the core and of wings by name."""
+    wings = {
+        name: (ModelQuestion if one.is_of_model else Question)(one.home, one.keywords, is_shared=one.is_shared)
+        for wing in list_wings()
+        for name, one in wing.questions.items()
+    }
+    return {**QUESTIONS, **wings}

@@ -14,12 +14,11 @@ from joulemap.bundle.pack import (
     Pack,
     as_numbers,
     as_texts,
-    code_texts,
     join_texts,
     pack_for_browser,
-    write_pack,
 )
 from joulemap.system.errors import CatalogueError
+from tools.packed import code_texts, write_pack
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
 WORDS = st.lists(st.none() | st.text(st.characters(exclude_characters="\x1f", codec="utf-8"), max_size=4), max_size=20)

@@ -14,13 +14,14 @@ import pytest
 
 from joulemap.bundle import chip, version
 from joulemap.bundle.chip import FILE, REPLACED, load_chips
-from joulemap.bundle.record import Reader, Writer
+from joulemap.bundle.record import Reader
 from joulemap.bundle.version import STAMP, bundle_version, compute_version
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.family import list_members
 from joulemap.catalog.load import load_catalogue
 from joulemap.system.errors import CatalogueError
-from joulemap.tools import bundle
+from tools import bundle
+from tools.packed import Writer
 
 SAMPLE = ("h200_sxm", "h100_pcie", "coral_edge_tpu", "l4", "nrf52840")
 

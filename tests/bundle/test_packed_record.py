@@ -9,10 +9,11 @@ from typing import Any
 import attrs
 import pytest
 
-from joulemap.bundle.pack import Pack, as_texts, write_pack
-from joulemap.bundle.record import Reader, Writer
+from joulemap.bundle.pack import Pack, as_texts
+from joulemap.bundle.record import Reader
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.record.quantity import Quantity
+from tools.packed import Writer, write_pack
 
 CHIPS = load_catalogue().hardware
 

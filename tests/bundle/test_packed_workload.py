@@ -10,13 +10,15 @@ import pytest
 
 from blank import open_blank
 from joulemap.bundle import workload
-from joulemap.bundle.pack import as_numbers, code_texts
-from joulemap.bundle.workload import BLOCK_ROWS, GROWING, READ, ROW, STEPS, open_zoo
+from joulemap.bundle.pack import as_numbers
+from joulemap.bundle.workload import GROWING, READ, ROW, STEPS, open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
+from tools.packed import code_texts
+from tools.shipped import BLOCK_ROWS, write_zoo
 
 SAMPLE = ("stream_copy", "resnet50", "mlp", "maxvit_t", "swin_v2_t")
 FIELDS = [one.name for one in attrs.fields(WorkloadColumns) if one.init]
@@ -80,4 +82,4 @@ def test_rows_of_another_order_are_refused(tmp_path: Path) -> None:
     tables = {table: {"model": ordered} for table in GROWING}
     tables["workload_tensor"] = {"model": ordered, "shape": code_texts(["1x2", "2"])}
     with pytest.raises(ValueError, match="not in the order"):
-        workload.write_zoo(tmp_path, {}, {**tables, "workload_edge": {"model": other}})
+        write_zoo(tmp_path, {}, {**tables, "workload_edge": {"model": other}})

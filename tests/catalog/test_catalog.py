@@ -18,7 +18,6 @@ from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
 from joulemap.catalog.schema import CoefficientTableEntry, ColumnEntry, HardwareFile
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_scenarios
-from joulemap.cli.manual import read_manual
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import TOLERANCE, Hardware
@@ -26,6 +25,7 @@ from joulemap.physics.record.quantity import BASES, Quantity, least_sure
 from joulemap.physics.record.reference import LOSS_ACTION, PARTS, STATIC_ACTION, EnergyAction
 from joulemap.system.errors import UnknownNameError
 from sample import each
+from tools.manual import read_manual
 
 ALL = list(load_catalogue().hardware.values())
 

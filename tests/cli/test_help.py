@@ -16,10 +16,10 @@ from example import list_examples
 from joulemap.cli import overview
 from joulemap.cli.command import command, option
 from joulemap.cli.help import EXAMPLES
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands, list_groups, list_start
 from joulemap.cli.panel import HelpPosition
 from joulemap.system.wing import Command, Wing
+from tools.manual import Manual, read_manual
 
 LINES: Final = 60
 """Maximum lines of `--help` on a terminal of 80 columns."""

@@ -19,10 +19,10 @@ import pytest
 from command import run_alone
 from conftest import Run
 from example import FILES
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands
 from joulemap.system.descriptor import silencing
 from joulemap.system.errors import ExitCode
+from tools.manual import Manual, read_manual
 
 PAIR: Final = ("h100_sxm5", "tpu_v4")
 

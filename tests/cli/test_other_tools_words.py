@@ -15,12 +15,12 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.cli.argument import OLDER, join_values, modernize
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import ExitCode
+from tools.manual import Manual, read_manual
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from joulemap.physics.record.reference import CYCLE_ACTION, MEMORY_ACTION, OTHER
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
-from joulemap.tools.interval import LOAD
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
+from tools.interval import LOAD
 
 CATALOGUE: Final = load_catalogue().hardware
 

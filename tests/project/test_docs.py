@@ -19,11 +19,11 @@ from joulemap.cli.app import EPILOG, build
 from joulemap.present.document import table_document
 from joulemap.present.format import write
 from joulemap.system.errors import ExitCode
-from joulemap.tools.count import describe_formula, read_counts
-from joulemap.tools.page import IN_DOCS, write_parts
 from joulemap.workspace import Workspace
 from layers import BELOW
 from sample import each
+from tools.count import describe_formula, read_counts
+from tools.page import IN_DOCS, write_parts
 
 ROOT = Path(__file__).parents[2]
 FRONT = {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}

@@ -39,11 +39,11 @@ PUBLIC: set[str] = {
 
 OWNERS: dict[str, set[str]] = {
     "torch": {"trace", "construct", "device", "wing.hub", "wing.verify"},
-    "torchvision": {"construct", "tools", "trace"},
+    "torchvision": {"construct", "trace"},
     "duckdb": {"store", "wing.explore"},
     "pyarrow": {"store", "system", "wing.explore"},
     "cattrs": {"catalog"},
-    "typer": {"cli", "tools", *(f"wing.{name}" for name in BUILT_IN)},
+    "typer": {"cli", *(f"wing.{name}" for name in BUILT_IN)},
     "mcp": {"cli"},
     "mcp_types": {"cli"},
     "tabulate": {"present"},
@@ -51,7 +51,6 @@ OWNERS: dict[str, set[str]] = {
     "plotille": {"present"},
     "rich": {"present"},
     "vl_convert": {"figure"},
-    "sphinx": {"tools"},
     "optuna": {"wing.embed", "wing.explore"},
     "pytest": {"wing.embed"},
     "numpy": {"bundle", "calibrate", "physics", "prediction", "store", *(f"wing.{name}" for name in BUILT_IN)},

@@ -45,9 +45,8 @@ def list_direct(*extras: str) -> Iterator[Requirement]:
                 yield asked
 
 
-def version_on(path: Path, machine: str) -> dict[str, str]:
-    """Return the version of each package that a lock file gives a machine with its own Python."""
-    python = path.stem.removeprefix("python")
+def version_on(path: Path, machine: str, python: str) -> dict[str, str]:
+    """Return the version of each package that a lock file gives a machine with a Python, such as `3.12`."""
     system = {
         "platform_machine": machine,
         "sys_platform": "linux",
@@ -82,11 +81,20 @@ def test_no_host_is_named(path: Path) -> None:
 @pytest.mark.parametrize("path", PYTHONS, ids=lambda path: path.stem)
 def test_locked_versions_are_within_the_ranges(path: Path, machine: str) -> None:
     """A range that changes needs `make lock`."""
-    locked = version_on(path, machine)
+    locked = version_on(path, machine, path.stem.removeprefix("python"))
     system = {"platform_machine": machine, "sys_platform": "linux"}
     for asked in list_direct("dev"):
         if asked.marker is None or asked.marker.evaluate(system):
             assert asked.specifier.contains(locked[canonicalize_name(asked.name)]), asked
+
+
+@pytest.mark.parametrize("path", PYTHONS, ids=lambda path: path.stem)
+def test_make_install_adds_to_what_make_demo_installs(path: Path) -> None:
+    """Another version of a package would be installed in place of the first."""
+    python = path.stem.removeprefix("python")
+    base = version_on(ROOT / "lock" / "base.txt", MACHINES[0], python)
+    assert {canonicalize_name(one.name) for one in list_direct()} <= base.keys()
+    assert base.items() <= version_on(path, MACHINES[0], python).items()
 
 
 def test_the_build_backend_and_pip_are_locked() -> None:
@@ -101,8 +109,9 @@ def test_the_environment_of_make_install_has_the_locked_versions() -> None:
         pytest.skip("not made by make install")
     from importlib.metadata import version
 
-    path = ROOT / "lock" / f"python{sys.version_info.major}.{sys.version_info.minor}.txt"
-    assert version("torch") == version_on(path, platform.machine())["torch"]
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    locked = version_on(ROOT / "lock" / f"python{python}.txt", platform.machine(), python)
+    assert version("torch") == locked["torch"]
 
 
 def test_the_oldest_torch_is_the_one_that_the_metadata_asks_for() -> None:

@@ -66,7 +66,7 @@ SPELLINGS: Final = {
 
 ROOMS: Final = (
     "answer", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure", "physics", "plan",
-    "present", "store", "system", "tools", "trace", "webpage",
+    "present", "store", "system", "trace", "webpage",
 )  # fmt: skip
 """Packages whose docstrings are held to these rules: all but `generated`, which is made from headers of queries."""
 

@@ -16,14 +16,14 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.measurement import load_profiles
-from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
-from joulemap.store.measurement import read_operator_file, write_operator_file
+from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
+from joulemap.store.measurement import read_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import ExitCode, NoMeasurementError
-from joulemap.tools.lowering import expect_kernels, find_key
-from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace
+from tools.lowering import expect_kernels, find_key
+from tools.profile import OperatorMeasurement, match_profile, write_operator_file
 
 LEAST_MATCHED = 0.97
 """Least share of a profile that traced operators explain."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from joulemap.system.resource import package_version
-from joulemap.tools.schema import SCHEMA
+from tools.schema import SCHEMA
 
 
 @cache

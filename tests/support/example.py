@@ -14,10 +14,10 @@ from typing import Final
 import attrs
 
 from command import run_here
-from joulemap.cli.manual import Manual, read_manual
 from joulemap.cli.overview import list_commands, list_start
 from joulemap.system.record import frozen
 from pyodide import pretend
+from tools.manual import Manual, read_manual
 
 ROOT: Final = Path(__file__).parents[2]
 

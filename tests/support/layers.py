@@ -49,23 +49,6 @@ BELOW: dict[str, set[str]] = {
     "records": {"generated"},
     "extend": {"generated"},
     "cli": {"answer", "ask", "construct", "domain", "figure", "physics", "present", "show", "store", "webpage", "workspace"},
-    "tools": {
-        "ask",
-        "bundle",
-        "construct",
-        "calibrate",
-        "catalog",
-        "cli",
-        "domain",
-        "physics",
-        "plan",
-        "present",
-        "question",
-        "generated",
-        "store",
-        "trace",
-        "workspace",
-    },
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 

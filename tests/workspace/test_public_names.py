@@ -14,13 +14,12 @@ import pytest
 
 import joulemap
 from joulemap.system.errors import UnknownNameError
-from joulemap.tools import GENERATED
-from joulemap.tools.public import find_public, place_names, spell_stubs
 from joulemap.workspace import find_question
 from sample import each
+from tools import GENERATED, PACKAGE
+from tools.public import find_public, place_names, spell_stubs
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path(joulemap.__file__).parent
 TEXTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *PACKAGE.rglob("*.py"))
@@ -47,7 +46,7 @@ def test_the_stubs_list_what_the_library_hands_out() -> None:
 
 def test_what_is_generated_stands_apart() -> None:
     for path in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")):
-        is_apart = "generated" in path.relative_to(PACKAGE).parts and path.name != "__init__.py"
+        is_apart = "generated" in path.relative_to(PACKAGE).parts
         assert path.read_text(encoding="utf-8").startswith(f"# {GENERATED}\n") == is_apart, path
     stems = Counter(path.stem for path in (PACKAGE / "generated").glob("*.py*"))
     assert set(stems.values()) == {1}

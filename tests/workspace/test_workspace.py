@@ -33,8 +33,8 @@ from joulemap.store.connection import _create
 from joulemap.store.template import Template, find_template
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.resource import package_version
-from joulemap.tools.stub import METHODS, find_stub
 from joulemap.workspace import Workspace
+from tools.stub import METHODS, find_stub
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "rtx_4090")
 

@@ -10,11 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.bundle.pack import Pack, write_pack
-from joulemap.bundle.record import Reader, Writer
-from joulemap.bundle.version import FOLDER, check_stamp, write_stamp
-from joulemap.physics.interval.error_record import HeldOutErrors
-from joulemap.physics.interval.error_scale import Doubt
+from joulemap.bundle.pack import Pack
+from joulemap.bundle.record import Reader
+from joulemap.bundle.version import FOLDER, check_stamp
 from joulemap.physics.interval.point import PointErrors
 from joulemap.physics.record.hardware import Hardware
 
@@ -55,13 +53,3 @@ def load_chips() -> Chips:
     """Return the packed chips. Raises CatalogueError if they are not of the current version."""
     check_stamp(FILE)
     return Chips(FILE)
-
-
-def write_chips(
-    path: Path, chips: Mapping[str, Hardware], calibrations: Mapping[str, str], doubt: Doubt, held_out: HeldOutErrors
-) -> None:
-    """Write chips to a file, and note its version."""
-    values: dict[str, object] = {f"{CHIP}{name}": chip for name, chip in sorted(chips.items())}
-    values |= {CALIBRATION: dict(sorted(calibrations.items())), DOUBT: doubt, HELD_OUT: held_out}
-    write_pack(path, {CHIP: Writer(REPLACED).write(values)})
-    write_stamp(path)

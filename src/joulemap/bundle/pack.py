@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,10 +31,6 @@ SEPARATOR: Final = "\x1f"
 XZ: Final = b"\xfd7zXZ\x00"
 """First bytes of a stream of xz."""
 
-CONTEXT: Final = {"lc": 0, "lp": 0, "pb": 0}
-"""Compression of a section by xz. Its bytes have no alignment in common, so that positions tell nothing."""
-
-NARROW: Final = ("i1", "<i2", "<i4", "<i8")
 
 ABSENT: Final = -1
 """Code of a missing text."""
@@ -80,15 +76,6 @@ def as_numbers(column: Column) -> NDArray[Any]:
     return column
 
 
-def code_texts(values: Iterable[str | None]) -> Texts:
-    """Return texts as a column, the distinct ones in their order of occurrence."""
-    places: dict[str, int] = {}
-    codes = [ABSENT if one is None else places.setdefault(one, len(places)) for one in values]
-    if any(SEPARATOR in one for one in places):
-        raise ValueError("a packed text contains the character U+001F")
-    return Texts(codes=np.array(codes, dtype=np.int64), texts=tuple(places))
-
-
 def join_texts(columns: Sequence[Texts]) -> Texts:
     """Return columns of texts one after another, without texts that none of their rows has."""
     texts: list[str] = []
@@ -101,18 +88,13 @@ def join_texts(columns: Sequence[Texts]) -> Texts:
     return Texts(codes=np.concatenate(codes), texts=tuple(texts))
 
 
-def write_pack(path: Path, sections: Mapping[str, Section]) -> None:
-    """Write sections to a file."""
-    path.write_bytes(_join({name: _compress(_pack(section)) for name, section in sections.items()}))
-
-
 def pack_for_browser(path: Path, keeps: Callable[[str], bool]) -> bytes:
     """Return the content of a file with the sections that `keeps` names, as streams of zlib; raises like `Pack`."""
     pack = Pack(path)
-    return _join({name: zlib.compress(pack.expand(name), 9) for name in pack.names if keeps(name)})
+    return join_sections({name: zlib.compress(pack.expand(name), 9) for name in pack.names if keeps(name)})
 
 
-def _join(packed: Mapping[str, bytes]) -> bytes:
+def join_sections(packed: Mapping[str, bytes]) -> bytes:
     """Return the content of a file with compressed sections."""
     lengths = [(name, len(content)) for name, content in packed.items()]
     index = json.dumps(lengths, separators=(",", ":")).encode()
@@ -167,13 +149,6 @@ class Pack:
         return CatalogueError(f"{self.path.name} is damaged ({error}): install joulemap again")
 
 
-def _compress(raw: bytes) -> bytes:
-    import lzma
-
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, **CONTEXT}]
-    return lzma.compress(raw, check=lzma.CHECK_CRC32, filters=filters)
-
-
 def _expand(stream: bytes) -> bytes:
     """Return the bytes of a stream of xz or zlib; ValueError if it is damaged."""
     if stream.startswith(XZ):
@@ -187,38 +162,6 @@ def _expand(stream: bytes) -> bytes:
         return zlib.decompress(stream)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-
-
-def _pack(section: Section) -> bytes:
-    head: list[tuple[str, str, str, int, int]] = []
-    texts, numbers = [], []
-    for name, column in section.items():
-        kind, text = "number", b""
-        if isinstance(column, Texts):
-            kind, text, array = "text", SEPARATOR.join(column.texts).encode(), _narrow(column.codes)
-        elif isinstance(column, np.ma.MaskedArray):
-            kind, array = "masked", _narrow(np.where(column.mask, 0, column.data))
-        else:
-            kind = "truth" if column.dtype.kind == "b" else kind
-            array = column.astype("<f8") if column.dtype.kind == "f" else _narrow(column)
-        head.append((name, kind, array.dtype.str, len(array), len(text)))
-        planes = array.view(np.uint8).reshape(len(array), array.dtype.itemsize)
-        texts.append(text)
-        numbers.append((planes.T if kind == "text" else planes).tobytes())
-        if isinstance(column, np.ma.MaskedArray):
-            numbers.append(np.packbits(np.ma.getmaskarray(column)).tobytes())
-    described = json.dumps(head, separators=(",", ":")).encode()
-    return b"".join((len(described).to_bytes(4, "little"), described, *texts, *numbers))
-
-
-def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """Return integers in the narrowest type that holds them all."""
-    lowest, highest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-    for kind in NARROW:
-        limits = np.iinfo(kind)
-        if limits.min <= lowest and highest <= limits.max:
-            return np.ascontiguousarray(column, dtype=kind)
-    raise ValueError(f"{highest} exceeds 64 bits")
 
 
 def _unpack(raw: bytes) -> dict[str, Column]:

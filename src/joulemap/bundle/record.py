@@ -17,9 +17,8 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from joulemap.bundle.pack import Column, Section, as_numbers, as_texts, code_texts
+from joulemap.bundle.pack import Section, as_numbers, as_texts
 
 PLACE: Final = "joulemap.physics"
 """Package with the types of records that a file may contain."""
@@ -31,86 +30,8 @@ STEPS: Final = "+"
 """Suffix of a column that holds differences from the previous row, where these repeat more often than the values."""
 
 
-class Writer:
-    """Collector of distinct values."""
-
-    def __init__(self, replaced: Mapping[str, str] | None = None) -> None:
-        """Collect values; `replaced` maps fields of records to the text that replaces theirs."""
-        self._replaced = replaced or {}
-        self._values: dict[str, dict[Any, int]] = {}
-        """Kind of value -> its distinct values and their numbers within the kind."""
-
-    def add(self, value: Any) -> tuple[str, int]:
-        """Return the kind of a value and its number within the kind."""
-        if value is None or isinstance(value, bool):
-            return "atom", ATOMS.index(value)
-        if isinstance(value, str):
-            return self._number("text", value)
-        if isinstance(value, int):
-            return self._number("integer", value)
-        if isinstance(value, float):
-            return self._number("real", value.hex())  # equal numbers may differ in their sign
-        if isinstance(value, tuple):
-            return self._number("tuple", tuple(map(self.add, value)))
-        if isinstance(value, Mapping):
-            return self._number("mapping", tuple(self.add(one) for pair in value.items() for one in pair))
-        kind = type(value)
-        if not kind.__module__.startswith(f"{PLACE}.") or not attrs.has(kind):
-            raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no record of {PLACE}")
-        fields = tuple(self.add(self._read(value, one.name)) for one in attrs.fields(kind) if one.init)
-        return self._number(f"{kind.__module__}:{kind.__qualname__}", fields)
-
-    def _read(self, record: object, field: str) -> Any:
-        value = getattr(record, field)
-        return self._replaced[field] if isinstance(value, str) and value and field in self._replaced else value
-
-    def _number(self, kind: str, value: Any) -> tuple[str, int]:
-        known = self._values.setdefault(kind, {})
-        return kind, known.setdefault(value, len(known))
-
-    def write(self, roots: Mapping[str, Any]) -> Section:
-        """Return the columns of named values and of all values that they contain."""
-        numbered = {name: self.add(value) for name, value in roots.items()}
-        for kind in ("text", "integer", "real", "tuple", "mapping"):
-            self._values.setdefault(kind, {})
-        types = [kind for kind in self._values if ":" in kind]
-        starts, start = {"atom": 0}, len(ATOMS)
-        for kind in ("text", "integer", "real", "tuple", "mapping", *types):
-            starts[kind] = start
-            start += len(self._values[kind])
-
-        def place(values: Any) -> NDArray[np.int64]:
-            return np.array([starts[kind] + number for kind, number in values], dtype=np.int64)
-
-        section: dict[str, Column] = {
-            "root": code_texts(numbered),
-            **_step("root.value", place(numbered.values())),
-            "text": code_texts(self._values["text"]),
-            "integer": np.array(list(self._values["integer"]), dtype=np.int64),
-            "real": np.array([float.fromhex(one) for one in self._values["real"]], dtype=np.float64),
-            "type": code_texts(types),
-            "type.count": np.array([len(self._values[kind]) for kind in types], dtype=np.int64),
-        }
-        for kind in ("tuple", "mapping"):
-            values = list(self._values[kind])
-            section[f"{kind}.size"] = np.array([len(one) for one in values], dtype=np.int64)
-            section |= _step(f"{kind}.item", place(item for one in values for item in one))
-        for index, kind in enumerate(types):
-            names = [one.name for one in attrs.fields(_find_type(kind)) if one.init]
-            for name, column in zip(names, zip(*self._values[kind], strict=True), strict=True):
-                section |= _step(f"{index}.{name}", place(column))
-        return section
-
-
-def _step(name: str, values: NDArray[np.int64]) -> dict[str, Column]:
-    """Return a column of numbers under its name, as differences if these have fewer distinct values."""
-    steps = np.diff(values, prepend=0)
-    if len(np.unique(steps)) < len(np.unique(values)):
-        return {f"{name}{STEPS}": steps}
-    return {name: values}
-
-
-def _find_type(name: str) -> Any:
+def find_type(name: str) -> Any:
+    """Return the type of records that a file names; ValueError if it is not in `PLACE`."""
     module, _, kind = name.partition(":")
     if not module.startswith(f"{PLACE}."):
         raise ValueError(f"{name} is no record of {PLACE}")
@@ -176,7 +97,7 @@ class Reader:
         def form(row: int) -> Any:
             nonlocal kind, is_whole
             if kind is None:  # the first record of a type that is asked for
-                kind = _find_type(name)
+                kind = find_type(name)
                 fields = attrs.fields(kind)
                 names.extend(one.name for one in fields if one.init)
                 is_whole = len(names) == len(fields)

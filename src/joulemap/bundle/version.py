@@ -67,11 +67,6 @@ def form_stamp(content: bytes) -> str:
     return json.dumps({"version": bundle_version(), "file": digest_content(content)}) + "\n"
 
 
-def write_stamp(path: Path) -> None:
-    """Note that a file of packed chips is of the current version."""
-    STAMP.write_text(form_stamp(path.read_bytes()), encoding="utf-8")
-
-
 def check_stamp(path: Path) -> None:
     """Raise CatalogueError if a file of packed chips is missing, damaged or of another version."""
     try:

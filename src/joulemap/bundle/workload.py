@@ -16,7 +16,6 @@ the rest, which only a database holds.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.bundle.pack import Column, Pack, Section, Texts, as_numbers, as_texts, code_texts, write_pack
+from joulemap.bundle.pack import Column, Pack, Texts, as_numbers, as_texts
 from joulemap.physics.record.compiler import is_single_output, read_window
 from joulemap.physics.workload import KIND_CODE, OPERATOR_COUNTS, ROLE_CODE, WorkloadColumns, number_calls
 from joulemap.system.record import frozen
@@ -97,9 +96,6 @@ NUMBERS: Final = "numbers"
 NAMES: Final = "names"
 """Sections of a block: what predictions read, and the rest."""
 
-BLOCK_ROWS: Final = 60_000
-"""Accesses of a block. A larger block makes a smaller file: half as many rows take 5 % more, and decode in 4 ms, not 8.
-"""
 
 Tables = dict[str, dict[str, Column]]
 
@@ -335,66 +331,3 @@ def _join(first: Texts, second: Texts, join: Callable[[str | None, str | None], 
 def open_zoo(folder: Path) -> Zoo:
     """Return the built-in workloads of a folder."""
     return Zoo(folder)
-
-
-def write_zoo(folder: Path, models: Section, tables: Mapping[str, Section]) -> None:
-    """Write built-in workloads to a folder.
-
-    `models` are the columns of `Zoo.models`, with texts for lists. `tables` maps each table of `GROWING` to its stored
-    columns and the column `model`, the stored name of the workload; rows of one name are adjacent, and every table has
-    the names of the operators in the same order.
-    """
-    for table, made in MADE:
-        shapes = as_texts(tables[table][SHAPES[table]])
-        is_matrix = np.array(["x" in shape for shape in shapes.texts])[shapes.codes]
-        tables = {**tables, table: {**tables[table], made: is_matrix}}
-    names = list(dict.fromkeys(as_texts(tables["workload_operator"]["model"]).list()))
-    counts = {table: _count_rows(as_texts(columns["model"]), names) for table, columns in tables.items()}
-    block, filled, blocks = 0, 0, []
-    for rows in counts["workload_access"]:
-        if filled and filled + rows > BLOCK_ROWS:
-            block, filled = block + 1, 0
-        filled += rows
-        blocks.append(block)
-    sections: dict[str, Section] = {
-        "workload": models,
-        "index": {
-            "model": code_texts(names),
-            "block": np.array(blocks),
-            **{table: np.array(each) for table, each in counts.items()},
-        },
-    }
-    starts = dict.fromkeys(tables, 0)
-    for number in range(block + 1):
-        mine = [index for index, one in enumerate(blocks) if one == number]
-        parts: dict[str, dict[str, Column]] = {NUMBERS: {}, NAMES: {}}
-        for table, columns in tables.items():
-            end = starts[table] + sum(counts[table][index] for index in mine)
-            for name, column in columns.items():
-                if name != "model":
-                    parts[_find_part(table, name)][f"{table}.{name}"] = _cut(column, slice(starts[table], end))
-            starts[table] = end
-        sections |= {f"{number} {part}": columns for part, columns in parts.items()}
-    write_pack(folder / FILE, sections)
-    open_zoo.cache_clear()
-
-
-def _count_rows(column: Texts, names: Sequence[str | None]) -> list[int]:
-    """Return the rows of each stored workload; ValueError if they are not in the order of `names`."""
-    listed = column.list()
-    counts = Counter(listed)
-    if listed != [name for name in names for _ in range(counts[name])]:
-        raise ValueError("the rows of a table are not in the order of the operators")
-    return [counts[name] for name in names]
-
-
-def _find_part(table: str, column: str) -> str:
-    read = column.removesuffix("_excess").removesuffix("_growth") in READ.get(table, ())
-    return NUMBERS if read else NAMES
-
-
-def _cut(column: Column, rows: slice) -> Column:
-    """Return some rows of a column, without texts that they lack."""
-    if not isinstance(column, Texts):
-        return column[rows]
-    return code_texts(column.take(rows).list())

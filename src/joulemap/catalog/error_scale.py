@@ -4,10 +4,8 @@ spread of energies per action by basis.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -81,29 +79,3 @@ def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
             and (not is_joined or compilers.get(one.hardware) == compilers.get(scale.hardware))
         ]
         yield attrs.evolve(scale, least_ops_per_s=min(rates), most_ops_per_s=max(rates)) if rates else scale
-
-
-def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:
-    """Replace the built-in error scales and shares."""
-    _write(SCALES, SCALE_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
-    _write(
-        SHARES,
-        SHARE_COLUMNS,
-        [
-            {
-                "quantity": one.quantity,
-                "factor": one.factor,
-                "share": f"{one.share.value:.2g}",
-                "basis": one.share.basis,
-                "source": one.share.source,
-            }
-            for one in shares
-        ],
-    )
-
-
-def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)

@@ -14,11 +14,6 @@ MOSTLY_STATIC: Final = 0.8
 """Share of static power in an assumed energy from which the caveat names it."""
 
 
-def fill_shares(sql: str) -> str:
-    """Return the SQL of a query with these shares in place of `{least_assumed}` and `{mostly_static}`."""
-    return sql.replace("{least_assumed}", f"{LEAST_ASSUMED!r}e0").replace("{mostly_static}", f"{MOSTLY_STATIC!r}e0")
-
-
 @frozen
 class AssumedEnergy:
     """Shares of a run's energy that rest on assumed energies per action."""

@@ -96,31 +96,6 @@ class TracedOperator:
 
 
 @frozen(kw_only=True)
-class OperatorMeasurement:
-    """Device time of a model's operators with equal operation and shapes, or of kernels that belong to no operator."""
-
-    model: str
-    precision: str
-    batch: int
-    operation: str
-    """Operation; empty for kernels without an operator in the trace."""
-    shapes: str
-    """Traced shapes; argument shapes for kernels without an operator."""
-    operator_count: int
-    """Number of operators in the trace to which the row refers; 0 for kernels that belong to no operator."""
-    kernels: str
-    """ATen operators of the kernels, in alphabetical order."""
-    call_count: int
-    """Calls of the ATen operators in `kernels`."""
-    device_time_us: float
-    """Device time of all operators of the row, gaps between kernels excluded."""
-    is_overlapping: bool
-    """True if the kernels run concurrently in a graph, so that they take less time there."""
-    pass_count: int
-    """Passes in the profile; times and calls are per pass."""
-
-
-@frozen(kw_only=True)
 class Timing:
     """Timing of a window of repetitions. Latencies and energy are per call, which is one batch."""
 

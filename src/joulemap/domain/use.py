@@ -29,7 +29,7 @@ SoC that a chip is a part of.
 """
 
 
-def _split(formula: str) -> list[str]:
+def split_formula(formula: str) -> list[str]:
     """Split a formula into names, numbers and operators."""
     return formula.replace("(", "( ").replace(")", " )").split()
 
@@ -37,7 +37,7 @@ def _split(formula: str) -> list[str]:
 @cache
 def _compiled() -> dict[str, tuple[CodeType, list[str]]]:
     return {
-        name: (compile(text, name, "eval"), [word for word in _split(text) if word.isidentifier()])
+        name: (compile(text, name, "eval"), [word for word in split_formula(text) if word.isidentifier()])
         for name, text in FORMULAS.items()
     }
 
@@ -54,12 +54,3 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
     ways = [numbers["rented_usd_per_million"], numbers["bought_usd_per_million"]]
     numbers["usd_per_million"] = min((cost for cost in ways if cost is not None), default=None)
     return numbers
-
-
-def spell_costs() -> str:
-    """Return the formulas as columns in SQL; their inputs are columns of a relation p."""
-    columns = []
-    for name, text in FORMULAS.items():
-        words = [f"p.{word}" if word.isidentifier() and word not in FORMULAS else word for word in _split(text)]
-        columns.append(f"{' '.join(words)} AS {name}")
-    return ",\n        ".join(columns)

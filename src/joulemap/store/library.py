@@ -26,7 +26,7 @@ HEADERS: Final = SHIPPED / "header.jsonl"
 START: Final = '{"title":"'
 """Beginning of each line of headers, before the title of a query."""
 
-RENDER: Final = "run `make rows`, or `python -m joulemap.tools.query`"
+RENDER: Final = "run `make rows`"
 """Remedy for a checkout whose queries are not rendered, or are newer than what was rendered."""
 
 VARIABLE = "JOULEMAP_QUERIES"

@@ -8,14 +8,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.measurement import Measurement, OperatorMeasurement
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.domain.measurement import Measurement
+from joulemap.store.connection import Connection
 from joulemap.store.digest import MEASUREMENT, Digester
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id
-
-TIME_DIGITS: Final = 4
-"""Decimal places kept of a time in microseconds; profilers report three."""
 
 
 def write_measurements(connection: Connection, measurements: Iterable[Measurement]) -> int:
@@ -73,25 +70,6 @@ def has_measurement_on(connection: Connection, hardware: str) -> bool:
         "OR EXISTS (FROM internal.serving_measurement WHERE hardware = $hardware)"
     )
     return execute(connection, statement, {"hardware": hardware}).fetchall() == [(True,)]
-
-
-def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
-    """Write operator measurements to the Parquet file that ships."""
-    connection = open_in_memory()
-    connection.execute(
-        "CREATE TABLE internal.shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, "
-        "shapes VARCHAR, operator_count INTEGER, kernels VARCHAR, call_count INTEGER, device_time_us DOUBLE, "
-        "is_overlapping BOOLEAN, pass_count INTEGER)"
-    )
-    times = [round(row.device_time_us, TIME_DIGITS) for row in rows]
-    insert_records(connection, "shipped", rows, device_time_us=times)
-    execute(
-        connection,
-        "COPY (FROM internal.shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
-        "TO $path (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19)",
-        {"path": str(path)},
-    )
-    connection.close()
 
 
 def read_operator_file(

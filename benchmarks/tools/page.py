@@ -1,0 +1,176 @@
+"""Parts of the documentation that repeat code or data, generated from these (`make pages`).
+
+A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from joulemap.catalog.chip import list_architectures, load_class
+from joulemap.catalog.sheet import load_scenarios
+from joulemap.domain.metric import METRICS
+from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.record.spread import BASIS_SPREAD
+from joulemap.trace.formula import MODULES
+from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
+from tools import ROOT
+from tools.count import write_counts
+
+DOCS: Final = ROOT / "docs"
+
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->)\n.*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Rewrite the pages that hold generated parts, and the counts of the catalogue."""
+    write_counts()
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if (written := write_parts(text, IN_DOCS)) != text:
+            path.write_text(written, encoding="utf-8")
+            print(path.name)
+
+
+def write_parts(text: str, names: Collection[str]) -> str:
+    """Return a page with the parts of these names regenerated."""
+    return MARKED.sub(lambda it: "\n".join((it[1], *PARTS[it[2]](), it[3])) if it[2] in names else it[0], text)
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    headings = tuple(headings)
+    yield f"| {' | '.join(headings)} |"
+    yield "|" + "---|" * len(headings)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
+
+
+def list_categories() -> Iterator[str]:
+    """Yield the table of each class's categories, with the common categories of their actions."""
+    rows = []
+    for architecture in list_architectures():
+        by_category: dict[str, dict[str, None]] = {}
+        for action in load_class(architecture, "make pages").actions:
+            by_category.setdefault(action.category, {})[action.common_category] = None
+        cells = (f"`{category}` ({', '.join(common)})" for category, common in by_category.items())
+        rows.append((f"`{architecture}`", ", ".join(cells)))
+    yield from _table(("class", "categories (and common ones)"), rows)
+
+
+def list_scales() -> Iterator[str]:
+    """Yield the table of the energy scales that a calibration may fit, by class."""
+    yield from _table(
+        ("class", "energy scales"),
+        (
+            (f"`{name}`", " ".join(f"`{scale.name}`" for scale in load_class(name, "make pages").energy_scales))
+            for name in list_architectures()
+        ),
+    )
+
+
+def list_metrics() -> Iterator[str]:
+    """Yield the table of metrics."""
+    yield from _table(
+        ("metric", "is", "unit", "of one", "better"),
+        (
+            (f"`{one.name}`", one.label, one.unit, one.per, "higher" if one.is_higher_better else "lower")
+            for one in METRICS
+        ),
+    )
+
+
+def list_operators() -> Iterator[str]:
+    """Yield the table of operators whose formula has a docstring, for the kinds that most models have."""
+    rows = []
+    for formula, names in _by_formula().items():
+        kind = _MODULES.get(formula.__module__)
+        if formula.__doc__ and kind in COMMON:
+            rows.append((kind, _quote(names), formula.__doc__.split("\n")[0]))
+    yield from _table(("kind", "operators", "counts"), rows)
+
+
+def list_elements() -> Iterator[str]:
+    """Yield the table of operators with a fixed cost per output, in the order of their costs."""
+    costs: dict[tuple[int, int], list[str]] = {}
+    for formula, names in _by_formula().items():
+        if formula.__doc__ or "movement" in formula.__module__:
+            continue
+        try:
+            cost: Cost = formula(_One())
+        except (AttributeError, TypeError):
+            continue
+        costs.setdefault((cost.elementwise_count, cost.special_count), []).extend(names)
+    yield from _table(
+        ("EW", "SF", "operators"),
+        ((str(simple), str(special), _quote(names)) for (simple, special), names in sorted(costs.items())),
+    )
+
+
+class _One(Call):
+    """Stand-in for a call whose output has one element."""
+
+    def __init__(self) -> None:
+        super().__init__((), {}, ())
+
+    @property
+    def output_count(self) -> int:
+        return 1
+
+
+COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling"})
+"""Kinds whose formulas a page lists; all others are documented only in their modules."""
+
+_MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
+
+
+def _by_formula() -> dict[Formula, list[str]]:
+    by_formula: dict[Formula, list[str]] = {}
+    for name, formula in FORMULAS.items():
+        by_formula.setdefault(formula, []).append(name)
+    return by_formula
+
+
+def _quote(names: Iterable[str]) -> str:
+    """Return names as a page shows them, without in-place operators, variants and special functions."""
+    plain = dict.fromkeys(name.rstrip("_") for name in names if not name.startswith(("_", "special_")))
+    return " ".join(f"`{name}`" for name in plain or names)
+
+
+def list_scenarios() -> Iterator[str]:
+    """Yield the table of scenarios, with the power that a chip has in each."""
+    yield from _table(
+        ("scenario", "hardware for", "kinds", "power budget", "basis", "source"),
+        (
+            (f"`{one.name}`", ", ".join(one.deployment), ", ".join(one.kinds), *_format_budget(one.power_budget))
+            for one in load_scenarios().values()
+        ),
+    )
+
+
+def list_spreads() -> Iterator[str]:
+    """Yield the table of bases, with the factor that corresponds to one spread of each basis."""
+    yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
+
+
+def _format_budget(budget: Quantity | None) -> tuple[str, str, str]:
+    return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
+
+
+PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "categories": list_categories,
+    "elements": list_elements,
+    "metrics": list_metrics,
+    "operators": list_operators,
+    "scales": list_scales,
+    "scenarios": list_scenarios,
+    "spreads": list_spreads,
+}
+
+IN_DOCS: Final = frozenset({"scenarios", "spreads"})
+"""Parts that are short enough for docs/; all other parts are only on the site."""
+
+
+if __name__ == "__main__":
+    main()

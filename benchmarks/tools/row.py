@@ -1,0 +1,84 @@
+"""Types of rows, from the headers of the queries.
+
+Each folder of `queries` becomes a module of the folder `generated`, or the module `row` in that folder of the wing that
+runs its queries. Each query whose header names a record becomes a class.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+from joulemap.domain.table import Column, Row
+from joulemap.store.contract import Query
+from joulemap.store.library import list_queries
+from joulemap.system.wing import BUILT_IN, list_wings
+from tools import GENERATED, PACKAGE
+
+TYPES: Final = {
+    "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "VARCHAR": "str", "BOOLEAN": "bool",
+}  # fmt: skip
+"""Type of the database -> Python type."""
+
+HOMES: Final = {"MetricName": "joulemap.domain.metric", "Standing": "joulemap.physics.interval.error_scale"}
+"""Type of an enumerated text -> the module that defines it."""
+
+WIDTH: Final = 112
+
+
+def spell_type(column: Column) -> str:
+    """Return the type of a column's cells."""
+    inner = column.values or TYPES[column.type.removesuffix("[]")]
+    return f"{f'list[{inner}]' if column.type.endswith('[]') else inner}{' | None' if column.null else ''}"
+
+
+def _spell_text(text: str) -> list[str]:
+    first = text.split()[0]
+    text = text.rstrip(". ")
+    text = f"{text if first.endswith(':') or not first.isalpha() else text[0].upper() + text[1:]}."
+    text = text.replace("\\", "\\\\")
+    lines = wrap(f'"""{text}', WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [f'{lines[0]}"""'] if len(lines) == 1 else [*lines, '"""']
+    return [f"    {line}" for line in lines]
+
+
+def spell_class(query: Query) -> str:
+    """Return the code of the class of a query's rows."""
+    head = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
+    return "\n".join([*head, *(f"    {column.name}: {spell_type(column)}" for column in query.columns)])
+
+
+def spell_module(topic: str, queries: list[Query]) -> str:
+    """Return the code of the rows of one folder of queries."""
+    words = sorted({column.values for query in queries for column in query.columns} - {""})
+    imports = [f"    from {HOMES[word]} import {word}" for word in words]
+    head = [
+        f"# {GENERATED}",
+        f'"""Rows of the queries of `queries/{topic}`, from their headers."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        *(["from typing import TYPE_CHECKING", ""] if imports else []),
+        "from joulemap.domain.table import Row",
+        *(["", "if TYPE_CHECKING:", *imports] if imports else []),
+    ]
+    return "\n\n\n".join(["\n".join(head), *map(spell_class, queries)]) + "\n"
+
+
+def spell_modules() -> dict[Path, str]:
+    """Return path -> code of every module of rows."""
+    homes = {
+        topic: PACKAGE / "wing" / wing.name / "generated" / "row.py"
+        for wing in list_wings()
+        if wing.name in BUILT_IN
+        for topic in wing.queries
+    }
+    topics: dict[str, list[Query]] = {}
+    for query in list_queries():
+        if taken := {column.name for column in query.columns} & {*dir(Row), *Row.__annotations__}:
+            raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
+        if query.record:
+            topics.setdefault(query.name.partition(".")[0], []).append(query)
+    places = {topic: homes.get(topic, PACKAGE / "generated" / f"{topic}.py") for topic in topics}
+    return {places[topic]: spell_module(topic, mine) for topic, mine in topics.items()}

@@ -1,0 +1,83 @@
+"""JSON documents: they begin with their schema and command, and follow the schema that ships."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from conftest import Run
+from document_schema import check, check_document, schema
+from joulemap.answer.computed import described
+from joulemap.system.record import frozen
+from joulemap.workspace import Workspace
+from tools import GENERATED
+from tools.schema import describe_record, make_schema
+
+COMMANDS = [
+    "compare resnet18 l4 t4 --level detailed",
+    "compare resnet18 l4 t4 --by category",
+    "compare resnet18 mobilenet_v2 l4 t4",
+    "analyze resnet18 l4",
+    "analyze resnet18 l4 --level operator --by action",
+    "architectures resnet18",
+    "hardware show l4",
+    "hardware show h100_sxm5 --calibration none",
+    "model show resnet18",
+    "db info",
+    "db check",
+]
+"""Beside those of tests/present/test_table.py, whose documents are held to the schema as well."""
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("words", COMMANDS)
+def test_documents_follow_the_schema_of_their_command(
+    words: str, joulemap: Run, database: Path, workspace: Workspace
+) -> None:
+    db = database if words.startswith("db ") else workspace.path
+    done = joulemap(*words.split(), *(() if words.startswith("hardware") else ("--db", db)), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    check_document(json.loads(done.stdout), words)
+
+
+def test_a_document_of_another_command_or_with_a_missing_column_is_refused() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    part = schema()["$defs"]["commands"]["cost"]
+    head = {"schema_version": 2, "command": "cost", "program": "joulemap"}
+    check({**head, "rows": []}, part)
+    for wrong in ({"command": "cost"}, {**head, "rows": [{"hardware": "l4"}]}, {**head, "schema_version": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            check(wrong, part)
+
+
+@pytest.mark.wings
+def test_the_schema_is_that_of_the_records() -> None:
+    made = make_schema()
+    assert next(iter(made.values())) == GENERATED
+    assert json.loads(json.dumps(made)) == schema()
+
+
+@frozen(kw_only=True)
+class Record:
+    """One row."""
+
+    name: str = described("who")
+    energy_j: float | None = described("of a batch", "J")
+    ids: tuple[int, ...] = attrs.field(default=())
+
+
+def test_a_record_is_an_object_with_its_columns() -> None:
+    assert describe_record(Record) == {
+        "type": "object",
+        "description": "One row.",
+        "properties": {
+            "name": {"type": "string", "description": "who"},
+            "energy_j": {"type": ["number", "null"], "description": "of a batch (J)"},
+            "ids": {"type": "array", "items": {"type": "integer"}},
+        },
+        "required": ["name", "energy_j", "ids"],
+        "additionalProperties": False,
+    }
