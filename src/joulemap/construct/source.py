@@ -60,9 +60,6 @@ FILES: Final = ("file", "exported")
 OWN: Final = (*FILES, "module")
 """Kinds of models whose inputs are the user's own, so that only a trace shows which of their sizes is a batch."""
 
-OWN_FORMULAS: Final = " formulas="
-"""Text before the digest of user-defined formulas in a workload's key."""
-
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
@@ -183,6 +180,10 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """Key of the workload."""
+        return self.make_key(_digest_own_formulas())
+
+    def make_key(self, formulas: str) -> WorkloadKey:
+        """Return the key of the workload as traced with the user's own formulas of this digest, or with none."""
         if self.is_closed:
             sizes = self.model.replace("(", " ").replace(",", " ").removesuffix(")")
             return WorkloadKey(
@@ -205,9 +206,8 @@ class ModelRequest:
         own = [*filter(None, [self.configuration]), *(f"{name}={value}" for name, value in self.arguments)]
         if own:
             source += f"({', '.join(own)})"
-        formulas = _digest_own_formulas()
         if formulas:
-            source += f"{OWN_FORMULAS}{formulas}"
+            source += f" formulas={formulas}"
         inputs = " ".join(map(str, self.inputs)) or str(self.sizes or "example_inputs")
         return WorkloadKey(
             source=source,

@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.hardware_ref import MemoryConfiguration
-from joulemap.domain.host import is_part
+from joulemap.domain.host import is_part, name_rest
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.operating_point import read_point
@@ -258,8 +258,7 @@ def _find_fallback(hardware: Hardware) -> str:
     """Return the default host for operators that a chip's compiler leaves out; empty without one."""
     if hardware.compiler is None:
         return ""
-    rest = hardware.needs_host.partition(" ")[2] if is_part(hardware.needs_host) else ""
-    return rest or hardware.compiler.host
+    return name_rest(hardware.needs_host) or hardware.compiler.host
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.domain.scope import SCOPE_NAMES, SCOPES
-from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
@@ -96,9 +95,6 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "runtime": RUNTIME_NAMES,
     "merging runtime": [one.name for one in RUNTIMES if one.merges],
-    "boundary": BOUNDARY_NAMES,
-    "fitted boundary": [one.name for one in BOUNDARIES if not one.is_at_wall],
-    "load boundary": [one.name for one in BOUNDARIES if one.includes_board],
     "class": tuple(CLASS_HARDWARE),
     "scope": SCOPE_NAMES,
     "prompt scope": [one.name for one in SCOPES if one.is_prompt],
@@ -134,8 +130,10 @@ def load_surface() -> Surface:
     surface = folder("schemas") / "surface"
     texts = [fill_choices((surface / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
     sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
-    meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
-    return Surface(sql, "".join((texts[-1], *meanings)))
+    meanings = {one.view_column: one.meaning for one in list_dimensions()}
+    meanings |= {one.column: one.column_meaning for one in METRICS}
+    lines = (f"{column} = {json.dumps(meaning)}\n" for column, meaning in meanings.items() if meaning)
+    return Surface(sql, "".join((texts[-1], *lines)))
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection, *, by_this_engine: bool = False) -> bool:
