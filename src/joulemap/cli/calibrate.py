@@ -42,7 +42,7 @@ def calibrate(
         "File for the calibration.",
         "--output",
         "-o",
-        shown="your folder, where --calibration auto finds it",
+        shown="$JOULEMAP_CALIBRATION or ~/.local/share/joulemap/calibration, where --calibration auto finds it",
     ),
     dry_run: bool = option(False, "Fit and print without writing a file."),
     calibration: str = option(
@@ -66,6 +66,10 @@ def calibrate(
     check_suffix(file, ".toml", "a calibration")
     if file is not None and not dry_run:
         check_output(file, named_files(file), force=report.force)
+    elif not dry_run:
+        from joulemap.catalog.calibration import VARIABLE, own_folder
+
+        voice.inform(f"the calibration will be written to {own_folder()}; --output or ${VARIABLE} moves it")
     answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],

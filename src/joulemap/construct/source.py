@@ -22,6 +22,7 @@ from joulemap.physics.record.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant, is_module_name
 from joulemap.system.resource import package_version
+from joulemap.system.wing import MODEL_PREFIXES
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 if TYPE_CHECKING:
@@ -369,6 +370,8 @@ def resolve_model(
             raise UsageError(f"{plain} is not a language model: it takes no arguments in brackets and has no phases")
         if is_text(name) and os.path.isfile(name):
             raise ModelError(f"{quote(name)} is a file of no known format: {FILE_FORMATS}")
+        if wing := MODEL_PREFIXES.get(plain.partition(":")[0]):
+            raise ModelError(f"{quote(plain)} needs the wing {wing}, which this installation lacks")
         is_folder = is_text(plain) and "/" not in plain and os.path.isdir(plain)
         near, hint = suggest(plain)
         raise UnknownNameError(
