@@ -14,6 +14,7 @@ CREATE TABLE internal.hardware_version (
     memory_type VARCHAR NOT NULL,
     projection VARCHAR NOT NULL,
     unavailable VARCHAR NOT NULL,
+    sold_in VARCHAR NOT NULL DEFAULT '',
     package_version VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
@@ -45,6 +46,7 @@ COMMENT ON COLUMN internal.hardware_version.unit_name IS 'Vendor''s name of one 
 COMMENT ON COLUMN internal.hardware_version.memory_type IS 'Type of the off-chip memory';
 COMMENT ON COLUMN internal.hardware_version.projection IS 'Reason why the key numbers are projections; empty for a chip that exists';
 COMMENT ON COLUMN internal.hardware_version.unavailable IS 'Reason why it cannot be bought or rented, or has only a guessed price; empty if it can';
+COMMENT ON COLUMN internal.hardware_version.sold_in IS 'Devices inside which alone it is sold; empty if a board can be ordered';
 COMMENT ON COLUMN internal.hardware_version.package_version IS 'joulemap version that wrote the row';
 COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Power mode that the numbers refer to';
 COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other accepted names';
