@@ -82,31 +82,39 @@ SEARCH = re.compile(
 )
 """Pattern of a search in a column, in SQL."""
 
-HOSTS = "domain.host"
-"""Module that reads the slot in a description of hardware, as its author writes it, for all others."""
+LEFT = {
+    "answer.hardware": "the beginning of a note on estimated numbers, which the record of hardware holds as text",
+    "wing.record.share": "the source of measurements that `joulemap measure` wrote into a file",
+}
+"""Modules that still read such text -> what they read; each needs a field in a record or a file."""
 
 
 def list_searches(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     """Yield (searched text, what is searched for) of each call that cuts or searches text."""
     for one in ast.walk(tree):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in SEARCHING:
-            if one.func.attr != "replace" or len(one.args) == 2:  # of a row or a file
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            is_record = one.func.attr == "replace" and len(one.args) < 2  # of a row or a file
+            if one.func.attr in SEARCHING and not is_record:
                 yield one.func.value, next(iter(one.args), None)
-                yield from ((text, None) for text in one.args[-1:] if one.func.attr in ("fullmatch", "match", "search"))
-        if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn):
-            yield one.comparators[0], one.left
+                if one.func.attr in ("fullmatch", "match", "search"):  # of a pattern in a text
+                    yield from ((text, None) for text in one.args[-1:])
+        elif isinstance(one, ast.Compare):
+            is_part = isinstance(one.ops[0], ast.In | ast.NotIn)
+            if is_part and isinstance(one.left, ast.Constant) and isinstance(one.left.value, str):
+                yield one.comparators[0], one.left
 
 
 @cache
 def list_written() -> tuple[str, ...]:
     """Return the texts with words of all modules, except docstrings and what is searched for."""
-    texts = []
+    texts: list[str] = []
     for path in EVERYTHING:
         nodes = walk(path)
         left = {id(one) for node in nodes[:1] for _, one in list_searches(node)}
         left |= {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
-        constants = (one for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str))
-        texts += [one.value for one in constants if id(one) not in left and WORDED.search(one.value)]
+        for one in nodes:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in left:
+                texts += [one.value] if WORDED.search(one.value) else []
     return tuple(texts)
 
 
@@ -114,8 +122,6 @@ def list_written() -> tuple[str, ...]:
 def test_no_code_reads_text_for_people(path: Path) -> None:
     """In all rooms: no field with text for people is searched, and no words that joulemap writes are sought."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    if name_module(path) == HOSTS:
-        return
     named = {
         one.target.id: one.value.value
         for one in ast.walk(tree)
@@ -124,14 +130,12 @@ def test_no_code_reads_text_for_people(path: Path) -> None:
     wrong = []
     for searched, sought in list_searches(tree):
         text = named.get(sought.id) if isinstance(sought, ast.Name) else getattr(sought, "value", None)
-        is_told = isinstance(searched, ast.Attribute) and searched.attr in TOLD
-        is_known = isinstance(sought, ast.Attribute | ast.Name) and not isinstance(text, str)  # a member of a list
-        if is_told and not (is_known and not isinstance(searched, ast.Call)):
+        if isinstance(searched, ast.Attribute) and searched.attr in TOLD:
             wrong.append(ast.unparse(searched))
         if isinstance(text, str) and WORDED.search(text):
-            mine = sum(text in one for one in list_written()) - (isinstance(sought, ast.Name))
-            wrong += [text] if mine else []
-    assert not wrong
+            own = isinstance(sought, ast.Name)  # the constant itself is one of the texts
+            wrong += [text] * (sum(text in one for one in list_written()) > own)
+    assert bool(wrong) == (name_module(path) in LEFT), wrong
 
 
 def list_sql() -> list[Path]:

@@ -64,7 +64,9 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
         return ""
     _, reason = _load_named().get(_describe_id(hardware), ("", ""))
     if not reason and hardware.sold_in:
-        reason = f"it is sold only inside {hardware.sold_in}, and no measurement separates it from the rest of these devices"
+        reason = (
+            f"it is sold only inside {hardware.sold_in}, and no measurement separates it from the rest of these devices"
+        )
     return reason or "no measurement at a wall plug shows what the computer around it draws"
 
 
