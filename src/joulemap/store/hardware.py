@@ -45,8 +45,8 @@ PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "so
 
 TEXT_FIELDS: Final = (
     "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
-    "unavailable", "sold_in", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest", "needs_host", "host",
-    "matmul_precision", "kernels", "package",
+    "unavailable", "sold_in", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest",
+    "needs_host", "host", "matmul_precision", "kernels", "package",
 )  # fmt: skip
 
 PRICED: Final = "energy_per_action JOIN internal.action USING (action_id)"
