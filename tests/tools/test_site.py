@@ -19,13 +19,20 @@ from joulemap.cli.overview import list_commands
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from joulemap.tools.public import place_names
-from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
+from joulemap.tools.site.build import SITE, build_site, read_pages
 from joulemap.tools.site.command import escape, write_commands
 from joulemap.tools.site.figure import FOLDER, SiteFigure, insert, list_figures
 from joulemap.tools.site.library import write_library
 from sample import thin
 
 FIGURES = list_figures(SITE)
+
+
+def list_contents() -> Iterator[str]:
+    """Yield the names of the pages in the contents, such as `compare`."""
+    contents = (SITE / "contents.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
+        yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)
 
 
 def test_the_contents_lead_to_every_page_once() -> None:

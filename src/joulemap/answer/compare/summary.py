@@ -282,8 +282,7 @@ def compare(
         connection = scope.connection
         rows = start(connection, Comparison, run_ids=list(scope.run_ids), baseline=baseline)
         compared = rows()
-        listed = {row.run_id for row in compared}
-        scope = scope.part(one for one in scope.run_ids if one in listed)  # all else follows from the rows
+        scope = scope.narrow(row.run_id for row in compared)  # all else follows from the rows
         ids = list(scope.run_ids)
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         find = start if is_choice else start_none
