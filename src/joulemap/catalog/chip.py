@@ -80,7 +80,7 @@ def resolve_file(chip: HardwareFile, label: str) -> Hardware:
 def list_defaults(path: Path) -> frozenset[str]:
     """Return the dotted names of numbers that a hardware file omits and for which its class has a default."""
     chip, _ = read_file(path, HardwareFile)
-    stated = {name for name, entry in attrs.asdict(chip.quantities, recurse=False).items() if entry is not None}
+    stated = {*attrs.asdict(chip.quantities, recurse=False, filter=lambda _, entry: entry is not None)}
     stated |= {f"geometry.{name}" for name in chip.geometry}
     stated |= {f"memory.{level.name}.{name}" for level in chip.memory_levels for name in ("capacity", "bandwidth")}
     rules = load_class(chip.architecture, name_file(path)).defaults

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -57,6 +57,14 @@ def suggest_host(needs_host: str) -> str:
 def find_own_host(needs_host: str) -> str:
     """Return the id of the default host that the hardware shares with no other; empty without one."""
     return suggest_host(needs_host) if needs_host.startswith((*WHOLES, *SOLE_SLOTS)) else ""
+
+
+HOST_COLUMNS: Final[Mapping[str, Callable[[str], bool | str]]] = {
+    "is_part": is_part,
+    "whole": name_rest,
+    "own_host": find_own_host,
+}
+"""Column of a hardware version -> its value for `Hardware.needs_host`; queries read these and never that text."""
 
 
 def is_host(hardware: Hardware) -> bool:

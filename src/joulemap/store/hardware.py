@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.host import find_own_host, is_part, name_rest
+from joulemap.domain.host import HOST_COLUMNS
 from joulemap.physics.record.hardware import (
     IDLE_STATES,
     UNMEASURED,
@@ -109,9 +109,7 @@ def write_hardware(
         changes=[list(changed.get(one.digest, ())) for one in fresh],
         helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
-        is_part=[is_part(one.needs_host) for one in fresh],
-        whole=[name_rest(one.needs_host) for one in fresh],
-        own_host=[find_own_host(one.needs_host) for one in fresh],
+        **{name: [read(one.needs_host) for one in fresh] for name, read in HOST_COLUMNS.items()},
     )
     insert(
         "hardware_fact",

@@ -92,29 +92,22 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     )
 
 
-CHOICES: Final[Mapping[str, Sequence[str]]] = {
-    "runtime": RUNTIME_NAMES,
-    "merging runtime": [one.name for one in RUNTIMES if one.merges],
-    "class": tuple(CLASS_HARDWARE),
-    "scope": SCOPE_NAMES,
-    "prompt scope": [one.name for one in SCOPES if one.is_prompt],
-    "loaded scope": [one.name for one in SCOPES if one.is_loaded],
+CHOICES: Final[Mapping[str, str]] = {
+    "{any runtime}": join_choices(RUNTIME_NAMES),
+    "{any class}": join_choices(CLASS_HARDWARE),
+    "{any scope}": join_choices(SCOPE_NAMES),
+    "{each scope}": join_choices(f"{one.name} ({one.meaning})" for one in SCOPES),
+    "{merging runtime}": ", ".join(quote_text(one.name) for one in RUNTIMES if one.merges),
+    "{prompt scope}": ", ".join(quote_text(one.name) for one in SCOPES if one.is_prompt),
+    "{loaded scope}": ", ".join(quote_text(one.name) for one in SCOPES if one.is_loaded),
 }
-"""Name of a closed set in SQL and in the meaning of a column -> its members."""
-
-MEANINGS: Final[Mapping[str, Sequence[str]]] = {"scope": [f"{one.name} ({one.meaning})" for one in SCOPES]}
-"""Name of a closed set -> its members with their meanings."""
+"""Slot in SQL, or in the meaning of a column -> members of a closed set, as SQL or in words."""
 
 
 def fill_choices(text: str) -> str:
-    """Return text with closed sets filled in: `{NAME}` lists the members as SQL, `{any NAME}` in words, and
-    `{each NAME}` with their meanings.
-    """
-    for name, meanings in MEANINGS.items():
-        text = text.replace(f"{{each {name}}}", join_choices(meanings))
-    for name, choices in CHOICES.items():
-        text = text.replace(f"{{{name}}}", ", ".join(map(quote_text, choices)))
-        text = text.replace(f"{{any {name}}}", join_choices(choices))
+    """Return text with closed sets filled in."""
+    for slot, members in CHOICES.items():
+        text = text.replace(slot, members)
     return text
 
 

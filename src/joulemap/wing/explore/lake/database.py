@@ -21,7 +21,7 @@ import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
-from joulemap.domain.host import find_own_host, is_part, name_rest
+from joulemap.domain.host import HOST_COLUMNS
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, configure, reporting_failures
 from joulemap.store.engine import connect
@@ -305,12 +305,7 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
             "CASE WHEN $boundary = 'system' THEN 'board' ELSE $boundary END, $boundary, '', "
             "$needs_host, $is_part, $whole, $own_host, $host, $matmul_precision "
             "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
-            {
-                **one,
-                "is_part": is_part(one["needs_host"]),
-                "whole": name_rest(one["needs_host"]),
-                "own_host": find_own_host(one["needs_host"]),
-            },
+            {**one, **{name: read(one["needs_host"]) for name, read in HOST_COLUMNS.items()}},
         )
 
 
