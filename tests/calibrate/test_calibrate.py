@@ -663,7 +663,7 @@ def test_one_variable_says_where_all_of_a_calibration_is_written(tmp_path: Path,
     imported(workspace, tmp_path, "gaudi3,resnet18,bf16,1,graph,0.001,,,made up")
     home, own = tmp_path / "home", tmp_path / "own"
     homes = {"HOME": str(home), "XDG_DATA_HOME": ""}
-    done = joulemap("calibrate", "gaudi3", variables={**homes, "JOULEMAP_CALIBRATION": str(own)})
+    done = joulemap("calibrate", "gaudi3", "--verbose", variables={**homes, "JOULEMAP_CALIBRATION": str(own)})
     assert done.returncode == 0, done.stderr
     asked, wrote = (line for line in done.stderr.splitlines() if str(own) in line)
     assert "will be written to" in asked

@@ -66,10 +66,6 @@ def calibrate(
     check_suffix(file, ".toml", "a calibration")
     if file is not None and not dry_run:
         check_output(file, named_files(file), force=report.force)
-    elif not dry_run:
-        from joulemap.catalog.calibration import own_folder
-
-        voice.inform(f"the calibration will be written to {own_folder()}; --output or $JOULEMAP_CALIBRATION moves it")
     answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],

@@ -20,14 +20,13 @@ from joulemap.present.template import Template
 from joulemap.show.explain import HIDDEN_ATTENTION, SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
-CATEGORY_COLUMNS: Final = Template("category | {a} spent_a | {b} spent_b | +difference[ | {share} share_fraction]")
+CATEGORY_COLUMNS: Final = Template("category | {a} spent_a | {b} spent_b | +difference[ | {share}]")
 MORE_ON: Final = Template("more on {name}")
 OTHERS: Final = Template("{count} others")
 CATEGORY_TABLE: Final = Template("{quantity} by category")
 ALL: Final = "total"
 PURPOSE_COLUMNS: Final = Template(
-    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s"
-    "[ | {share} share_fraction]"
+    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s[ | {share}]"
 )
 ENERGY_B, TIME_B = "energy B", "time B"
 PURPOSES: Final[Mapping[str, str]] = {
@@ -45,18 +44,18 @@ PURPOSES: Final[Mapping[str, str]] = {
 """Purpose of work in a language model -> displayed name."""
 
 ROLE_COLUMNS: Final = Template(
-    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | [{share} share_fraction | ]"
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | [{share} | ]"
     "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
     "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
     "actions B actions_b"
 )
 TERM_COLUMNS: Final = Template(
-    "term | category category_a | *action | *difference +difference_j | [*{share} share_fraction | ]"
+    "term | category category_a | *action | *difference +difference_j | [*{share} | ]"
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
 METRIC_TERM_COLUMNS: Final = Template(
-    "term | *contributor | *+difference | [*{share} share_fraction | ]subgraphs part_count | "
+    "term | *contributor | *+difference | [*{share} | ]subgraphs part_count | "
     "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 SMALLER: Final = Template("{count} smaller terms")
@@ -79,12 +78,12 @@ EFFECT_NAMES: Final[Mapping[str, str]] = {
     "static power": "static power: higher or lower power",
 }
 EFFECT_COLUMNS: Final = Template(
-    "cause effect | difference +difference_j | [{share} share_fraction | ]actions action_count | "
+    "cause effect | difference +difference_j | [{share} | ]actions action_count | "
     "largest action largest_action | its difference +largest_difference_j"
 )
 SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
 SUBGRAPH_COLUMNS: Final = Template(
-    "subgraph name | pattern fusion_pattern | +difference | [{share} share_fraction | ]"
+    "subgraph name | pattern fusion_pattern | +difference | [{share} | ]"
     "mostly largest_action | of it largest_difference_j | energy A energy_a_fj | "
     "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
     "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
@@ -93,14 +92,14 @@ TRAFFIC_COLUMNS: Final = (
     "memory component | A bytes_a | B bytes_b | difference +difference_bytes | energy A energy_a_j | "
     "energy B energy_b_j"
 )
-SHARE: Final = "share"
-"""Heading of the shares of a difference."""
+SHARE: Final = "share share_fraction"
+"""Column of the shares of a difference."""
 
-SHARE_OF_ENERGY: Final = "share of energy differences"
-"""Heading of the shares of the energy difference, in tables with another metric or in answers on one."""
+SHARE_OF_ENERGY: Final = "share of energy differences share_fraction"
+"""Column of the shares of the energy difference, in tables with another metric or in answers on one."""
 
-SHARE_OF_TIME: Final = "share of time differences"
-"""Heading of the shares of the time difference, in tables with energies and times."""
+SHARE_OF_TIME: Final = "share of time differences share_fraction"
+"""Column of the shares of the time difference, in tables with energies and times."""
 
 
 LONGEST: Final = 20
