@@ -14,15 +14,19 @@ CREATE TABLE internal.hardware_version (
     memory_type VARCHAR NOT NULL,
     projection VARCHAR NOT NULL,
     unavailable VARCHAR NOT NULL,
+    sold_in VARCHAR NOT NULL DEFAULT '',
     package_version VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
     package VARCHAR NOT NULL DEFAULT '',
     doubts VARCHAR[] NOT NULL,
-    priced_at VARCHAR NOT NULL CHECK (priced_at IN ({fitted boundary})),
-    boundary VARCHAR NOT NULL CHECK (boundary IN ({boundary})),
+    priced_at VARCHAR NOT NULL,
+    boundary VARCHAR NOT NULL,
     described_digest VARCHAR NOT NULL,
     needs_host VARCHAR NOT NULL DEFAULT '',
+    is_part BOOLEAN NOT NULL DEFAULT FALSE,
+    whole VARCHAR NOT NULL DEFAULT '',
+    own_host VARCHAR NOT NULL DEFAULT '',
     host VARCHAR NOT NULL DEFAULT '',
     matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     kernels VARCHAR NOT NULL DEFAULT '',
@@ -35,13 +39,14 @@ COMMENT ON COLUMN internal.hardware_version.hardware_digest IS 'Digest of the by
 COMMENT ON COLUMN internal.hardware_version.hardware IS 'Catalogue id, e.g. h100_sxm5';
 COMMENT ON COLUMN internal.hardware_version.name IS 'Display name';
 COMMENT ON COLUMN internal.hardware_version.vendor IS 'Manufacturer';
-COMMENT ON COLUMN internal.hardware_version.architecture IS 'Architecture class: {any class}';
+COMMENT ON COLUMN internal.hardware_version.architecture IS 'Architecture class';
 COMMENT ON COLUMN internal.hardware_version.deployment IS 'Place of use: datacenter, edge or embedded';
 COMMENT ON COLUMN internal.hardware_version.microarchitecture IS 'Vendor''s name of the design';
 COMMENT ON COLUMN internal.hardware_version.unit_name IS 'Vendor''s name of one unit: core, SM, MXU, tile';
 COMMENT ON COLUMN internal.hardware_version.memory_type IS 'Type of the off-chip memory';
 COMMENT ON COLUMN internal.hardware_version.projection IS 'Reason why the key numbers are projections; empty for a chip that exists';
 COMMENT ON COLUMN internal.hardware_version.unavailable IS 'Reason why it cannot be bought or rented, or has only a guessed price; empty if it can';
+COMMENT ON COLUMN internal.hardware_version.sold_in IS 'Devices inside which alone it is sold; empty if a board can be ordered';
 COMMENT ON COLUMN internal.hardware_version.package_version IS 'joulemap version that wrote the row';
 COMMENT ON COLUMN internal.hardware_version.power_mode IS 'Power mode that the numbers refer to';
 COMMENT ON COLUMN internal.hardware_version.aliases IS 'Other accepted names';
@@ -51,6 +56,9 @@ COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Boundary of the measur
 COMMENT ON COLUMN internal.hardware_version.boundary IS 'Parts included in the energy of its runs: chip; board; or system, with host, chassis and power supply';
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version without this boundary or these changes; empty if there is none';
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'Slot or port of a computer that it needs, and whose power is not included; empty if it works by itself';
+COMMENT ON COLUMN internal.hardware_version.is_part IS 'Whether it is a part of a module or SoC';
+COMMENT ON COLUMN internal.hardware_version.whole IS 'Catalogue id of the rest of its module or SoC; empty where needs_host names none';
+COMMENT ON COLUMN internal.hardware_version.own_host IS 'Usual host that it shares with no other device; empty without one';
 COMMENT ON COLUMN internal.hardware_version.host IS 'Host named in the question: it launches kernels, and its energy is included if needs_host is not empty';
 COMMENT ON COLUMN internal.hardware_version.matmul_precision IS 'Setting of the libraries for GEMMs and convolutions of fp32 runs';
 COMMENT ON COLUMN internal.hardware_version.kernels IS 'Families of an engine''s kernels, as OPERATION=WORDS, ...; empty without an engine';
@@ -481,7 +489,7 @@ CREATE TABLE internal.run (
     precision VARCHAR NOT NULL,
     weight_precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
+    runtime VARCHAR NOT NULL,
     calibration VARCHAR NOT NULL,
     refusal VARCHAR,
     refusal_code VARCHAR,
@@ -520,7 +528,7 @@ COMMENT ON COLUMN internal.run.power_mode IS 'Power mode';
 COMMENT ON COLUMN internal.run.precision IS 'Precision of activations and GEMMs';
 COMMENT ON COLUMN internal.run.weight_precision IS 'Storage format of the weights of GEMMs, such as int4 or int4:64 (groups of 64); by default the precision';
 COMMENT ON COLUMN internal.run.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.run.runtime IS 'Execution mode: {any runtime}';
+COMMENT ON COLUMN internal.run.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.run.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
 COMMENT ON COLUMN internal.run.refusal IS 'Reason why the hardware cannot run it; null for an evaluated run';
 COMMENT ON COLUMN internal.run.refusal_code IS 'Kind of the reason, such as precision, memory or compiler; other for a reason without a kind';
@@ -750,9 +758,9 @@ CREATE TABLE internal.measurement (
     precision VARCHAR NOT NULL,
     matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
+    runtime VARCHAR NOT NULL,
     scope VARCHAR NOT NULL,
-    boundary VARCHAR NOT NULL CHECK (boundary IN ('', {boundary})),
+    boundary VARCHAR NOT NULL,
     idle_power_w DOUBLE CHECK (idle_power_w > 0),
     latency_s DOUBLE CHECK (latency_s > 0),
     throughput_per_s DOUBLE CHECK (throughput_per_s > 0),
@@ -774,7 +782,7 @@ COMMENT ON COLUMN internal.measurement.model IS 'Model name';
 COMMENT ON COLUMN internal.measurement.precision IS 'Measured precision';
 COMMENT ON COLUMN internal.measurement.matmul_precision IS 'Setting of the library for GEMMs and convolutions at fp32; default at other precisions';
 COMMENT ON COLUMN internal.measurement.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.measurement.runtime IS '{any runtime}';
+COMMENT ON COLUMN internal.measurement.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.measurement.scope IS 'What the measurement covers, e.g. whole board';
 COMMENT ON COLUMN internal.measurement.boundary IS 'Boundary of energy_j and power_w: chip or board; empty without them';
 COMMENT ON COLUMN internal.measurement.idle_power_w IS 'Idle power that was subtracted from energy_j; null if energy_j includes it';
@@ -796,7 +804,7 @@ CREATE TABLE internal.serving_measurement (
     source VARCHAR NOT NULL CHECK (source <> ''),
     hardware VARCHAR NOT NULL,
     model VARCHAR NOT NULL,
-    scope VARCHAR NOT NULL CHECK (scope IN ({scope})),
+    scope VARCHAR NOT NULL,
     engine VARCHAR NOT NULL,
     engine_version VARCHAR NOT NULL,
     date VARCHAR NOT NULL,
@@ -839,7 +847,7 @@ COMMENT ON COLUMN internal.serving_measurement.serving_measurement_id IS 'Number
 COMMENT ON COLUMN internal.serving_measurement.source IS 'Origin of the row';
 COMMENT ON COLUMN internal.serving_measurement.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
 COMMENT ON COLUMN internal.serving_measurement.model IS 'Model name in the source';
-COMMENT ON COLUMN internal.serving_measurement.scope IS '{each scope}';
+COMMENT ON COLUMN internal.serving_measurement.scope IS 'Contents of the measurement';
 COMMENT ON COLUMN internal.serving_measurement.engine IS 'Serving engine; empty if not stated';
 COMMENT ON COLUMN internal.serving_measurement.engine_version IS 'Stated version; empty if not stated';
 COMMENT ON COLUMN internal.serving_measurement.date IS 'Date of the measurement, because engines change from month to month';
@@ -938,7 +946,7 @@ CREATE TABLE internal.estimate (
     power_mode VARCHAR NOT NULL,
     precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
+    runtime VARCHAR NOT NULL,
     calibration VARCHAR NOT NULL,
     calibration_digest VARCHAR NOT NULL,
     refusal VARCHAR,
@@ -964,7 +972,7 @@ COMMENT ON COLUMN internal.estimate.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.estimate.power_mode IS 'Power mode';
 COMMENT ON COLUMN internal.estimate.precision IS 'Precision of weights, activations and GEMMs';
 COMMENT ON COLUMN internal.estimate.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.estimate.runtime IS 'Execution mode: {any runtime}';
+COMMENT ON COLUMN internal.estimate.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.estimate.calibration IS 'Name and first digits of the digest of the calibration; none for class defaults';
 COMMENT ON COLUMN internal.estimate.calibration_digest IS 'Digest of the calibration; empty if there is none';
 COMMENT ON COLUMN internal.estimate.refusal IS 'Reason why the hardware cannot run it; else null';
@@ -988,7 +996,7 @@ CREATE TABLE internal.placement (
     goal VARCHAR NOT NULL CHECK (goal IN ('latency', 'throughput', 'energy')),
     precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
+    runtime VARCHAR NOT NULL,
     devices VARCHAR NOT NULL,
     form VARCHAR NOT NULL CHECK (form IN ('alone', 'split', 'pipeline')),
     latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
@@ -1011,7 +1019,7 @@ COMMENT ON COLUMN internal.placement.box IS 'Catalogue id, or the named devices,
 COMMENT ON COLUMN internal.placement.goal IS 'Quantity that it minimizes or maximizes: latency, throughput or energy';
 COMMENT ON COLUMN internal.placement.precision IS 'Requested precision; devices without it use another';
 COMMENT ON COLUMN internal.placement.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.placement.runtime IS 'Execution mode: {any runtime}';
+COMMENT ON COLUMN internal.placement.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.placement.devices IS 'Devices with a part of the model, joined by a plus';
 COMMENT ON COLUMN internal.placement.form IS 'alone; split (subgraphs on several devices, in sequence or in parallel branches); pipeline (several batches in flight)';
 COMMENT ON COLUMN internal.placement.latency_fs IS 'Latency per batch in femtoseconds, including copies';
@@ -1101,8 +1109,8 @@ CREATE TABLE internal.hardware_load (
     model VARCHAR NOT NULL,
     precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
-    covers VARCHAR NOT NULL CHECK (covers IN ({load boundary})),
+    runtime VARCHAR NOT NULL,
+    covers VARCHAR NOT NULL,
     tracer_version VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.hardware_load IS 'Workloads with a measured board power, which is hardware_fact load.NAME.power';
@@ -1112,7 +1120,7 @@ COMMENT ON COLUMN internal.hardware_load.load IS 'Name';
 COMMENT ON COLUMN internal.hardware_load.model IS 'Built-in model of the workload';
 COMMENT ON COLUMN internal.hardware_load.precision IS 'Precision of the workload';
 COMMENT ON COLUMN internal.hardware_load.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.hardware_load.runtime IS '{any runtime}';
+COMMENT ON COLUMN internal.hardware_load.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.hardware_load.covers IS 'Boundary of the measured power: board, or system, an upper bound for the board';
 COMMENT ON COLUMN internal.hardware_load.tracer_version IS 'Digest of the code that traced the workload';
 
@@ -1236,7 +1244,7 @@ CREATE TABLE internal.operator_measurement (
     precision VARCHAR NOT NULL,
     matmul_precision VARCHAR NOT NULL DEFAULT 'default' CHECK (matmul_precision IN ('default', 'high', 'highest')),
     batch INTEGER NOT NULL CHECK (batch > 0),
-    runtime VARCHAR NOT NULL CHECK (runtime IN ({runtime})),
+    runtime VARCHAR NOT NULL,
     operation VARCHAR NOT NULL,
     shapes VARCHAR NOT NULL,
     operator_count INTEGER NOT NULL CHECK (operator_count >= 0),
@@ -1254,7 +1262,7 @@ COMMENT ON COLUMN internal.operator_measurement.model IS 'Model name';
 COMMENT ON COLUMN internal.operator_measurement.precision IS 'Measured precision';
 COMMENT ON COLUMN internal.operator_measurement.matmul_precision IS 'Setting of the library for GEMMs and convolutions at fp32; default at other precisions';
 COMMENT ON COLUMN internal.operator_measurement.batch IS 'Samples in one input';
-COMMENT ON COLUMN internal.operator_measurement.runtime IS '{any runtime}';
+COMMENT ON COLUMN internal.operator_measurement.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.operator_measurement.operation IS 'Operation as in operator_signatures; empty for kernels that match no traced operator';
 COMMENT ON COLUMN internal.operator_measurement.shapes IS 'Shapes as in operator_signatures; without an operation, the shapes of the kernels'' arguments';
 COMMENT ON COLUMN internal.operator_measurement.operator_count IS 'Traced operators with this operation and these shapes';
@@ -1418,7 +1426,7 @@ COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or power';
 COMMENT ON COLUMN internal.error_scale.level IS 'Fineness of the group: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision and hardware';
 COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts, training or decomposition, or the kind of a single operator';
 COMMENT ON COLUMN internal.error_scale.architecture IS 'Architecture class';
-COMMENT ON COLUMN internal.error_scale.runtime IS '{any runtime}';
+COMMENT ON COLUMN internal.error_scale.runtime IS 'Execution mode';
 COMMENT ON COLUMN internal.error_scale.precision IS 'Precision of the runs';
 COMMENT ON COLUMN internal.error_scale.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.error_scale.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';

@@ -90,7 +90,7 @@ powered AS MATERIALIZED (
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
         r.peak_memory_bytes, r.compute_utilization_fraction,
-        r.is_available AND coalesce(w.is_available OR NOT regexp_matches(v.needs_host, '^(module|SoC) '), TRUE) AS is_available,
+        r.is_available AND coalesce(w.is_available OR v.whole = '', TRUE) AS is_available,
         r.status, r.reason, r.{metric},
         rent.usd AS usd_per_hour,
         buy.usd AS purchase_usd,
@@ -116,10 +116,10 @@ powered AS MATERIALIZED (
             ELSE coalesce(gf.idle_power_w, gf.static_power_w, 0e0)
         END AS host_idle_w,
         -- the idle power of a part of a module or an SoC may be in that of its host: the larger of both counts once
-        regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary = 'board' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
+        v.is_part AND v.boundary = 'board' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
             AS is_idle_shared,
         CASE
-            WHEN v.host = '' AND v.boundary = 'board' AND regexp_matches(v.needs_host, '^(module|SoC)')
+            WHEN v.host = '' AND v.boundary = 'board' AND v.is_part
                 THEN coalesce(w.static_power_w, 0e0)
             ELSE 0e0
         END AS module_w,
@@ -137,11 +137,10 @@ powered AS MATERIALIZED (
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
-    -- A USB stick or M.2 card has a separate host (`suggest_host` in domain/host.py), and a part has the rest of its
+    -- A USB stick or M.2 card has a separate host (`find_own_host` in domain/host.py), and a part has the rest of its
     -- module or SoC. Neither power is proportional to the chip's.
     LEFT JOIN hardware AS w
-        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2|CSI)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
-        AND w.static_power_w > 0e0
+        ON w.hardware = v.own_host AND w.static_power_w > 0e0
     LEFT JOIN fact AS wf ON wf.hardware_digest = w.hardware_digest
     LEFT JOIN hardware AS g ON g.hardware = v.host
     LEFT JOIN fact AS gf ON gf.hardware_digest = g.hardware_digest
@@ -173,7 +172,7 @@ powered AS MATERIALIZED (
             coalesce(
                 CASE WHEN v.boundary = 'chip' OR v.host = 'none' THEN 0e0 END,
                 CASE
-                    WHEN $host_share < 0e0 AND v.needs_host <> '' AND NOT regexp_matches(v.needs_host, '^(module|SoC)')
+                    WHEN $host_share < 0e0 AND v.needs_host <> '' AND NOT v.is_part
                         THEN coalesce(
                             list_extract(
                                 CAST($price_usd AS DOUBLE[]), list_position(CAST($price_of AS VARCHAR[]), v.host || ':bought')
@@ -183,7 +182,7 @@ powered AS MATERIALIZED (
                 END,
                 f.host_share_ratio * coalesce(f.price_purchase_usd / buy.usd, 1e0),
                 CASE
-                    WHEN (v.needs_host = '' OR regexp_matches(v.needs_host, '^(module|SoC)')) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
+                    WHEN (v.needs_host = '' OR v.is_part) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
                     ELSE a.host_share
                 END
             ) AS host_share

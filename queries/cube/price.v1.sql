@@ -39,7 +39,7 @@ WITH version AS (
     -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
     LEFT JOIN internal.hardware_fact AS o ON o.hardware_digest = v.hardware_digest AND o.quantity = w.quantity
     LEFT JOIN hardware AS m
-        ON regexp_matches(v.needs_host, '^(module|SoC) ') AND m.hardware = split_part(v.needs_host, ' ', 2) AND o.value IS NULL
+        ON m.hardware = v.whole AND o.value IS NULL
     LEFT JOIN internal.hardware_fact AS f
         ON f.hardware_digest = coalesce(m.hardware_digest, v.hardware_digest) AND f.quantity = w.quantity
     WHERE v.hardware_digest IN (SELECT r.hardware_digest FROM internal.run AS r WHERE r.run_id IN (SELECT unnest($run_ids)))

@@ -13,11 +13,7 @@ WITH needing AS (
         r.run_id,
         v.hardware_digest,
         CAST(t.energy_fj AS DOUBLE) / CAST(t.interval_fs AS DOUBLE) AS power_w,
-        CASE
-            WHEN regexp_matches(v.needs_host, '^(USB|M\.2|CSI)') THEN 'raspberry_pi_5'
-            WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2)
-            WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu'
-        END AS computer
+        v.own_host AS computer
     FROM internal.run AS r
     JOIN internal.run_total AS t ON t.run_id = r.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest

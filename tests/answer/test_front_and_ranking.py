@@ -29,7 +29,6 @@ from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.offer import SPECIAL_KINDS
 from joulemap.domain.settings import LIMITED, WAY_OF, Limits, Pay, Price, Settings, Usage
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
@@ -757,7 +756,6 @@ def test_a_chip_has_the_price_of_its_cheapest_seller_on_demand(made_up: Connecti
         assert (row["price"], row["is_alike"], row["rank"]) == (usd, True, 1)
     (row,) = ask(made_up, "cost.million", [attrs.evolve(chip, offers={"spot": 4.0})])
     assert (row["price"], row["is_alike"], row["rank"]) == (4.0, False, None)
-    assert tuple(one for one in WAY_OF if one in SPECIAL_KINDS) == SPECIAL_KINDS == ("reserved", "spot")
 
 
 def test_the_way_of_paying_follows_from_the_question_alone() -> None:

@@ -5,22 +5,29 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from command import run_here
 from compare import assert_close
+from joulemap.answer.compare import summary
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_bias, weigh
 from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.generated.compare import Comparison
 from joulemap.physics.record.configuration import Precision
 from joulemap.prediction import predict
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
 from joulemap.show.choice import describe_answer
+from joulemap.store import query
+from joulemap.store.connection import Connection
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "t4", "h100_sxm5")
@@ -255,3 +262,28 @@ def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Wo
     terms = {one.name: one.share for one in explained.facts.of(Term) if one.level == "category"}
     cause = compared.facts.of(Cause)[0]
     assert_close(cause.share, terms[cause.name] or 0.0, rel=1e-9)
+
+
+def test_a_filter_of_the_rows_stands_in_one_place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option that drops rows of the table drops their runs from choices, causes, caveats and notes, too."""
+    chips = ["l4", "t4", "h100_sxm5", "xeon_8490h"]
+    whole = workspace.compare("resnet18", hardware=chips, precision="fp16")
+    winner = whole.rows[0]
+    begin = query.start
+
+    def start(connection: Connection, record: type[Any], **given: Any) -> Callable[[], Table[Any]]:
+        rows = begin(connection, record, **given)
+        if record is not Comparison:
+            return rows
+        return lambda: (kept := rows()).with_rows(row for row in kept if row.hardware != winner.hardware)
+
+    monkeypatch.setattr(summary, "start", start)
+    answer = workspace.compare("resnet18", hardware=chips, precision="fp16")
+    named = [one for one in chips if one != winner.hardware]
+    monkeypatch.undo()
+    alone = workspace.compare("resnet18", hardware=named, precision="fp16")
+    assert {row.hardware for row in answer.rows} == {row.hardware for row in alone.rows}
+    assert winner.run_id not in answer.scope.run_ids
+    assert answer.facts.runs.keys() == alone.facts.runs.keys()
+    assert answer.facts.facts == alone.facts.facts
+    assert answer.document().answer == alone.document().answer

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from joulemap.present.template import Template
 from joulemap.show.caveat import CAVEAT, describe_caveat
 from joulemap.show.word import Words, read_words
 from joulemap.store.library import find_query
+from joulemap.system.resource import folder as resource_folder
 from joulemap.system.wing import BUILT_IN, Wing, list_wings
 from joulemap.workspace import Workspace
 
@@ -60,100 +63,90 @@ def test_nothing_searches_text(path: Path) -> None:
     assert "re" not in imported
 
 
-ANSWER = list_rooms("answer")
-PRESENT = list_rooms("present")
+EVERYTHING = sorted(path for path in SOURCE.rglob("*.py") if "generated" not in path.relative_to(SOURCE).parts)
 
-CUTTING = PARSING - {"find", "rfind", "index", "rindex"} | {"findall", "finditer", "subn"}
-
-NAMES = {
-    "name", "column", "columns", "unit", "word", "model", "hardware", "quantity", "kind", "per", "place", "spec",
-    "module", "id", "constant", "path", "suffix", "precision", "role", "entry", "type", "given", "plain",
+TOLD = {
+    "assumption", "caveat", "doubts", "headline", "hint", "meaning", "message", "needs_host", "note", "notes",
+    "price_text", "reason", "reasons", "refusal", "sentence", "told", "unavailable", "unlike_price_text",
 }  # fmt: skip
-"""Last part of an expression whose value is a name, a number's unit, a path or a syntax, and no text for people."""
+"""Fields and columns with text for people."""
 
-LAYOUT = ("present.writer", "present.draw", "present.hypertext", "present.template", "present.text", "present.cell")
-"""Modules that write markup, wrap lines, read the syntax of templates and format numbers."""
+SEARCHING = PARSING | {"findall", "finditer", "subn"}
 
-READING: dict[str, str] = {
-    "answer.base.add_marks": "the mark of hardware before its name",
-    "answer.base.fetch_tables": "type annotations of fields",
-    "answer.computed": "type annotations of fields",
-    "answer.candidate.enclose_seller": "a price with its seller, one text of a query",
-    "answer.check.check_runs": "arguments in the name of a model",
-    "answer.compare.architecture._cite": "a source in the catalogue",
-    "answer.cost.cost": "the plural of a unit of work",
-    "answer.cost._read_options": "an argument of the user",
-    "answer.package_check._check_operators": "names in a compiler's list, as its author wrote them",
-    "answer.explain.table._select_energy": "the syntax of columns",
-    "answer.explain.table._lay_purposes": "the syntax of columns",
-    "answer.explain.table._lay_subgraphs": "names that a query joins",
-    "answer.constant.pair._origin": "a source in the catalogue",
-    "answer.hardware.HardwareAnswer._list_notes": "a remark in the catalogue",
-    "answer.hardware_file.check_files": "a source in the catalogue",
-    "answer.layout.fill_cells": "the syntax of columns",
-    "answer.layout.lay_facts": "the syntax of columns",
-    "answer.layout.lay_beside": "the syntax of columns",
-    "answer.layout._split": "the syntax of columns",
-    "answer.model._describe_inputs": "the specification of inputs",
-    "answer.part.analyze.AnalyzeAnswer._tree": "a unit after a count",
-    "answer.recommend._list_other_misses": "names that a query joins",
-    "answer.recommend._find_battery": "a source in the catalogue",
-    "answer.report.chapter._shorten": "names that a query joins",
-    "answer.utilization.variant.rebatch": "the specification of inputs",
-    "present.document.grid.cell": "the name of a column",
-    "present.document.Grid.is_marked": "the mark of hardware before its name",
-    "wing.explore.answer.regret._format_alike": "names that a row joins",
-    "wing.fleet.answer.document.FleetAnswer._name": "the end of a row's key",
-    "wing.fleet.answer.document.FleetAnswer._list_left_out": "a price with its seller, one text of a query",
-    "wing.llm.answer.check.find_checkpoint.rank": "names of checkpoints",
-    "wing.pipeline.answer.recommend._count_frames": "the label of a metric",
-    "wing.train.answer.published.read_sizes": "arguments in the name of a model",
-    "wing.train.answer.published._predict": "arguments in the name of a model",
-    "wing.verify.answer.file": "files of other tools",
-    "wing.here.answer.here": "the name of a device that its driver prints",
+WORDED = re.compile(r"[a-z]{2,} [a-z]{2,}")
+"""Pattern of a text with words that follow each other, as names, syntax and numbers have none."""
+
+SEARCH = re.compile(
+    r"\b(?:regexp_\w+|contains|starts_with|ends_with|prefix|suffix|split_part|string_split|instr|strpos)\((?:lower\()?"
+    r"(?:\w+\.)?(\w+)|(\w+) (?:NOT )?(?:I?LIKE|SIMILAR TO)\b"
+)
+"""Pattern of a search in a column, in SQL."""
+
+LEFT = {
+    "answer.hardware": "the beginning of a note on estimated numbers, which the record of hardware holds as text",
+    "wing.record.share": "the source of measurements that `joulemap measure` wrote into a file",
 }
-"""Function or module that cuts or searches text -> what it reads, which is no sentence of an answer."""
+"""Modules that still read such text -> what they read; each needs a field in a record or a file."""
 
 
-def name_last(node: ast.expr) -> str:
-    """Return the last name of an expression: `label` of `row.label` and of `row.label.strip()`."""
-    if isinstance(node, ast.Call):
-        return name_last(node.func.value) if isinstance(node.func, ast.Attribute) else name_last(node.func)
-    if isinstance(node, ast.Subscript):
-        return name_last(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def list_cuts(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
-    """Yield (function, expression) for each call that cuts or searches text that may be for people."""
-    for one in ast.iter_child_nodes(node):
-        own = f"{name}.{one.name}" if isinstance(one, ast.FunctionDef | ast.ClassDef) else name
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in CUTTING:
+def list_searches(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yield (searched text, what is searched for) of each call that cuts or searches text."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
             is_record = one.func.attr == "replace" and len(one.args) < 2  # of a row or a file
-            if not is_record and name_last(one.func.value) not in NAMES:
-                yield name, ast.unparse(one)
-        if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.In | ast.NotIn):
-            right = name_last(one.comparators[0])
-            if right in ("text", "title", "note", "line", "reason", "headline", "answer", "sentence", "told"):
-                yield name, ast.unparse(one)
-        yield from list_cuts(one, own)
+            if one.func.attr in SEARCHING and not is_record:
+                yield one.func.value, next(iter(one.args), None)
+                if one.func.attr in ("fullmatch", "match", "search"):  # of a pattern in a text
+                    yield from ((text, None) for text in one.args[-1:])
+        elif isinstance(one, ast.Compare):
+            is_part = isinstance(one.ops[0], ast.In | ast.NotIn)
+            if is_part and isinstance(one.left, ast.Constant) and isinstance(one.left.value, str):
+                yield one.comparators[0], one.left
 
 
-@pytest.mark.parametrize("path", [*ANSWER, *PRESENT], ids=name_module)
-def test_no_answer_reads_its_own_text(path: Path) -> None:
-    module = name_module(path).removesuffix(".__init__")
-    if module.startswith(LAYOUT):
-        return
+@cache
+def list_written() -> tuple[str, ...]:
+    """Return the texts with words of all modules, except docstrings and what is searched for."""
+    texts: list[str] = []
+    for path in EVERYTHING:
+        nodes = walk(path)
+        left = {id(one) for node in nodes[:1] for _, one in list_searches(node)}
+        left |= {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
+        for one in nodes:
+            if isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in left:
+                texts += [one.value] if WORDED.search(one.value) else []
+    return tuple(texts)
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=name_module)
+def test_no_code_reads_text_for_people(path: Path) -> None:
+    """In all rooms: no field with text for people is searched, and no words that joulemap writes are sought."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    cuts = [(name, what) for name, what in list_cuts(tree, module) if name not in READING and module not in READING]
-    assert not cuts
+    named = {
+        one.target.id: one.value.value
+        for one in ast.walk(tree)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(one.value, ast.Constant)
+    }
+    wrong = []
+    for searched, sought in list_searches(tree):
+        text = named.get(sought.id) if isinstance(sought, ast.Name) else getattr(sought, "value", None)
+        if isinstance(searched, ast.Attribute) and searched.attr in TOLD:
+            wrong.append(ast.unparse(searched))
+        if isinstance(text, str) and WORDED.search(text):
+            own = isinstance(sought, ast.Name)  # the constant itself is one of the texts
+            wrong += [text] * (sum(text in one for one in list_written()) > own)
+    assert bool(wrong) == (name_module(path) in LEFT), wrong
 
 
-@pytest.mark.wings
-def test_what_may_read_text_does() -> None:
-    cuts = {name for path in (*ANSWER, *PRESENT) for name, _ in list_cuts(
-        ast.parse(path.read_text(encoding="utf-8")), name_module(path).removesuffix(".__init__"))}  # fmt: skip
-    assert not [name for name in READING if not any(one == name or one.startswith(f"{name}.") for one in cuts)]
+def list_sql() -> list[Path]:
+    """Return the files with SQL: queries of the core and of wings, views and macros."""
+    return sorted(path for name in ("queries", "schemas") for path in resource_folder(name).rglob("*.sql"))
+
+
+@pytest.mark.parametrize("path", list_sql(), ids=lambda path: path.stem)
+def test_no_query_reads_text_for_people(path: Path) -> None:
+    columns = {name for match in SEARCH.finditer(path.read_text(encoding="utf-8")) for name in match.groups() if name}
+    assert not columns & TOLD
 
 
 @pytest.mark.parametrize("path", ASK, ids=name_module)

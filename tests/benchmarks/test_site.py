@@ -29,6 +29,13 @@ from tools.site.library import write_library
 FIGURES = list_figures(SITE)
 
 
+def list_contents() -> Iterator[str]:
+    """Yield the names of the pages in the contents, such as `compare`."""
+    contents = (SITE / "contents.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
+        yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)
+
+
 def test_the_contents_lead_to_every_page_once() -> None:
     pages = {path.stem for path in DOCS.glob("*.md")} | {"gallery", "commands/index", "reference/index"}
     assert Counter(list_contents()) == Counter(pages)

@@ -658,6 +658,20 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) ->
         assert_close(again.coefficients[name].value, quantity.value, rel=1e-2)
 
 
+def test_one_variable_says_where_all_of_a_calibration_is_written(tmp_path: Path, joulemap: Run) -> None:
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    imported(workspace, tmp_path, "gaudi3,resnet18,bf16,1,graph,0.001,,,made up")
+    home, own = tmp_path / "home", tmp_path / "own"
+    homes = {"HOME": str(home), "XDG_DATA_HOME": ""}
+    done = joulemap("calibrate", "gaudi3", "--verbose", variables={**homes, "JOULEMAP_CALIBRATION": str(own)})
+    assert done.returncode == 0, done.stderr
+    asked, wrote = (line for line in done.stderr.splitlines() if str(own) in line)
+    assert "will be written to" in asked
+    assert wrote.endswith(str(own / "gaudi3.toml"))
+    assert [path.name for path in own.iterdir()] == ["gaudi3.toml"]
+    assert not home.exists()
+
+
 @pytest.mark.slow
 def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, joulemap: Run) -> None:
     workspace = Workspace(tmp_path / "joulemap.duckdb")

@@ -11,7 +11,7 @@ from joulemap.answer.candidate import UNRANKED
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.catalogue import BUILT_IN, find_entry
+from joulemap.domain.catalogue import find_entry
 from joulemap.physics.interval.error_scale import SAME_SIZE, UNMEASURED
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
@@ -118,7 +118,7 @@ def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:
 def test_what_no_board_is_sold_of_ranks_behind(workspace: Workspace) -> None:
     catalogue = load_catalogue().hardware
     phone = catalogue["snapdragon_8_elite_npu"]
-    assert phone.unavailable == f"{BUILT_IN} phones: no board of it can be ordered"
+    assert phone.unavailable == "sold only inside phones: no board of it can be ordered"
     answer = workspace.recommend("resnet18", hardware=("snapdragon_8_elite_npu", "t4"), precision="int8", batch=1)
     assert answer.best is not None and answer.best.hardware == "t4"
     assert UNRANKED(names="~snapdragon_8_elite_npu") in answer.document().notes

@@ -18,7 +18,6 @@ from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import find_busy_hours
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import Price, Settings, Usage
@@ -171,8 +170,9 @@ def test_a_break_even_takes_what_can_be_bought_unless_another_is_named(made_up: 
 
 
 def test_who_cannot_be_bought_says_who_says_so() -> None:
-    found = {name: one.unavailable for name, one in load_catalogue().hardware.items() if not one.is_available}
-    assert {name for name, reason in found.items() if not reason.startswith(BUILT_IN)} == set(UNSOLD)
+    catalogue = load_catalogue().hardware
+    found = {name: one.unavailable for name, one in catalogue.items() if not one.is_available}
+    assert {name for name in found if not catalogue[name].sold_in} == set(UNSOLD)
     assert all("embodied-schemas" in found[name] for name in UNSOLD[:3])
     assert "ISCA 2017" in found["plasticine"]
 
@@ -250,7 +250,7 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
     catalogue = load_catalogue().hardware
     assert {name for name in catalogue if f"~{name} " in listed} == {
         *UNSOLD,
-        *(name for name, one in catalogue.items() if one.unavailable.startswith(BUILT_IN)),
+        *(name for name, one in catalogue.items() if one.sold_in),
     }
     shown = joulemap("hardware", "show", "apple_m4", "--notes").stdout
     assert "~" not in shown and "estimated: Apple does not publish clocks or power" in " ".join(shown.split())

@@ -102,7 +102,7 @@ NO_FORMULA = (
     ("physics/interval/half_width.py", "def combine_errors", "\nMOVING = 0.2\n"),
     ("domain/dimension.py", "Dimension", "\nDIMENSIONS = ()\n"),
     ("wing/llm/prediction.py", "def ", "\nTOKENS_PER_STEP = 3\n"),
-    ("domain/label.py", "fused (torch.compile)", "\nRUNTIME_LABEL = {}\n"),
+    ("domain/label.py", "RUNTIME_LABEL", "\nRUNTIME_LABEL = {}\n"),
     ("domain/constant.py", "power limit", "\nNAMES = {}\n"),
 )
 """(file, text that it contains, code appended) of changes that no stored run depends on."""

@@ -219,12 +219,15 @@ print(json.dumps(codes), file=sys.stderr)
 
 HELP = ("--help",)
 
+TIMM = ("compare", "timm:resnet50", "l4")
+
 CORE = {
     HELP: ExitCode.OK,
     ("compare", "resnet18", "--hardware", "l4,tpu_v4"): ExitCode.OK,
     ("sql", "SELECT count(*) FROM runs"): ExitCode.OK,
     ("llm", "llama-3.1-8b"): ExitCode.USAGE,
     ("compare", "llama-3.1-8b"): ExitCode.UNKNOWN_NAME,
+    TIMM: ExitCode.MODEL,
     ("explain", "resnet18", "l4", "tpu_v4", "--phase", "decode"): ExitCode.USAGE,
 }
 
@@ -248,6 +251,7 @@ def test_without_wings_the_core_answers_and_refuses_the_rest_in_a_line(
     answered = run_python("-c", RUN, json.dumps(list(commands)), template, path=core, cwd=core)
     assert "Traceback" not in answered.stderr and "internal error" not in answered.stderr, answered.stderr
     assert dict(zip(commands, json.loads(answered.stderr.splitlines()[-1]), strict=True)) == commands
+    assert "'timm:resnet50' needs the wing hub, which this installation lacks" in answered.stderr
     if HELP in commands:
         listed = set(re.findall(r"^  (\w+) ", answered.stdout, re.MULTILINE))
         wings: tuple[Wing, ...] = list_wings()

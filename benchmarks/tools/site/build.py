@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -84,10 +84,3 @@ def read_pages() -> Mapping[str, str]:
     others = {path.name: write_parts(path.read_text(encoding="utf-8"), PARTS) for path in paths}
     pages = {"index.md": first} | {name: text.replace("](../README.md", "](index.md") for name, text in others.items()}
     return {name: PERCENT.sub("\u00a0%", text) for name, text in pages.items()}
-
-
-def list_contents() -> Iterator[str]:
-    """Yield the names of the pages in the contents, such as `compare`."""
-    contents = (SITE / "contents.md").read_text(encoding="utf-8")
-    for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
-        yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)

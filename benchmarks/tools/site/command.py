@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.cli.app import EPILOG
+from joulemap.cli.app import EXIT_CODES
 from joulemap.cli.overview import list_commands, list_groups
 from tools.manual import HelpEntry, Manual, read_manual
 
@@ -42,8 +42,9 @@ def _write_page(manual: Manual) -> Iterator[str]:
 
 
 def _write_codes() -> str:
-    codes = EPILOG.removeprefix("Exit codes: ").rstrip(".").split("; ")
-    return "\n".join(("## Exit codes\n", *(f"- {escape(one)}" for one in codes), "\n[More](../cli.md#exit-codes).\n"))
+    return "\n".join(
+        ("## Exit codes\n", *(f"- {escape(one)}" for one in EXIT_CODES), "\n[More](../cli.md#exit-codes).\n")
+    )
 
 
 def _write_manual(manual: Manual, level: str) -> Iterator[str]:

@@ -82,6 +82,7 @@ OLD_PACES: Final = Template(
 )
 UNREAD: Final = Template("factors of the earlier calibration are dropped: {reason}")
 LEFT_OUT: Final = Template("left out: {line}")
+WRITES: Final = Template("fitting a calibration that will be written to {path} …")
 WRITTEN: Final = Template("written to {written_to}; `--calibration none` disables it")
 DRY: Final = "a dry run: nothing was written"
 
@@ -220,6 +221,8 @@ def calibrate(
     observations, left_out = observe(source, target, measured if operators else select_models(measured), trust=trust)
     if not observations:
         raise NoMeasurementError(_explain_nothing(target, precisions, models, left_out))
+    if not is_dry:
+        source.talk(WRITES(path=path))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
     anchored = anchor_hardware(target)

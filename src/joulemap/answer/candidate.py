@@ -19,7 +19,7 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.plan.budget import apply_scenario
-from joulemap.plan.model_name import list_names
+from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.workload import choose_batches
@@ -149,7 +149,7 @@ def _find_published(model: str, settings: Settings) -> dict[str, Any]:
     """Return the fields of settings with a checkpoint's published precisions; empty if the question states others."""
     if settings.precision != CANDIDATES.precision or settings.weight_precision:
         return {}
-    published = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+    published = find_precisions(model)
     return {} if published is None else dict(zip(("precision", "weight_precision"), published, strict=True))
 
 

@@ -140,6 +140,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     Raises CatalogueError if a file breaks a rule, reuses a name of the catalogue or of another file, or cannot be
     mapped.
     """
+    from joulemap.catalog.chip import list_defaults
     from joulemap.catalog.load import load_files
     from joulemap.catalog.parser import name_file
     from joulemap.physics.area import Area
@@ -153,10 +154,11 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     check_names(((name_file(path), hardware) for path, hardware in loaded), known)
     checked = []
     for path, hardware in loaded:
+        omitted = list_defaults(path)
         defaults = tuple(
             Default(name, quantity.value, quantity.unit, quantity.source)
             for name, quantity in hardware.quantities()
-            if quantity.source.startswith("class default")
+            if name in omitted
         )
         trials = tuple(_try(path, hardware))
         if all(trial.reason for trial in trials):

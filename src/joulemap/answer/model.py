@@ -20,7 +20,7 @@ from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.physics.record.weight import label_precision
-from joulemap.plan.model_name import list_names
+from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
@@ -197,7 +197,7 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
     with _opening_workload(source, model, settings, "model show") as (workload_id, connection):
         tables: dict[str, Any] = fetch_tables(connection, ProfileAnswer, workload_id=workload_id)
         answer = ProfileAnswer(**tables)
-        own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+        own = find_precisions(model)
         if own is None:
             return answer
         from joulemap.answer.width import scale_rows

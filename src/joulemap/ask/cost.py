@@ -58,7 +58,7 @@ def find_facts(
     shown = ranked[:MOST_ENTRIES]
     turns = [*_turn_way(rows, best), *_turn_volume(even)]
     ids = {row.run_id for row in shown} | {one for fact in (*choices, *beyond) for one in (*fact.runs[:2], *fact.tied)}
-    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
+    weighed = scope.narrow(ids)
     caveats = find_caveats(weighed, choices, metric="cost", but=("host",), more=_find_prices(shown))
     return Facts(
         asked=("cost",),

@@ -38,7 +38,7 @@ def find_facts(
     known = [row for row in rows if row.change_fraction is not None]
     pairs = {row.hardware: (row.run_a, row.run_b) for row in known}
     ids = {run_id for pair in pairs.values() for run_id in pair}
-    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
+    weighed = scope.narrow(ids)
     findings = pair_findings(list_findings(weighed, metric=ASKED[0]), pairs.values())
     return Facts(
         asked=ASKED,

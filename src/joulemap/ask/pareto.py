@@ -39,7 +39,7 @@ def find_facts(scope: Scope, rows: Sequence[ParetoPoint], x: MetricName, y: Metr
         *(_lead(ends[::-1], x, row.x_value, row.x_half_width) for row in ends[-1:]),
     ]
     shown = {row.run_id for row in (*front[:WEIGHED], *ends)}
-    weighed = scope.part([one for one in scope.run_ids if one in shown or one in scope.refused])
+    weighed = scope.narrow(shown)
     return Facts(
         asked=(x, y),
         runs=scope.subjects({}),

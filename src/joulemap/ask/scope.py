@@ -86,6 +86,11 @@ class Scope:
         """Return some of these runs as the scope, with the same hardware selected."""
         return attrs.evolve(self, reading=self.reading.part(tuple(dict.fromkeys(ids))))
 
+    def narrow(self, ids: Iterable[int]) -> Scope:
+        """Return these runs and all refused ones as the scope, in the order of the question."""
+        kept = {*ids, *self.refused}
+        return self.part(one for one in self.run_ids if one in kept)
+
     def read(self) -> None:
         """Read everything that an answer needs after the connection is closed."""
         self.reading.read()

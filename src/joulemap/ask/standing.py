@@ -69,8 +69,7 @@ def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice
 def find_own_caveats(scope: Scope, choices: Sequence[Choice], metric: str) -> list[Caveat | Refusal]:
     """Return the caveats of the first runs of each choice, and all refusals, heaviest first."""
     ids = {run_id for one in choices for run_id in one.runs[:MOST_ENTRIES]}
-    kept = [one for one in scope.run_ids if not choices or one in ids or one in scope.refused]
-    return find_caveats(scope.part(kept), choices, metric=metric)
+    return find_caveats(scope.narrow(ids) if choices else scope, choices, metric=metric)
 
 
 def list_entries(rows: Iterable[Standing]) -> list[Entry]:

@@ -77,7 +77,7 @@ def find_facts(
         *(one for choice in chosen for one in (*choice.runs[:2], *choice.tied)),
         *(one.ids[0] for one in shown),
     }
-    weighed = scope.part([one for one in scope.run_ids if one in ids or one in scope.refused])
+    weighed = scope.narrow(ids)
     return Facts(
         asked=ASKED,
         runs=scope.subjects(vary(listed, ("precision", "runtime"))),

@@ -26,7 +26,7 @@ CHIP: Final = "chip "
 
 CALIBRATION: Final = "calibration"
 DOUBT: Final = "doubt"
-HELD_OUT: Final = "held out"
+HELD_OUT: Final = "held_out"
 
 
 class Chips:

@@ -77,6 +77,16 @@ def resolve_file(chip: HardwareFile, label: str) -> Hardware:
         raise CatalogueError(f"{label}: {error.args[0]}") from error
 
 
+def list_defaults(path: Path) -> frozenset[str]:
+    """Return the dotted names of numbers that a hardware file omits and for which its class has a default."""
+    chip, _ = read_file(path, HardwareFile)
+    stated = {*attrs.asdict(chip.quantities, recurse=False, filter=lambda _, entry: entry is not None)}
+    stated |= {f"geometry.{name}" for name in chip.geometry}
+    stated |= {f"memory.{level.name}.{name}" for level in chip.memory_levels for name in ("capacity", "bandwidth")}
+    rules = load_class(chip.architecture, name_file(path)).defaults
+    return frozenset(one.quantity for one in rules) - stated
+
+
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
     """Return the data of an architecture class; CatalogueError, which names `asker`, for an unknown class."""
     if architecture in list_architectures():

@@ -29,7 +29,6 @@ from joulemap.catalog.schema import (
     resolve_fields,
 )
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.catalogue import BUILT_IN
 from joulemap.physics.record.coefficient import check_coefficient
 from joulemap.physics.record.compiler import CUTS, UNLISTED, Compiler
 from joulemap.physics.record.configuration import BOARD, BUSY_SHARE, CHIP, LIMIT_SHARE, PRECISION_BYTES
@@ -179,7 +178,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         aliases=tuple(chip.aliases),
         projection=chip.projection,
         unavailable=chip.unavailable
-        or (f"{BUILT_IN} {chip.sold_in}: no board of it can be ordered" if chip.sold_in else ""),
+        or (f"sold only inside {chip.sold_in}: no board of it can be ordered" if chip.sold_in else ""),
+        sold_in=chip.sold_in,
         doubts=tuple(chip.doubts),
         needs_host=chip.needs_host,
         compiler=_resolve_compiler(chip, shared),

@@ -117,9 +117,15 @@ def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> S
     try:
         return _make_converter().structure(raw, record)
     except BaseValidationError as error:
-        reasons = [_locate(reason) for reason in transform_error(error, path="", format_exception=_describe)]
-        reasons.sort(key=lambda reason: "unknown key" not in reason)
-        raise CatalogueError(f"{label}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
+        is_extra: list[bool] = []
+
+        def describe(one: BaseException, kind: type | None) -> str:
+            is_extra.append(isinstance(one, ForbiddenExtraKeysError))
+            return _describe(one, kind)
+
+        reasons = [_locate(reason) for reason in transform_error(error, path="", format_exception=describe)]
+        extra_first = sorted(zip(is_extra, reasons, strict=True), key=lambda pair: not pair[0])
+        raise CatalogueError(f"{label}: {'; '.join(reason for _, reason in extra_first[:SHOWN_REASONS])}") from error
 
 
 def _locate(reason: str) -> str:

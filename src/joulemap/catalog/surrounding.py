@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import SOLE_SLOTS, is_part
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.surrounding import Surrounding
@@ -64,9 +63,10 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
     if _find_form(hardware):
         return ""
     _, reason = _load_named().get(_describe_id(hardware), ("", ""))
-    if not reason and hardware.unavailable.startswith(BUILT_IN):
-        sold_in = hardware.unavailable.removeprefix(BUILT_IN).partition(":")[0].strip()
-        reason = f"it is sold only inside {sold_in}, and no measurement separates it from the rest of these devices"
+    if not reason and hardware.sold_in:
+        reason = (
+            f"it is sold only inside {hardware.sold_in}, and no measurement separates it from the rest of these devices"
+        )
     return reason or "no measurement at a wall plug shows what the computer around it draws"
 
 
@@ -90,7 +90,7 @@ def _find_form(hardware: HardwareEntry | Hardware) -> str:
     assumed to equal servers of eight boards.
     """
     form, reason = _load_named().get(_describe_id(hardware), ("", ""))
-    if form or reason or hardware.unavailable.startswith(BUILT_IN):
+    if form or reason or hardware.sold_in:
         return form
     slot, in_datacenter = hardware.needs_host, "datacenter" in hardware.deployment
     if slot and not is_part(slot):

@@ -34,13 +34,23 @@ from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 
-EPILOG = (
-    "Exit codes: 0 success; 1 internal error; 2 bad option or argument; 3 unknown name; 4 no hardware runs the model "
-    "within the limits; 5 database missing, locked, damaged, too new or read-only; 6 broken rows found; 7 model cannot "
-    "be built or traced; 8 SQL refused; 9 bad hardware, measurement, calibration or archive file; 10 change above "
-    "--fail-above; 11 measurement outside the predicted interval; 12 no measurement could be scored; "
-    "130 interrupted."
+EXIT_CODES: Final = (
+    "0 success",
+    "1 internal error",
+    "2 bad option or argument",
+    "3 unknown name",
+    "4 no hardware runs the model within the limits",
+    "5 database missing, locked, damaged, too new or read-only",
+    "6 broken rows found",
+    "7 model cannot be built or traced",
+    "8 SQL refused",
+    "9 bad hardware, measurement, calibration or archive file",
+    "10 change above --fail-above",
+    "11 measurement outside the predicted interval",
+    "12 no measurement could be scored",
+    "130 interrupted",
 )
+"""Exit codes with their meanings."""
 
 MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
@@ -53,7 +63,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name="joulemap",
-        epilog=EPILOG,
+        epilog=f"Exit codes: {'; '.join(EXIT_CODES)}.",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,

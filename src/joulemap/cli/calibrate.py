@@ -42,7 +42,7 @@ def calibrate(
         "File for the calibration.",
         "--output",
         "-o",
-        shown="your folder, where --calibration auto finds it",
+        shown="$JOULEMAP_CALIBRATION or ~/.local/share/joulemap/calibration, where --calibration auto finds it",
     ),
     dry_run: bool = option(False, "Fit and print without writing a file."),
     calibration: str = option(

@@ -24,7 +24,7 @@ from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.panel import Kind, find_annotation, find_kind
 from joulemap.system.errors import UnknownNameError, UsageError
-from joulemap.system.file import SOURCES, FileError, open_regular
+from joulemap.system.file import SOURCES, FileError, is_there, open_regular
 from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
 
@@ -297,7 +297,7 @@ def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, r
             raise UsageError(f"{value} runs code, which needs `joulemap mcp --run-code`")
         for piece in _cut_pieces(value):
             for path in {here / piece, here / os.path.expanduser(piece)}:
-                if PATH.search(piece) or CODE.search(piece) or _is_there(path):
+                if PATH.search(piece) or CODE.search(piece) or is_there(path):
                     _check_path(piece, path, folders, here, runs_code=runs_code)
 
 
@@ -372,13 +372,6 @@ def _list_texts(text: str) -> Iterator[str]:
             waiting += [*value, *value.values()]
         elif isinstance(value, list):
             waiting += value
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return os.path.lexists(path)
-    except ValueError:  # not a valid path
-        return False
 
 
 def cut(answer: Any, most_rows: int, most_characters: int) -> tuple[Any, str]:

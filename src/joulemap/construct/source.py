@@ -22,6 +22,7 @@ from joulemap.physics.record.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.name import find_meant, is_module_name
 from joulemap.system.resource import package_version
+from joulemap.system.wing import MODEL_PREFIXES
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 if TYPE_CHECKING:
@@ -59,9 +60,6 @@ FILES: Final = ("file", "exported")
 
 OWN: Final = (*FILES, "module")
 """Kinds of models whose inputs are the user's own, so that only a trace shows which of their sizes is a batch."""
-
-OWN_FORMULAS: Final = " formulas="
-"""Text before the digest of user-defined formulas in a workload's key."""
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
@@ -183,6 +181,10 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """Key of the workload."""
+        return self.make_key(_digest_own_formulas())
+
+    def make_key(self, formulas: str) -> WorkloadKey:
+        """Return the key of the workload as traced with the user's own formulas of this digest, or with none."""
         if self.is_closed:
             sizes = self.model.replace("(", " ").replace(",", " ").removesuffix(")")
             return WorkloadKey(
@@ -205,9 +207,8 @@ class ModelRequest:
         own = [*filter(None, [self.configuration]), *(f"{name}={value}" for name, value in self.arguments)]
         if own:
             source += f"({', '.join(own)})"
-        formulas = _digest_own_formulas()
         if formulas:
-            source += f"{OWN_FORMULAS}{formulas}"
+            source += f" formulas={formulas}"
         inputs = " ".join(map(str, self.inputs)) or str(self.sizes or "example_inputs")
         return WorkloadKey(
             source=source,
@@ -369,6 +370,8 @@ def resolve_model(
             raise UsageError(f"{plain} is not a language model: it takes no arguments in brackets and has no phases")
         if is_text(name) and os.path.isfile(name):
             raise ModelError(f"{quote(name)} is a file of no known format: {FILE_FORMATS}")
+        if wing := MODEL_PREFIXES.get(plain.partition(":")[0]):
+            raise ModelError(f"{quote(plain)} needs the wing {wing}, which this installation lacks")
         is_folder = is_text(plain) and "/" not in plain and os.path.isdir(plain)
         near, hint = suggest(plain)
         raise UnknownNameError(

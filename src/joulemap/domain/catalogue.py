@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.hardware_ref import MemoryConfiguration
-from joulemap.domain.host import is_part
+from joulemap.domain.host import is_part, name_rest
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.operating_point import read_point
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090")
 """Default hardware of a comparison: chips that people can buy or rent, and that run every operator without a host."""
-
-BUILT_IN: Final = "sold only inside"
-"""First words of `HardwareEntry.unavailable` for a chip that is sold only inside a product."""
 
 MICROCONTROLLER_W: Final = 1.0
 """Power cap below which a chip counts as a microcontroller, unless it is deployed at the edge."""
@@ -65,7 +62,7 @@ STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power
 
 SAME: Final = (
     "id", "name", "vendor", "architecture", "deployment", "aliases", "limits_w", "core_count", "generation",
-    "unavailable", "needs_host", "is_launched", "priced_at", "digest",
+    "unavailable", "sold_in", "needs_host", "is_launched", "priced_at", "digest",
 )  # fmt: skip
 """Fields that an entry copies from its hardware."""
 
@@ -128,6 +125,8 @@ class HardwareEntry:
     """Chip generation, as in `Hardware.generation`."""
     unavailable: str
     """Reason why the hardware cannot be bought, as in `Hardware.unavailable`."""
+    sold_in: str
+    """Devices inside which alone it is sold, as in `Hardware.sold_in`."""
     needs_host: str
     """Slot or port of a computer that the hardware needs, as in `Hardware.needs_host`."""
     is_launched: bool
@@ -144,10 +143,9 @@ class HardwareEntry:
     @property
     def form(self) -> Form:
         """Kind of product in which the hardware can be bought."""
-        if self.unavailable.startswith(BUILT_IN):
-            sold_in = self.unavailable.removeprefix(BUILT_IN)
+        if self.sold_in:
             named: tuple[tuple[str, Form], ...] = (("phone", "phone"), ("car", "car"), ("laptop", "laptop"))
-            return next((form for word, form in named if word in sold_in), "computer")
+            return next((form for word, form in named if word in self.sold_in), "computer")
         if "datacenter" in self.deployment and not self.needs_host:
             return "server"
         if self.needs_host and not is_part(self.needs_host):
@@ -258,8 +256,7 @@ def _find_fallback(hardware: Hardware) -> str:
     """Return the default host for operators that a chip's compiler leaves out; empty without one."""
     if hardware.compiler is None:
         return ""
-    rest = hardware.needs_host.partition(" ")[2] if is_part(hardware.needs_host) else ""
-    return rest or hardware.compiler.host
+    return name_rest(hardware.needs_host) or hardware.compiler.host
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,14 +40,31 @@ def name_whole(needs_host: str) -> str:
     return needs_host.partition(" ")[0] if is_part(needs_host) else ""
 
 
+def name_rest(needs_host: str) -> str:
+    """Return the id of the rest of the module or SoC that the hardware is a part of; empty where none is named."""
+    return needs_host.partition(" ")[2] if is_part(needs_host) else ""
+
+
 def suggest_host(needs_host: str) -> str:
     """Return the id of a default host for a chip that needs, for example, a `PCIe slot`.
 
     The host of a part is the rest of its module or SoC, or of a similar SoC if the catalogue lacks its own.
     """
-    if is_part(needs_host) and (rest := needs_host.partition(" ")[2]):
-        return rest
-    return next((host for slot, host in SLOT_HOSTS.items() if needs_host.startswith(slot)), SLOT_HOSTS["PCIe"])
+    slots = (host for slot, host in SLOT_HOSTS.items() if needs_host.startswith(slot))
+    return name_rest(needs_host) or next(slots, SLOT_HOSTS["PCIe"])
+
+
+def find_own_host(needs_host: str) -> str:
+    """Return the id of the default host that the hardware shares with no other; empty without one."""
+    return suggest_host(needs_host) if needs_host.startswith((*WHOLES, *SOLE_SLOTS)) else ""
+
+
+HOST_COLUMNS: Final[Mapping[str, Callable[[str], bool | str]]] = {
+    "is_part": is_part,
+    "whole": name_rest,
+    "own_host": find_own_host,
+}
+"""Column of a hardware version -> its value for `Hardware.needs_host`; queries read these and never that text."""
 
 
 def is_host(hardware: Hardware) -> bool:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from joulemap.physics.record.runtime import RUNTIME_NAMES
+
 if TYPE_CHECKING:
     from joulemap.physics.record.configuration import BoundaryName
-    from joulemap.physics.record.runtime import RuntimeName
 
-RUNTIME_LABEL: Final[Mapping[RuntimeName, str]] = {
-    "eager": "eager",
-    "graph": "graph",
-    "fused": "fused (torch.compile)",
-    "engine": "engine (TensorRT)",
+RUNTIME_SOFTWARE: Final[Mapping[str, str]] = {"fused": "torch.compile", "engine": "TensorRT"}
+"""Runtime -> software that it usually means, of runtimes with one."""
+
+RUNTIME_LABEL: Final[Mapping[str, str]] = {
+    name: f"{name} ({RUNTIME_SOFTWARE[name]})" if name in RUNTIME_SOFTWARE else name for name in RUNTIME_NAMES
 }
 """Runtime -> name in lists of choices, with the software that it usually means."""
 

@@ -16,12 +16,6 @@ from joulemap.physics.record.quantity import BASES, Quantity, least_sure
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
-SPECIAL_KINDS: Final = ("reserved", "spot")
-"""Kinds of seller whose prices are compared only if asked for, because they need a commitment or may be interrupted.
-
-Without a requested kind, each chip has the price of the cheapest other kind that offers it.
-"""
-
 TERMS: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscaler on demand",
     "cloud": "GPU cloud on demand",

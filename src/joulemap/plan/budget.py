@@ -209,8 +209,8 @@ def find_budget(settings: Settings) -> Budget | None:
     if not budgets or len(budgets) < len(chosen):
         return None
     power_w, name, quantity = max(budgets, key=lambda one: one[0])
-    source = quantity.source.removeprefix("assumption: ")
-    return Budget(power_w=power_w, reason=f"{name}, {quantity.basis}: {source}", is_asked=bool(settings.scenario))
+    reason = f"{name}, {quantity.basis}: {quantity.source}"
+    return Budget(power_w=power_w, reason=reason, is_asked=bool(settings.scenario))
 
 
 @frozen(kw_only=True)

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.construct.source import OWN_FORMULAS, ModelRequest
+from joulemap.construct.source import ModelRequest
 from joulemap.store.workload import SHIPPED
 from joulemap.system.record import frozen
 from joulemap.system.resource import remember
@@ -94,8 +94,7 @@ class Model:
         if entry is None:
             return (own.digest,)
         theirs = attrs.evolve(
-            own,
-            source=own.source.partition(OWN_FORMULAS)[0],
+            self.request.make_key(formulas=""),
             torch_version=entry.torch_version,
             torchvision_version=entry.torchvision_version,
             tracer_version=entry.tracer_version,

@@ -169,6 +169,11 @@ def find_batch(model: str) -> int | None:
     return next(filter(None, (names.find_batch(model) for names in list_names())), None)
 
 
+def find_precisions(model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
+    """Return the precisions in which a model and its weights are published; None if unknown."""
+    return next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+
+
 def list_parts(model: str) -> tuple[str, ...] | None:
     """Return the models that a name joins, which can be named alone; None for the name of a single model."""
     lists = (names.list_parts(model) for names in list_names())

@@ -25,6 +25,7 @@ from joulemap.plan.workload import find_model, trace
 from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.file import is_there
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
 
@@ -107,7 +108,7 @@ def _trace(path: str, label: str, settings: Settings, talk: Talk, tree: Path) ->
 def _find_commit(name: str) -> _Commit | None:
     """Return the commit that a name refers to; None for other names and existing files."""
     match = _REVISION.fullmatch(name)
-    if match is None or _is_there(name.rpartition(":")[0]) or is_prefix(match["revision"]):
+    if match is None or is_there(name.rpartition(":")[0]) or is_prefix(match["revision"]):
         return None
     revision, rest, here = match["revision"], match["rest"], Path.cwd()
     if len(revision) > MOST_REVISION:
@@ -128,14 +129,6 @@ def _find_commit(name: str) -> _Commit | None:
             f"commit {digest[:12]} ({revision}) has no file {file}: start at the top of the repository, or with ./"
         ) from error
     return _Commit(top=_find_top(here), digest=digest, path=rest)
-
-
-def _is_there(path: str) -> bool:
-    """Return True if a file exists; False for a text that is too long for a file name."""
-    try:
-        return os.path.lexists(path)
-    except ValueError:
-        return False
 
 
 @contextlib.contextmanager

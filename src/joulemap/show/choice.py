@@ -22,25 +22,17 @@ MOST_TIED: Final = 4
 MOST_WHY: Final = 3
 """Maximum lines on causes."""
 
-NOUN: Final[Mapping[str, Template]] = {
-    "energy": Template("energy"),
+SPOKEN: Final[Mapping[str, Template]] = {
     "energy_per_inference": Template("energy per {per}"),
-    "edp": Template("energy x delay"),
     "edp_per_inference": Template("energy x delay per {per}"),
     "efficiency": Template("{per}s per joule"),
-    "utilization": Template("compute utilization"),
-    "price": Template("cloud price"),
-    "purchase": Template("purchase price"),
     "cost": Template("cost per million {per}s"),
     "carbon": Template("carbon per million {per}s"),
 }
-"""Metric -> its name in a sentence, where `per` is the unit of work; other metrics are named as they are spelled."""
+"""Metric -> its name in a sentence, where `per` is the unit of work; others are named by their label."""
 
 BETTER: Final[Mapping[str, Template]] = {
     "latency": Template("is {ratio:x} faster[ than {rival}]"),
-    "throughput": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
-    "efficiency": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
-    "utilization": Template("reaches {ratio:x} the {noun}[ of {rival}]"),
     "edp": Template("has {ratio:x} less {noun}[ than {rival}]"),
     "edp_per_inference": Template("has {ratio:x} less {noun}[ than {rival}]"),
     "memory": Template("needs {ratio:x} less {noun}[ than {rival}]"),
@@ -49,9 +41,12 @@ BETTER: Final[Mapping[str, Template]] = {
     "purchase": Template("costs {ratio:x} less to buy[ than {rival}]"),
     "cost": Template("costs {ratio:x} less per {per}[ than {rival}]"),
     "carbon": Template("emits {ratio:x} less CO2 per {per}[ than {rival}]"),
-    "": Template("uses {ratio:x} less {noun}[ than {rival}]"),
 }
 """Metric -> clause on a clear winner."""
+
+LESS: Final = Template("uses {ratio:x} less {noun}[ than {rival}]")
+MORE: Final = Template("reaches {ratio:x} the {noun}[ of {rival}]")
+"""Clause on a clear winner by a metric that has none of its own and of which more is better."""
 
 SURE: Final = Template("{clause}[ ({chance} sure)]")
 LEADS: Final = Template("leads on {noun}[ ({chance} sure)]")
@@ -131,9 +126,10 @@ def show_value(choice: Choice) -> str:
 
 def name_metric(metric: str, per: str = "inference") -> str:
     """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
-    if metric in NOUN:
-        return NOUN[metric](per=per)
-    return metric if metric in METRIC else read_words().nouns[metric]
+    if metric in SPOKEN:
+        return SPOKEN[metric](per=per)
+    known = METRIC.get(cast("MetricName", metric))
+    return known.label if known else read_words().nouns[metric]
 
 
 def describe_choice(
@@ -150,8 +146,9 @@ def describe_choice(
         tied = join_names(name_all(runs, choice.tied))
         template = TIES if is_second else TIED
         return template(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    wing = {} if choice.metric in METRIC else read_words().better
-    better = BETTER.get(choice.metric) or wing.get(choice.metric, BETTER[""])
+    known = METRIC.get(cast("MetricName", choice.metric))
+    own = BETTER if known else read_words().better
+    better = own.get(choice.metric, MORE if known and known.is_higher_better else LESS)
     clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
     return SURE(clause=clause, chance=show_chance(choice.lead_probability))
 

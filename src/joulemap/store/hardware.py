@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.host import HOST_COLUMNS
 from joulemap.physics.record.hardware import (
     IDLE_STATES,
     UNMEASURED,
@@ -44,8 +45,8 @@ PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "so
 
 TEXT_FIELDS: Final = (
     "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
-    "unavailable", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest", "needs_host", "host",
-    "matmul_precision", "kernels", "package",
+    "unavailable", "sold_in", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest",
+    "needs_host", "host", "matmul_precision", "kernels", "package",
 )  # fmt: skip
 
 PRICED: Final = "energy_per_action JOIN internal.action USING (action_id)"
@@ -108,6 +109,7 @@ def write_hardware(
         changes=[list(changed.get(one.digest, ())) for one in fresh],
         helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
+        **{name: [read(one.needs_host) for one in fresh] for name, read in HOST_COLUMNS.items()},
     )
     insert(
         "hardware_fact",

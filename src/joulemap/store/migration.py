@@ -13,7 +13,7 @@ from typing import Final
 import duckdb
 
 from joulemap.store.literal import execute
-from joulemap.store.surface import COMMENT, fill_choices, holds_surface, write_surface
+from joulemap.store.surface import COMMENT, holds_surface, write_surface
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -55,16 +55,17 @@ class Migration:
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
-    """Return the migrations in order, with closed sets filled in.
+    """Return the migrations in order.
 
-    Raise DatabaseError if a number is missing or occurs twice.
+    Their text names no member of a closed set, so a new runtime, boundary, scope or class refuses no database. Raise
+    DatabaseError if a number is missing or occurs twice.
     """
     migrations = []
     for path in sorted(folder("schemas").glob("*.sql")):
         match = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
         if match is None:
             raise DatabaseError(f"{path.name}: a migration is called NNNN_name")
-        migrations.append(Migration(int(match[1]), match[2], fill_choices(path.read_text(encoding="utf-8"))))
+        migrations.append(Migration(int(match[1]), match[2], path.read_text(encoding="utf-8")))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)

@@ -17,7 +17,6 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.domain.scope import SCOPE_NAMES, SCOPES
-from joulemap.physics.record.configuration import BOUNDARIES, BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.store.literal import execute, quote_name, quote_text
@@ -93,32 +92,22 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
     )
 
 
-CHOICES: Final[Mapping[str, Sequence[str]]] = {
-    "runtime": RUNTIME_NAMES,
-    "merging runtime": [one.name for one in RUNTIMES if one.merges],
-    "boundary": BOUNDARY_NAMES,
-    "fitted boundary": [one.name for one in BOUNDARIES if not one.is_at_wall],
-    "load boundary": [one.name for one in BOUNDARIES if one.includes_board],
-    "class": tuple(CLASS_HARDWARE),
-    "scope": SCOPE_NAMES,
-    "prompt scope": [one.name for one in SCOPES if one.is_prompt],
-    "loaded scope": [one.name for one in SCOPES if one.is_loaded],
+CHOICES: Final[Mapping[str, str]] = {
+    "{any runtime}": join_choices(RUNTIME_NAMES),
+    "{any class}": join_choices(CLASS_HARDWARE),
+    "{any scope}": join_choices(SCOPE_NAMES),
+    "{each scope}": join_choices(f"{one.name} ({one.meaning})" for one in SCOPES),
+    "{merging runtime}": ", ".join(quote_text(one.name) for one in RUNTIMES if one.merges),
+    "{prompt scope}": ", ".join(quote_text(one.name) for one in SCOPES if one.is_prompt),
+    "{loaded scope}": ", ".join(quote_text(one.name) for one in SCOPES if one.is_loaded),
 }
-"""Name of a closed set in SQL and in the meaning of a column -> its members."""
-
-MEANINGS: Final[Mapping[str, Sequence[str]]] = {"scope": [f"{one.name} ({one.meaning})" for one in SCOPES]}
-"""Name of a closed set -> its members with their meanings."""
+"""Slot in SQL, or in the meaning of a column -> members of a closed set, as SQL or in words."""
 
 
 def fill_choices(text: str) -> str:
-    """Return text with closed sets filled in: `{NAME}` lists the members as SQL, `{any NAME}` in words, and
-    `{each NAME}` with their meanings.
-    """
-    for name, meanings in MEANINGS.items():
-        text = text.replace(f"{{each {name}}}", join_choices(meanings))
-    for name, choices in CHOICES.items():
-        text = text.replace(f"{{{name}}}", ", ".join(map(quote_text, choices)))
-        text = text.replace(f"{{any {name}}}", join_choices(choices))
+    """Return text with closed sets filled in."""
+    for slot, members in CHOICES.items():
+        text = text.replace(slot, members)
     return text
 
 
@@ -134,8 +123,10 @@ def load_surface() -> Surface:
     surface = folder("schemas") / "surface"
     texts = [fill_choices((surface / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
     sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
-    meanings = [f"{one.view_column} = {json.dumps(one.meaning)}\n" for one in list_dimensions() if one.meaning]
-    return Surface(sql, "".join((texts[-1], *meanings)))
+    meanings = {one.view_column: one.meaning for one in list_dimensions()}
+    meanings |= {one.column: one.column_meaning for one in METRICS}
+    lines = (f"{column} = {json.dumps(meaning)}\n" for column, meaning in meanings.items() if meaning)
+    return Surface(sql, "".join((texts[-1], *lines)))
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection, *, by_this_engine: bool = False) -> bool:

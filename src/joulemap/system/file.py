@@ -48,6 +48,14 @@ class FileError(Exception):
     """Fault of a file; the caller adds the file's name to the text."""
 
 
+def is_there(path: str | Path) -> bool:
+    """Return True if a file exists; False for a text that cannot be a path."""
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file or an open pipe.
 

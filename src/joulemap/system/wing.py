@@ -25,6 +25,9 @@ BUILT_IN: Final = (
 )  # fmt: skip
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 
+MODEL_PREFIXES: Final[Mapping[str, str]] = {"timm": "hub", "hf": "hub"}
+"""Prefix of a model's name -> built-in wing that such models need, which an installation may lack."""
+
 APART: Final = ("embed",)
 """Built-in wings that add nothing to the core, so that commands do not import them."""
 

@@ -280,11 +280,13 @@ def compare(
     baseline = name_configuration(baseline, settings) if baseline else ""
     with opening_scope(source, plan) as scope:
         scope.check_evaluated()
-        connection, ids = scope.connection, list(scope.run_ids)
-        rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
+        connection = scope.connection
+        rows = start(connection, Comparison, run_ids=list(scope.run_ids), baseline=baseline)
+        compared = rows()
+        scope = scope.narrow(row.run_id for row in compared)  # all else follows from the rows
+        ids = list(scope.run_ids)
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         find = start if is_choice else start_none
-        compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         others = among if among != ids else []
@@ -294,6 +296,7 @@ def compare(
         available = recommended.with_rows(row for row in recommended if row.is_among or not others)
         explained = insights()
         facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
+        scope.read()
     answer = CompareAnswer(
         scope=scope,
         recommendations=recommendations,

@@ -20,14 +20,13 @@ from joulemap.show.layout import lay
 from joulemap.show.run import prove
 from joulemap.system.units import FJ_PER_J
 
-CATEGORY_COLUMNS: Final = "category | {a} spent_a | {b} spent_b | +difference | share share_fraction"
+CATEGORY_COLUMNS: Final = Template("category | {a} spent_a | {b} spent_b | +difference[ | {share}]")
 MORE_ON: Final = Template("more on {name}")
 OTHERS: Final = Template("{count} others")
 CATEGORY_TABLE: Final = Template("{quantity} by category")
 ALL: Final = "total"
-PURPOSE_COLUMNS: Final = (
-    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
-    "share share_fraction"
+PURPOSE_COLUMNS: Final = Template(
+    "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s[ | {share}]"
 )
 ENERGY_B, TIME_B = "energy B", "time B"
 PURPOSES: Final[Mapping[str, str]] = {
@@ -44,19 +43,19 @@ PURPOSES: Final[Mapping[str, str]] = {
 }
 """Purpose of work in a language model -> displayed name."""
 
-ROLE_COLUMNS: Final = (
-    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | "
+ROLE_COLUMNS: Final = Template(
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | [{share} | ]"
     "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
     "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
     "actions B actions_b"
 )
-TERM_COLUMNS: Final = (
-    "term | category category_a | *action | *difference +difference_j | *share share_fraction | "
+TERM_COLUMNS: Final = Template(
+    "term | category category_a | *action | *difference +difference_j | [*{share} | ]"
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
-METRIC_TERM_COLUMNS: Final = (
-    "term | *contributor | *+difference | *share share_fraction | subgraphs part_count | "
+METRIC_TERM_COLUMNS: Final = Template(
+    "term | *contributor | *+difference | [*{share} | ]subgraphs part_count | "
     "*count A count_a | *count B count_b | *each in A price_a | *each in B price_b | per"
 )
 SMALLER: Final = Template("{count} smaller terms")
@@ -78,13 +77,13 @@ EFFECT_NAMES: Final[Mapping[str, str]] = {
     "time": "static power: longer or shorter time",
     "static power": "static power: higher or lower power",
 }
-EFFECT_COLUMNS: Final = (
-    "cause effect | difference +difference_j | share share_fraction | actions action_count | "
+EFFECT_COLUMNS: Final = Template(
+    "cause effect | difference +difference_j | [{share} | ]actions action_count | "
     "largest action largest_action | its difference +largest_difference_j"
 )
 SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
-SUBGRAPH_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | +difference | share share_fraction | "
+SUBGRAPH_COLUMNS: Final = Template(
+    "subgraph name | pattern fusion_pattern | +difference | [{share} | ]"
     "mostly largest_action | of it largest_difference_j | energy A energy_a_fj | "
     "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
     "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
@@ -94,7 +93,7 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 SHARE: Final = "share share_fraction"
-"""Column of the shares of a difference, in the syntax of `lay`."""
+"""Column of the shares of a difference."""
 
 SHARE_OF_ENERGY: Final = "share of energy differences share_fraction"
 """Column of the shares of the energy difference, in tables with another metric or in answers on one."""
@@ -134,7 +133,7 @@ def lay_categories(answer: PairAnswer, *, most: int | None = None, least: float 
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),
-        _select(answer, CATEGORY_COLUMNS.format(a=name_a, b=name_b))
+        _select(answer, CATEGORY_COLUMNS, a=name_a, b=name_b)
         + ("" if most else " | why the larger is larger by_count_exact"),
         ranked="difference",
         keep=f"{name_a} | {name_b}",
@@ -174,7 +173,7 @@ def _label_sides(drawn: Grid, answer: PairAnswer) -> Grid:
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
     share = SHARE_OF_TIME if answer.metric == "latency" else SHARE_OF_ENERGY
-    columns = _select(answer, PURPOSE_COLUMNS).replace(SHARE, share)
+    columns = _select(answer, PURPOSE_COLUMNS, share)
     drawn = lay(answer.purposes, columns, purpose=lambda row: PURPOSES[row.purpose])
     is_time = answer.metric == "latency"
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
@@ -244,13 +243,13 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     return Section("Difference by action", (_add_sums(_label_sides(drawn, answer), differences, limit, "J"), proof))
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
+def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = "") -> tuple[Block, ...]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return (Text("Every term is equal on both."),)
     drawn = lay(
         terms,
-        columns,
+        columns or METRIC_TERM_COLUMNS(share=SHARE),
         limit=limit,
         ranked="difference",
         pictures="difference",
@@ -309,17 +308,15 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     return (_label_sides(drawn, answer),)
 
 
-def _select(answer: PairAnswer, columns: str) -> str:
+def _select(answer: PairAnswer, columns: Template, share: str = SHARE, **names: str) -> str:
     """Return the columns of a table, without shares if the runs are tied or equal."""
     is_small = answer.is_tied or not any(row.share_fraction for row in answer.categories)
-    kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == SHARE)]
-    return "|".join(kept)
+    return columns(share="" if is_small else share, **names)
 
 
-def _select_energy(answer: PairAnswer, columns: str) -> str:
+def _select_energy(answer: PairAnswer, columns: Template) -> str:
     """Return the columns of a table of energies; if another metric is explained, the heading of shares names energy."""
-    chosen = _select(answer, columns)
-    return chosen.replace(SHARE, SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
+    return _select(answer, columns, SHARE_OF_ENERGY if answer.metric in ("edp", "memory") else SHARE)
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:

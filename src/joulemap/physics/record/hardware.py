@@ -344,6 +344,10 @@ class Hardware:
     """Reason why the key numbers are projections or estimates; empty if they are published."""
     unavailable: str = ""
     """Reason why the hardware can be neither bought nor rented, or only at a guessed price; empty if it can."""
+    sold_in: str = attrs.field(default="", repr=False)
+    """Devices inside which alone the hardware is sold, such as `phones`; empty for a chip with a board that can be
+    ordered.
+    """
     doubts: tuple[str, ...] = ()
     """Points on which the sources disagree."""
     needs_host: str = ""

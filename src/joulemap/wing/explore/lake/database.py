@@ -21,6 +21,7 @@ import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
+from joulemap.domain.host import HOST_COLUMNS
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import Connection, configure, reporting_failures
 from joulemap.store.engine import connect
@@ -297,13 +298,14 @@ def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any
             connection,
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
-            "doubts, priced_at, boundary, described_digest, needs_host, host, matmul_precision) SELECT "
+            "doubts, priced_at, boundary, described_digest, needs_host, is_part, whole, own_host, host, "
+            "matmul_precision) SELECT "
             "$hardware_digest, $hardware, $hardware, '', $architecture, string_split($deployment, ','), '', "
             "$unit_name, '', $projection, $unavailable, '', $power_mode, [], [], "
             "CASE WHEN $boundary = 'system' THEN 'board' ELSE $boundary END, $boundary, '', "
-            "$needs_host, $host, $matmul_precision "
+            "$needs_host, $is_part, $whole, $own_host, $host, $matmul_precision "
             "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
-            dict(one),
+            {**one, **{name: read(one["needs_host"]) for name, read in HOST_COLUMNS.items()}},
         )
 
 

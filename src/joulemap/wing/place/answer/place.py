@@ -221,9 +221,9 @@ def find_gap(candidates: Sequence[Candidate], goal: Goal) -> tuple[str, float] |
 
 def _take_published(model: str, settings: Settings) -> Settings:
     """Return settings with the precisions of a model's file, unless a precision is stated."""
-    from joulemap.plan.model_name import list_names
+    from joulemap.plan.model_name import find_precisions
 
-    own = next(filter(None, (names.list_precisions(model) for names in list_names())), None)
+    own = find_precisions(model)
     if own is None or settings.states_precision or settings.weight_precision or settings.precision != PLACED.precision:
         return settings
     return attrs.evolve(settings, precision=own[0][:1], weight_precision=own[1])

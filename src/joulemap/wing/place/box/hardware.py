@@ -16,7 +16,6 @@ from typing import Final, Self, cast
 
 import attrs
 
-from joulemap.domain.catalogue import BUILT_IN
 from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import BOARD, PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware, Peak, PowerMode
@@ -130,11 +129,7 @@ def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest:
         aliases=box.aliases,
         projection="; ".join(dict.fromkeys(f"{one.id}: {one.projection}" for one in chips if one.projection)),
         unavailable="; ".join(
-            dict.fromkeys(
-                f"{one.id}: {one.unavailable}"
-                for one in chips
-                if one.unavailable and not one.unavailable.startswith(BUILT_IN)
-            )
+            dict.fromkeys(f"{one.id}: {one.unavailable}" for one in chips if one.unavailable and not one.sold_in)
         ),
         doubts=box.doubts,
         needs_host="" if any(not one.needs_host for one in chips) else main.needs_host,
