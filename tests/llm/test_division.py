@@ -90,7 +90,7 @@ def test_devices_divide_the_heads_and_hold_the_model(
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
     asked = ServedModel(name=model, settings=settings, serving=Serving(prompt=1000, output=100))
     question, _, (case,) = asked.list_cases(Source(path=workspace.path))
-    found = list_divisions(question, case, {1: question})
+    found = list_divisions(question, case)
     assert {one.devices for _, one in found} == numbers
 
 

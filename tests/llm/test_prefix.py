@@ -14,10 +14,11 @@ from joulemap.wing.llm.serving.batch import accept
 from joulemap.wing.llm.serving.conversation import share_blocks
 from joulemap.wing.llm.serving.front import assign_homes
 from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Served, Tier
-from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+from joulemap.wing.llm.serving.pool import simulate_pools
 from joulemap.wing.llm.serving.request import read_requests
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.tier import read_tier
+from joulemap.wing.llm.serving.warm_up import Pool
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token, at 500 W."""

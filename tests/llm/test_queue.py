@@ -16,11 +16,13 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Requests, Served
-from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.queue import count_until
+from joulemap.wing.llm.serving.log import Log
+from joulemap.wing.llm.serving.pool import simulate_pools
+from joulemap.wing.llm.serving.queue import Server, accept, count_until
 from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.warm_up import Pool
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
@@ -248,8 +250,6 @@ def test_tokens_time_and_energy_are_conserved(load: str, mixes: bool) -> None:
     assert served.prompt_tokens == sum(asked.prompt_tokens)
     assert served.computed_tokens >= served.prompt_tokens
     assert served.energy_j == near((served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
-    width = served.timeline[1].time_s
-    assert sum(moment.power_w * width for moment in served.timeline) == near(served.energy_j)
     times = zip(outcome_times(served), asked.output_tokens, strict=True)
     spent = sum(last - first for (first, last), tokens in times if tokens > 1)
     gaps = sum(asked.output_tokens) - len(asked.output_tokens)
@@ -263,9 +263,15 @@ def outcome_times(served: Served) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_the_cache_is_never_exceeded(load: str) -> None:
-    served = simulate(LENGTHY, LOADS[load], TIGHT)
-    assert 0.0 < max(moment.cache_tokens for moment in served.timeline) <= TIGHT.cache_tokens
-    assert max(moment.running for moment in served.timeline) <= TIGHT.sequences
+    requests = draw_requests(LOADS[load], 0)
+    server = Server(LENGTHY, requests, TIGHT, LOADS[load], Log.of(len(requests.prompt_tokens)))
+    server.expect(accept(requests, TIGHT))
+    held, running = [0.0], [0]
+    while server.advance():
+        held.append(server.held)
+        running.append(len(server.running))
+    assert 0.0 < max(held) <= TIGHT.cache_tokens
+    assert 0 < max(running) <= TIGHT.sequences
 
 
 def test_a_higher_rate_is_never_quicker() -> None:
@@ -356,8 +362,6 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
     asked = draw_requests(LOADS[load], 1)
     assert served.requests == len(asked.prompt_tokens)
     assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
-    width = served.timeline[1].time_s
-    assert sum(moment.power_w * width for moment in served.timeline) == near(served.energy_j)
     spent = sum(last - first for first, last in outcome_times(served))
     assert served.between_tokens.mean == near(spent / (sum(asked.output_tokens) - len(asked.output_tokens)))
     assert served.arrivals_per_s is None or served.first_token.p99 > 0.0

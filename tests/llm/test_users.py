@@ -37,7 +37,7 @@ from joulemap.wing.llm.capacity.users import (
     rank_rows,
 )
 from joulemap.wing.llm.serving.load import Limits, Load
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.serving import describe_later
@@ -351,7 +351,7 @@ def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: P
         question, _, cases = ServedModel(name=MODEL, settings=settings, serving=serving).list_cases(
             Source(path=tmp_path / "own.duckdb")
         )
-        search = Search(list(list_options(question, cases[0], target, {})), target)
+        search = Search(list(list_options(question, cases[0], target)), target)
         worlds = [case.world * servers * (servers == 1) for _, case, servers in search.options]
         search.prepare((0, worlds.index(2)))
         found.append(search.serve(worlds.index(2)).request_j)

@@ -195,8 +195,6 @@ def _serve(
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole, every = choices[0]
-    for own, *_ in choices[1:]:
-        own.workloads = question.workloads
     report = source.progress or (lambda _done, _total: None)
     source.talk("simulating servers (1 of 3) …")
     opened = open_servers(choices, demand, report)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -135,20 +135,19 @@ def open_servers(
     searches: dict[tuple[object, ...], _Search] = {}
     for question, plan, every in choices:
         is_named = bool(question.serving.devices or question.alike)
-        questions = {question.serving.expert_devices: question}
         for case in every:
             if is_named:
                 if case.status == OK:
                     searches[question, case] = _Search(waiting=[_measure(question, plan, case, demand)])
                 continue
-            divisions = list_divisions(question, case, questions)
+            divisions = list_divisions(question, case)
             ready = keep_better([_measure(asked, plan, one, demand) for asked, one in divisions])
             ready.sort(key=lambda one: one.order)
             points = case.run.point.values() if len(choices) == 1 else ()
             search = searches.setdefault((case.run.target, *points), _Search(waiting=[]))
             first, search.waiting = search.waiting[:1], search.waiting[1:]
             search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order)
-        _release(questions.values())
+        _release(question)
     while chosen := [(one, search) for search in searches.values() if (one := search.choose())]:
         chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
         for index, (one, search) in enumerate(chosen):
@@ -160,7 +159,7 @@ def open_servers(
                 one.case.devices,
                 one.case.experts,
             ):
-                _release([one.question])
+                _release(one.question)
     return [one for search in searches.values() for one in search.opened]
 
 
@@ -174,10 +173,9 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
     return list(by_count.values())
 
 
-def _release(questions: Iterable[Question]) -> None:
-    """Free the cached passes of questions; their kernels reference each other, so reference counts do not free them."""
-    for question in questions:
-        question.workloads.release()
+def _release(question: Question) -> None:
+    """Free the cached passes of a question; their kernels reference each other, so reference counts do not."""
+    question.workloads.release()
     gc.collect()
 
 

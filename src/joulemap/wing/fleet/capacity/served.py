@@ -74,7 +74,7 @@ class Server:
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, with predicted pass times; callers multiply its times by `slower`."""
-        from joulemap.wing.llm.serving.single import simulate
+        from joulemap.wing.llm.serving.serve import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 

@@ -207,8 +207,7 @@ def _judge(
             own = [one.name for one in map(find_engine, stack_names()) if one.compiles_all]
             engine = next((name for name in own if target.id in list_chips(name)), "")
             return attrs.evolve(case, reason=UNCOMPILED(error=error, engine=engine), bare_reason=str(error))
-    draft = question.draft(deployment)
-    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    room = Room(deployment=deployment, draft=question.draft(deployment).deployment)
     most = question.count_sequences(room)
     fits = most >= batch
     case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)
@@ -221,12 +220,11 @@ def _judge(
     )
 
 
-def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+def list_divisions(question: Question, case: Case) -> list[tuple[Question, Case]]:
     """Return (question, case) for each number of devices, up to a node, that holds a case's model and batch.
 
     The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
-    tried with whole experts divided among all devices, unless another division is given. `questions` caches the
-    question for each number of expert-parallel devices, for all hardware.
+    tried with whole experts divided among all devices, unless another division is given.
     """
     node, divisions = count_node(case.target), []
     for devices in (2**power for power in range(node.bit_length())):
@@ -236,13 +234,10 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
         experts = [question.serving.expert_devices]
         experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
         for count in experts:
-            if count not in questions:
-                serving = attrs.evolve(question.serving, expert_devices=count)
-                questions[count] = attrs.evolve(question, serving=serving)
-                questions[count].workloads = question.workloads
-            one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
+            divided = question.divide_experts(count)
+            one = _judge(divided, case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
-                divisions.append((questions[count], one))
+                divisions.append((divided, one))
     if case.status == OK and case.devices not in [one.devices for _, one in divisions]:
         divisions.append((question, case))
     return divisions
@@ -306,7 +301,6 @@ def _find_stages(question: Question, case: Case) -> str:
                 continue
             serving = attrs.evolve(question.serving, pipeline_devices=stages)
             staged = attrs.evolve(question, serving=serving)
-            staged.workloads = question.workloads
             if _judge(staged, case.run, case.target, devices, case.batch, is_alone=True).status == OK:
                 own = [] if devices == case.devices else [f"--devices {devices}"]
                 return " ".join([*own, f"--pipeline-devices {stages}"])

@@ -108,6 +108,7 @@ class ServedModel:
             if (precision, weights) != tried and _is_narrower(first[0].decoder, weights):
                 narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
                 choices.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
+                choices[-1][0].workloads = first[0].workloads
         return choices
 
     def list_cases(self, source: Source, known: Targets | None = None) -> Served:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.batch import BatchCost
-    from joulemap.wing.llm.serving.surface import Surface
 
 
 PASS_TOO_LARGE: Final = "has too little memory for one pass of its run"
@@ -107,6 +106,7 @@ class ServedRow:
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return the cost of a batch on each configuration; all passes of a chip are evaluated at once."""
     from joulemap.wing.llm.serving.batch import Batch, run_batches
+    from joulemap.wing.llm.serving.draft import guess
 
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
@@ -114,22 +114,18 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     by_case: dict[Case, BatchCost] = {}
     for some in groups.values():
         deployment = some[0].server
-        surface: Surface = deployment
-        if (draft := question.draft(deployment)) is not None:
-            from joulemap.wing.llm.serving.draft import Guessing
-
-            surface = Guessing(surface=deployment, draft=draft)
+        draft = question.draft(deployment)
         asked = [
             Batch(
                 sequences=case.batch,
                 prompt_tokens=question.serving.prompt,
                 output_tokens=question.serving.output,
                 step_tokens=question.stack.step_tokens,
-                accepted_tokens=draft.accepted_tokens if draft else 1.0,
+                accepted_tokens=draft.accepted_tokens,
             )
             for case in some
         ]
-        by_case |= zip(some, run_batches(surface, asked), strict=True)
+        by_case |= zip(some, run_batches(guess(deployment, draft), asked), strict=True)
     return by_case
 
 

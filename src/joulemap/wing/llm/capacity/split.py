@@ -106,7 +106,7 @@ class _Pools:
         self.question, self.case, self.users, self.servers = question, case, users, servers
         serving = question.serving
         self.draft = question.draft(case.server)
-        self.gain = self.draft.accepted_tokens if self.draft else 1.0
+        self.gain = self.draft.accepted_tokens
         self.prompt = float(serving.mean_prompt)
         self.handover = measure_handover(question, case, case, serving.mean_prompt)
         self.kept = count_kept(self.prompt, serving.prompt, serving.output, serving.turns)

@@ -163,19 +163,16 @@ class UserRow:
     )
 
 
-def find_deployment(
-    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
-) -> Deployed | str:
+def find_deployment(question: Question, case: Case, target: LatencyTarget) -> Deployed | str:
     """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
     If none meets it, return the deployment nearest to the target; if none holds the model, return the reason.
-    `questions` is the cache of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
-    options = list(list_options(question, case, target, questions))
+    options = list(list_options(question, case, target))
     if not options:
-        is_held = bool(_list_holding(question, case, questions))
+        is_held = bool(_list_holding(question, case))
         return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(question, case)
     search = Search(options, target)
     try:
@@ -195,34 +192,26 @@ def find_deployment(
         best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
-    return _add_uncached(best, target)
+    return _add_uncached(best)
 
 
-def _add_uncached(deployed: Deployed, target: LatencyTarget) -> Deployed:
+def _add_uncached(deployed: Deployed) -> Deployed:
     """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
         return deployed
-    before = _serve(deployed.question, deployed.case, target, deployed.servers, reuses=False)
+    before = _serve(deployed.question, deployed.case, deployed.target, deployed.servers, reuses=False)
     return attrs.evolve(deployed, uncached_j=before.request_j)
 
 
-def find_likelier(
-    deployed: Deployed,
-    target: LatencyTarget,
-    questions: dict[int, Question],
-    paid: Paid,
-    *,
-    likely: float,
-    most_ratio: float,
-) -> Deployed | None:
+def find_likelier(deployed: Deployed, paid: Paid, *, likely: float, most_ratio: float) -> Deployed | None:
     """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
     `most_ratio` times the device time of `deployed`. Two pools are tried only if `deployed` has two, and chosen only if
     they take fewer devices. None if no such deployment exists.
     """
-    options = list(list_options(deployed.question, deployed.case, target, questions))
-    search, most_s = Search(options, target), most_ratio * deployed.device_s
+    options = list(list_options(deployed.question, deployed.case, deployed.target))
+    search, most_s = Search(options, deployed.target), most_ratio * deployed.device_s
     best, most = None, MOST_DEVICES
     tried: list[Deployed] = []
     for count in sorted({search.count(index) for index in range(len(options))}):
@@ -244,29 +233,27 @@ def find_likelier(
         is_cheap = pool is not None and deployed.device_count < pool.device_count and pool.device_s <= most_s
         if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
             best, most = pool, pool.device_count - 1
-    return None if best is None else _add_uncached(best, target)
+    return None if best is None else _add_uncached(best)
 
 
 Option = tuple["Question", "Case", int]
 """(question, server, number of servers)."""
 
 
-def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+def _list_holding(question: Question, case: Case) -> list[tuple[Question, Case]]:
     """Return the requested divisions that hold the model and at least one request."""
-    asked, divisions = question.serving.devices, list_divisions(question, case, questions)
+    asked, divisions = question.serving.devices, list_divisions(question, case)
     return [(own, one) for own, one in divisions if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
-def list_options(
-    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
-) -> Iterator[Option]:
+def list_options(question: Question, case: Case, target: LatencyTarget) -> Iterator[Option]:
     """Yield options, sorted by total devices.
 
     For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
     """
     options: list[Option] = []
     totals: dict[Asked, Total] = {}
-    for own, one in _list_holding(question, case, questions):
+    for own, one in _list_holding(question, case):
         one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
         servers = 1 if question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:
@@ -407,8 +394,8 @@ def _find_load(question: Question, case: Case, target: LatencyTarget, servers: i
         residence=residence,
         pause_s=serving.pause_s,
         begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
-        speculated_tokens=draft.guessed_tokens if draft else 0,
-        accepted_tokens=draft.accepted_tokens if draft else 1.0,
+        speculated_tokens=draft.guessed_tokens,
+        accepted_tokens=draft.accepted_tokens,
     )
 
 
@@ -446,11 +433,7 @@ def _split(deployed: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | N
         return None
     return attrs.evolve(
         deployed,
-        prompt_servers=pools.prompt_servers,
-        first_token_s=pools.first_token_s,
-        between_s=pools.between_s,
-        request_j=pools.request_j,
-        hits=pools.hits,
+        **attrs.asdict(pools),
     )
 
 

@@ -207,21 +207,6 @@ class Spread:
 
 
 @frozen(kw_only=True)
-class Moment:
-    """Mean state of a server over one interval of a run; all intervals have the same length."""
-
-    time_s: float
-    """Start of the interval."""
-    power_w: float
-    """Power of all devices."""
-    running: float
-    """Mean sequences in progress."""
-    waiting: float
-    """Mean number of requests that wait for admission."""
-    cache_tokens: float
-
-
-@frozen(kw_only=True)
 class Outcomes:
     """Outcome of each request, in order of arrival; None if it was refused."""
 
@@ -316,7 +301,6 @@ class Served:
     """Prompt tokens found in each tier of a prefix cache; empty without a cache. `energy_j` includes moves between
     tiers.
     """
-    timeline: tuple[Moment, ...]
     outcomes: Outcomes
 
     @property

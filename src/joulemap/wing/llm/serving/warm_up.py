@@ -41,9 +41,9 @@ ROUNDS: Final = 60
 """Iterations of the search for the number of active requests."""
 
 
-@frozen(kw_only=True)
-class ServerPool:
-    """Servers that generate answers and, if `reads_prompts`, also compute prompts."""
+@frozen(kw_only=True, eq=False)
+class Pool:
+    """Pool of identical servers, with their pass costs and limits."""
 
     surface: Pass
     limits: Limits
@@ -52,7 +52,7 @@ class ServerPool:
     """True if the servers compute prompts too."""
 
 
-def add_warm_up(load: Load, pool: ServerPool, seed: int, flights: int = 1) -> Load:
+def add_warm_up(load: Load, pool: Pool, seed: int, flights: int = 1) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
     `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
@@ -68,7 +68,7 @@ def add_warm_up(load: Load, pool: ServerPool, seed: int, flights: int = 1) -> Lo
     return attrs.evolve(load, is_steady=False)
 
 
-def _warm_up_turns(load: Load, pool: ServerPool, seed: int) -> Load:
+def _warm_up_turns(load: Load, pool: Pool, seed: int) -> Load:
     """Return a load of conversations in its steady state.
 
     With a rate, turns before the first conversations can end are not counted.
@@ -87,7 +87,7 @@ def _warm_up_turns(load: Load, pool: ServerPool, seed: int) -> Load:
     return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
-def _warm_up_flight(load: Load, pool: ServerPool, seed: int, flights: int) -> Load:
+def _warm_up_flight(load: Load, pool: Pool, seed: int, flights: int) -> Load:
     """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
     wave = load.in_flight * flights
@@ -136,7 +136,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
     return attrs.evolve(load, trace=trace, requests=count, warm_up=min(warm_up, count - 1), is_steady=False)
 
 
-def count_in_work(load: Load, pool: ServerPool) -> float:
+def count_in_work(load: Load, pool: Pool) -> float:
     """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
     Answers wait while a prompt is computed. This share of time is the rate times the time of a prompt.
