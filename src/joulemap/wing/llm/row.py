@@ -144,6 +144,28 @@ class ServingRow:
         return {name: value for name, value in values.items() if value is not None}
 
 
+@frozen(kw_only=True)
+class Prediction:
+    """Predicted quantities of a measured configuration, `QUANTITIES`; None for quantities outside its scope."""
+
+    engine: str = ""
+    """Name, backend and release of the engine that is assumed; empty if none is."""
+    work: str = ""
+    """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
+    time_to_first_token_s: float | None = None
+    inter_token_latency_s: float | None = None
+    request_latency_s: float | None = None
+    output_tokens_per_s: float | None = None
+    total_tokens_per_s: float | None = None
+    energy_per_output_token_j: float | None = None
+    energy_per_request_j: float | None = None
+    power_w: float | None = None
+    prompt_half_width: float = 0.0
+    """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
+    token_half_width: float = 0.0
+    """Part of the half-width of all other times."""
+
+
 COLUMNS: Final = tuple(ServingRow.__annotations__)
 """Columns of a table, in any order."""
 

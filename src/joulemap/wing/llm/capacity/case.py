@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.hardware_ref import name_configured
+from joulemap.physics.communication import HOST_DEVICES
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.present.cell import join_names
@@ -23,6 +24,9 @@ from joulemap.wing.llm.capacity.question import (
     choose_activations,
     choose_precision,
 )
+from joulemap.wing.llm.serving.deployment import check_links
+from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors, stack_names
 
 if TYPE_CHECKING:
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.wing.llm.serving.deployment import Deployment
-    from joulemap.wing.llm.serving.memory import Room
 
 OK: Final = "ok"
 TOO_LARGE: Final = "does not fit"
@@ -48,7 +51,7 @@ STAGES: Final = (2, 4, 8, 16)
 
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
-NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
+NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
 
 WIDE_CACHE: Final = Template(
     "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
@@ -158,10 +161,6 @@ def _judge(
     """Return the case of `devices` devices with its status; unless `is_alone`, the reason of a refusal names
     alternatives.
     """
-    from joulemap.physics.communication import find_path, find_send
-    from joulemap.wing.llm.serving.memory import Room
-    from joulemap.wing.llm.serving.surface import Passes
-
     world = devices * question.beside
     joined = world // question.divide_stages(devices)[1]
     case = Case(
@@ -175,38 +174,31 @@ def _judge(
     )
     vendors = list_vendors(question.stack.name)
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
-        foreign = FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors)
-        return attrs.evolve(case, reason=foreign, bare_reason=foreign)
+        return _refuse(case, FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
     chips = list_chips(question.stack.name)
     if chips and target.id not in chips and target.id in known_hardware():
-        other = OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips)
-        return attrs.evolve(case, reason=other, bare_reason=other)
+        return _refuse(case, OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips))
     precision = run.point["precision"]
     if precision not in target.peaks:
         given = {"hardware": target.id, "precision": precision}
-        return attrs.evolve(
-            case,
-            reason=NO_PRECISION(**given, precisions=tuple(target.peaks)),
-            bare_reason=NO_PRECISION(**given, precisions=()),
+        return _refuse(
+            case, NO_PRECISION(**given, precisions=()), NO_PRECISION(**given, precisions=tuple(target.peaks))
         )
     try:
-        if joined > 1:
-            find_path(target, joined)
-        if world > joined:
-            find_send(target, world)
+        check_links(target, joined, world)
         deployment = question.deploy(run, target, devices)
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
         stages = "" if is_alone else _find_stages(question, case)
-        return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages), bare_reason=str(error))
+        return _refuse(case, str(error), DIVIDED(error=error, fitting=stages))
     if target.compiler is not None:
         try:
             deployment.price(Passes.of(1.0))
         except UnsupportedError as error:  # the compiler does not run every operator of a pass
             own = [one.name for one in map(find_engine, stack_names()) if one.compiles_all]
             engine = next((name for name in own if target.id in list_chips(name)), "")
-            return attrs.evolve(case, reason=UNCOMPILED(error=error, engine=engine), bare_reason=str(error))
+            return _refuse(case, str(error), UNCOMPILED(error=error, engine=engine))
     room = Room(deployment=deployment, draft=question.draft(deployment).deployment)
     most = question.count_sequences(room)
     fits = most >= batch
@@ -215,9 +207,12 @@ def _judge(
         return attrs.evolve(case, needed=world)
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
-    return attrs.evolve(
-        case, reason=describe_shortage(question, case), bare_reason=_state_shortage(question, case, fitting="")
-    )
+    return _refuse(case, _state_shortage(question, case, fitting=""), describe_shortage(question, case))
+
+
+def _refuse(case: Case, reason: str, whole: str = "") -> Case:
+    """Return a case with the reason why it cannot be served; `whole` adds what could be."""
+    return attrs.evolve(case, reason=whole or reason, bare_reason=reason)
 
 
 def list_divisions(question: Question, case: Case) -> list[tuple[Question, Case]]:
@@ -255,8 +250,6 @@ def describe_node(question: Question, case: Case) -> str:
 
 def count_node(target: Hardware) -> int:
     """Return the number of devices in a node: as many as a switch or mesh joins, else as many as a server has."""
-    from joulemap.physics.communication import HOST_DEVICES
-
     joined = [
         int(link.domain_size.value)
         for link in target.links
@@ -309,8 +302,6 @@ def _find_stages(question: Question, case: Case) -> str:
 
 def _find_narrower(question: Question, case: Case) -> str:
     """Return the first format of `NARROWER` with which the batch fits; empty if none, or if weights are quantized."""
-    from joulemap.wing.llm.serving.memory import Room
-
     if case.run.point["weight_precision"] != case.run.point["precision"]:
         return ""
     for name in NARROWER:

@@ -16,10 +16,11 @@ from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
-from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_pass
+from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
+from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
@@ -290,6 +291,18 @@ def find_file_weights(decoder: Decoder) -> str:
     published = decoder.published
     keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
     return MXFP4_WEIGHTS if keeps else ""
+
+
+def find_published(model: str, engine: str = "", named: str = "") -> str:
+    """Return the format of a language model's weights under an engine; empty for 16 bits.
+
+    It is the format of the checkpoint unless another one is named, or that of its files for an engine of GGUF files.
+    """
+    decoder = find_decoder(model) if is_pass(model) else None
+    if decoder is None or decoder.published is None or named not in ("", decoder.published.weights):
+        return named
+    stored = find_file_weights(decoder) if find_engine(engine).methods == (GGUF_METHOD,) else ""
+    return stored or decoder.published.weights
 
 
 def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from joulemap.physics.bulk import Together, Total
+from joulemap.physics.communication import find_path, find_send
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -248,3 +249,11 @@ class Deployment:
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
+
+
+def check_links(chip: Hardware, joined: int, world: int) -> None:
+    """Raise UnsupportedError for a chip whose links do not join so many devices of a stage, or of all stages."""
+    if joined > 1:
+        find_path(chip, joined)
+    if world > joined:
+        find_send(chip, world)
