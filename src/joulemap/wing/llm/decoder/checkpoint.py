@@ -22,7 +22,7 @@ from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
 from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint
 from joulemap.trace.packed.scheme import NVFP4
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
+from joulemap.wing.llm.decoder.config import Decoder, Layer, Published
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 
@@ -233,7 +233,7 @@ def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]
     layers.
     """
     outside: dict[str, int] = {}
-    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+    if decoder.shares_caches:
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
         for path, size in _list_products(decoder):
             index, _, weight = path.removeprefix("layers.").partition(".")

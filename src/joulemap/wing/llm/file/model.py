@@ -24,7 +24,7 @@ from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
 from joulemap.wing.hub.configuration import check_sizes
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
+from joulemap.wing.llm.decoder.config import Decoder, Published
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
@@ -283,7 +283,7 @@ def _read_states(keys: Keys, values: Mapping[str, Any], kind: str) -> dict[str, 
 
 def count_weights(decoder: Decoder) -> int:
     """Return the number of weights of a decoder; equal layers are built only once."""
-    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+    if decoder.shares_caches:
         return _sum_weights(decoder, ())
     kinds = Counter(decoder.layers)
     first = decoder.layers[0]
