@@ -184,7 +184,7 @@ class DecoderNames(ModelNames):
         named = _find_engine_pass(name) if "engine=" in name else None
         if named is None or not named.step.engine:
             return ()
-        from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass
+        from joulemap.wing.llm.serving.chip import UnderEngine
         from joulemap.wing.llm.stack import find_engine
 
         decoder, asked = named.decoder, (named.step, batch)
@@ -204,14 +204,14 @@ class DecoderNames(ModelNames):
             return second if 0 < times[1] < times[0] else first
 
         return (
-            UnderEngine(
-                stack=find_engine(named.step.engine),
+            UnderEngine.of(
+                find_engine(named.step.engine),
+                decoder,
+                asked,
                 precision=precision,
                 weight_precision=weights,
-                is_routed=decoder.is_routed,
                 pass_key=f"{name}:{batch}",
                 faster=choose,
-                **describe_pass(asked),
             ),
         )
 

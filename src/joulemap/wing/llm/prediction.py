@@ -44,20 +44,6 @@ CODE: Final = (
 FILES: Final = ("model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
 
-DEPLOYMENT: Final = (
-    "model",
-    "engine",
-    "date",
-    "weight_precision",
-    "activation_precision",
-    "cache_precision",
-    "device_count",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "data_parallel",
-)
-
 
 @frozen(kw_only=True)
 class _Target:
@@ -175,14 +161,9 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
         hardware = target.bound.bind(known)
     except CatalogueError as error:
         return [_record(number, target, attrs.evolve(error.reason, code="no_number")) for number in rows]
-    numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
+    numbers = sorted(rows, key=lambda number: (rows[number].model, number))  # rows of a model share its passes
     predictions = predict([rows[number] for number in numbers], hardware)
     return [_record(number, target, one) for number, one in zip(numbers, predictions, strict=True)]
-
-
-def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
-    """Return the fields that rows share if they have the same model on the same devices."""
-    return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
 def _record(number: int, target: _Target, prediction: Prediction | Reason) -> ServingPrediction:

@@ -29,17 +29,6 @@ QUANTITIES: Final = (
 
 IDLE: Final = "idle_power_w"
 
-_COUNTS: Final = (
-    "device_count",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "data_parallel",
-)
-_LENGTHS: Final = (
-    "prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes", "burst_fraction",
-)  # fmt: skip
-
 STATISTICS: Final = ("mean", "median")
 
 LOCALSCORE: Final = "localscore"
@@ -207,10 +196,11 @@ def _read(name: str, text: str) -> object:
         return BOOLEANS[text.lower()]
     if name == "date" and _SECONDS.fullmatch(text):
         return datetime.fromtimestamp(int(text), UTC).date().isoformat()
-    if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):
+    kind = ServingRow.__annotations__[name]
+    if kind == "str":
         return text
     try:
-        value = int(text) if name in _COUNTS else float(text)
+        value = int(text) if kind.startswith("int") else float(text)
     except ValueError as error:
         expected = "the idle power in W that was subtracted" if name == IDLE else "a number"
         raise UsageError(f"{name} is {text!r}, expected {expected}") from error

@@ -122,11 +122,12 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
     if made.published is None:
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
     main, others = made.published.weights, made.published.others
+    products = others[0] if main == experts and others else main
     return attrs.evolve(
         made,
         published=attrs.evolve(
             made.published,
-            precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
+            precision=next((one for one in ("fp4", "fp8") if one in _list_activations(checkpoint, products)), ""),
             cache=_find_cache(values),
             doubt=_describe_doubt(checkpoint, main),
         ),
@@ -177,10 +178,9 @@ def store_formats(
     )
 
 
-def _find_activations(checkpoint: Checkpoint, main: str) -> str:
-    """Return the activation precision of GEMMs in the main format, fp4 or fp8; empty for any other."""
-    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    return next((name for name in ("fp4", "fp8") if name in activations), "")
+def _list_activations(checkpoint: Checkpoint, main: str) -> set[str]:
+    """Return the activation precisions of GEMMs in a format; an empty text for those of the run."""
+    return {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
 
 
 def _find_cache(values: Mapping[str, Any]) -> str:
@@ -195,8 +195,7 @@ def _find_cache(values: Mapping[str, Any]) -> str:
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
     """Return a note on the parts of a checkpoint that the counts omit."""
-    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    wide = [name for name in sorted(activations) if name not in ("", "fp8", "fp4")]
+    wide = [name for name in sorted(_list_activations(checkpoint, main)) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
     return "; ".join(filter(None, (narrow, checkpoint.remark.removeprefix(", "))))
 

@@ -29,7 +29,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
 from joulemap.wing.llm.decoder.overhead import VERIFIED
-from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
+from joulemap.wing.llm.serving.chip import UnderEngine, scale
 from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
@@ -131,12 +131,8 @@ class Deployment:
 
     def put_under(self, asked: Asked) -> UnderEngine:
         """Return the engine as a modifier of the chip, for a pass of one device."""
-        return UnderEngine(
-            stack=self.stack,
-            precision=self.precision,
-            weight_precision=self.weight_precision,
-            is_routed=self.decoder.is_routed,
-            **describe_pass(asked),
+        return UnderEngine.of(
+            self.stack, self.decoder, asked, precision=self.precision, weight_precision=self.weight_precision
         )
 
     def price(self, passes: Passes, /) -> Cost:

@@ -18,12 +18,10 @@ import attrs
 import numpy as np
 
 from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.conversation import COUNTED, GOLDEN, form_conversations
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests
 from joulemap.wing.llm.serving.request import draw_requests
-
-COUNTED: Final = 1000
-"""Minimum requests after the first wave, so that ten lie beyond the p99."""
 
 WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""
@@ -33,9 +31,6 @@ MOST_COUNTED: Final = 4000
 
 FILLED: Final = 2.0
 """Warm-up requests as a multiple of the requests in flight."""
-
-GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
-"""Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
 
 ROUNDS: Final = 60
 """Iterations of the search for the number of active requests."""
@@ -73,8 +68,6 @@ def _warm_up_turns(load: Load, pool: Pool, seed: int) -> Load:
 
     With a rate, turns before the first conversations can end are not counted.
     """
-    from joulemap.wing.llm.serving.conversation import form_conversations
-
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
     limits, many = pool.limits, load.in_flight
     if many is not None:
