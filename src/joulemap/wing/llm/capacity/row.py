@@ -9,13 +9,16 @@ import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import TOO_LARGE
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
+from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
+from joulemap.wing.llm.serving.draft import guess
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.batch import BatchCost
 
 
 PASS_TOO_LARGE: Final = "has too little memory for one pass of its run"
@@ -105,9 +108,6 @@ class ServedRow:
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return the cost of a batch on each configuration; all passes of a chip are evaluated at once."""
-    from joulemap.wing.llm.serving.batch import Batch, run_batches
-    from joulemap.wing.llm.serving.draft import guess
-
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
@@ -141,8 +141,6 @@ def form_rows(
     for case in cases:
         phase_rows, cost = of_case.get(case, {}), costs.get(case)
         if cost is not None and ANSWER.name not in phase_rows:
-            from joulemap.wing.llm.capacity.case import TOO_LARGE
-
             refused = attrs.evolve(case, status=TOO_LARGE, reason=PASS_TOO_LARGE)
             rows.append(_form(question, refused, None, {}))
         else:
@@ -160,8 +158,6 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
     }
     if cost is not None:
         fields |= take(ServedRow, cost) | _rate(question, case, cost)
-        from joulemap.wing.llm.capacity.slow import SlowHost
-
         host = SlowHost.of(case.server)
         fields["between_half_width"] = host.widen(fields["between_half_width"], cost.between_s)
     is_available = ANSWER.name in phases and phases[ANSWER.name].is_available

@@ -118,7 +118,8 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
             {weight: experts if _is_experts(weight) else stored for weight, stored in formats.items()}
             for formats in formats_by_layer
         ]
-    made = store_formats(decoder, method, [*layers, head], [*formats_by_layer, outside])
+    formats = [*formats_by_layer, outside]
+    made = store_formats(decoder, method, count_formats([*layers, head], formats), formats)
     if made.published is None:
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
     main, others = made.published.weights, made.published.others
@@ -148,17 +149,21 @@ def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
     return checkpoint and attrs.evolve(checkpoint, named={**checkpoint.named, **mixed})
 
 
-def store_formats(
-    decoder: Decoder, method: str, sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]
-) -> Decoder:
-    """Return a decoder whose weights have these formats; `published` is None if all have 16 bits or more.
-
-    `sizes` and `formats` have one mapping per layer, and a last one for weights outside layers.
-    """
+def count_formats(sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]) -> Counter[str]:
+    """Return format -> number of weights; both arguments have mappings for the same weights."""
     counts = Counter[str]()
     for stored_as, weights in zip(formats, sizes, strict=True):
         for weight, stored in stored_as.items():
             counts[stored] += weights[weight]
+    return counts
+
+
+def store_formats(decoder: Decoder, method: str, counts: Counter[str], formats: Sequence[Mapping[str, str]]) -> Decoder:
+    """Return a decoder whose weights have these formats; `published` is None if all have 16 bits or more.
+
+    `counts` has the number of weights in each format; the most common one is the main format. `formats` has one mapping
+    per layer, and a last one for weights outside layers.
+    """
     counts.pop("", None)
     if not counts:
         layers = tuple(attrs.evolve(one, stored=()) for one in decoder.layers)

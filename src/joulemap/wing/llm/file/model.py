@@ -24,6 +24,7 @@ from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
 from joulemap.wing.hub.configuration import check_sizes
+from joulemap.wing.llm.decoder.checkpoint import store_formats
 from joulemap.wing.llm.decoder.config import Decoder, Published
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
@@ -354,21 +355,10 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
         _fill_joined(own)
     if decoder.is_tied:
         outside.pop("lm_head.weight", None)
-    if not sizes:
-        precision = max(wide, key=lambda one: wide[one], default="")
-        return attrs.evolve(decoder, published=Published(method=GGUF_METHOD, precision=precision))
-    main, *others = [stored for stored, _ in sizes.most_common()]
-    kept = [tuple((weight, stored) for weight, stored in own.items() if stored != main) for own in layers]
-    return attrs.evolve(
-        decoder,
-        layers=tuple(attrs.evolve(layer, stored=own) for layer, own in zip(decoder.layers, kept, strict=True)),
-        published=Published(
-            method=GGUF_METHOD,
-            weights=main,
-            others=tuple(others),
-            stored=tuple((one, two) for one, two in outside.items()),
-        ),
-    )
+    if sizes:
+        return store_formats(decoder, GGUF_METHOD, sizes, [*layers, outside])
+    precision = max(wide, key=lambda one: wide[one], default="")
+    return attrs.evolve(decoder, published=Published(method=GGUF_METHOD, precision=precision))
 
 
 def _fill_joined(own: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.wing.llm.serving.load import Hit, Limits, Load, Outcomes, Requests, Served, Spread, Window
+from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests, Served, Spread, Window
 from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]
@@ -77,12 +77,7 @@ def summarize(
         is_growing=rates[2],
         window=window,
         hits=hits,
-        outcomes=Outcomes(
-            arrival_s=tuple(log.arrival),
-            first_token_s=tuple(log.first_token),
-            finished_s=tuple(log.finished),
-            preemptions=tuple(log.preemptions),
-        ),
+        log=log,
     )
 
 
