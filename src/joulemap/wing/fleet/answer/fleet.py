@@ -201,7 +201,7 @@ def _serve(
     if not opened:
         raise refuse(every)
     source.talk("evaluating the chosen servers (2 of 3) …")
-    groups = [(one.question, one.plan, [one.case]) for one in opened]
+    groups = [(one.case.question, one.plan, [one.case]) for one in opened]
     with opening_passes(source, groups) as (connection, (_, decode)):
         scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
         stored = _read(scope, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)

@@ -238,7 +238,7 @@ def serve_users(
     reasons: dict[str, str] = {}
     asked = [(own, plan, case) for own, plan, cases in choices for case in cases]
     for number, (own, plan, case) in enumerate(asked, 1):
-        one = find_deployment(own, case, target)
+        one = find_deployment(case, target)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
         # several values of --devices may lead to the same deployment
@@ -342,9 +342,8 @@ def _pay(
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []
     for one, _, plan in best.values():
-        divisions = list_divisions(one.question, one.case)
-        own, case = next((pair for pair in divisions if pair[1].devices == most), (one.question, one.case))
-        chosen.append((attrs.evolve(case, batch=batch), own, plan))
+        case = next((division for division in list_divisions(one.case) if division.devices == most), one.case)
+        chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:
         costs |= serve(own, [case])

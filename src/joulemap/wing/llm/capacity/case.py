@@ -72,6 +72,7 @@ WEIGHTS: Final = Template(
 class Case:
     """Number of devices of a chip at one batch size, with the reason if it cannot serve the batch."""
 
+    question: Question
     run: PlannedRun
     target: Hardware
     """Hardware with all modifiers of its runs: calibrated, at its mode and boundary."""
@@ -89,10 +90,13 @@ class Case:
     room: Room | None = None
     most: int = 0
     """Maximum sequences that fit in device memory."""
-    experts: int = 1
-    """Number of devices among which whole experts are divided."""
     needed: int | None = None
     """Fewest devices that can store the batch; None if no number in `DEVICES` suffices."""
+
+    @property
+    def experts(self) -> int:
+        """Number of devices among which whole experts are divided."""
+        return self.question.serving.expert_devices
 
     @property
     def server(self) -> Deployment:
@@ -164,13 +168,13 @@ def _judge(
     world = devices * question.beside
     joined = world // question.divide_stages(devices)[1]
     case = Case(
+        question=question,
         run=run,
         target=target,
         devices=devices,
         world=world,
         batch=batch,
         status=UNSUPPORTED,
-        experts=question.serving.expert_devices,
     )
     vendors = list_vendors(question.stack.name)
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
@@ -190,7 +194,7 @@ def _judge(
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
-        stages = "" if is_alone else _find_stages(question, case)
+        stages = "" if is_alone else _find_stages(case)
         return _refuse(case, str(error), DIVIDED(error=error, fitting=stages))
     if target.compiler is not None:
         try:
@@ -207,7 +211,7 @@ def _judge(
         return attrs.evolve(case, needed=world)
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
-    return _refuse(case, _state_shortage(question, case, fitting=""), describe_shortage(question, case))
+    return _refuse(case, _state_shortage(case, fitting=""), describe_shortage(case))
 
 
 def _refuse(case: Case, reason: str, whole: str = "") -> Case:
@@ -215,13 +219,13 @@ def _refuse(case: Case, reason: str, whole: str = "") -> Case:
     return attrs.evolve(case, reason=whole or reason, bare_reason=reason)
 
 
-def list_divisions(question: Question, case: Case) -> list[tuple[Question, Case]]:
-    """Return (question, case) for each number of devices, up to a node, that holds a case's model and batch.
+def list_divisions(case: Case) -> list[Case]:
+    """Return a case for each number of devices, up to a node, that holds a case's model and batch.
 
     The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
     tried with whole experts divided among all devices, unless another division is given.
     """
-    node, divisions = count_node(case.target), []
+    question, node, divisions = case.question, count_node(case.target), list[Case]()
     for devices in (2**power for power in range(node.bit_length())):
         world = devices * question.beside
         if world > node:
@@ -232,20 +236,21 @@ def list_divisions(question: Question, case: Case) -> list[tuple[Question, Case]
             divided = question.divide_experts(count)
             one = _judge(divided, case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
-                divisions.append((divided, one))
-    if case.status == OK and case.devices not in [one.devices for _, one in divisions]:
-        divisions.append((question, case))
+                divisions.append(one)
+    if case.status == OK and case.devices not in [one.devices for one in divisions]:
+        divisions.append(case)
     return divisions
 
 
-def describe_node(question: Question, case: Case) -> str:
+def describe_node(case: Case) -> str:
     """Return the reason why even all devices of a node cannot hold the model and one request."""
+    question = case.question
     most = 1 if question.serving.devices else max(1, count_node(case.target) // question.beside)
     devices = case.devices if question.serving.devices else 2 ** (most.bit_length() - 1)
     one = _judge(question, case.run, case.target, devices, case.batch, is_alone=True)
     if one.room is None:
         return one.reason
-    return f"{one.label} {describe_shortage(question, attrs.evolve(one, needed=None))}"
+    return f"{one.label} {describe_shortage(attrs.evolve(one, needed=None))}"
 
 
 def count_node(target: Hardware) -> int:
@@ -259,32 +264,33 @@ def count_node(target: Hardware) -> int:
     return max([*joined, HOST_DEVICES if others else 1])
 
 
-def describe_shortage(question: Question, case: Case) -> str:
+def describe_shortage(case: Case) -> str:
     """Return the shortage of memory for a batch, and the batch, devices or weights that would fit."""
     ways = [f"batch {case.most}"] if case.most else []
     ways += [f"{case.needed} devices"] if case.needed is not None else []
-    stages = _find_stages(question, case) if case.needed is None else ""
+    stages = _find_stages(case) if case.needed is None else ""
     ways += [stages] if stages else []
-    narrow = _find_narrower(question, case)
+    narrow = _find_narrower(case)
     ways += [f"{narrow} weights"] if narrow else []
-    return _state_shortage(question, case, join_names(ways, "or"))
+    return _state_shortage(case, join_names(ways, "or"))
 
 
-def _state_shortage(question: Question, case: Case, fitting: str) -> str:
+def _state_shortage(case: Case, fitting: str) -> str:
     """Return the shortage of memory for a batch, with the ways that would fit."""
     room = case.room
     assert room is not None
-    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
+    needed = room.weights + room.workspace + case.batch * room.cache(case.question.context)
     if room.weights > room.usable:
         return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
     return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
 
 
-def _find_stages(question: Question, case: Case) -> str:
+def _find_stages(case: Case) -> str:
     """Return the options of the fewest pipeline stages with which a batch fits; empty if none of `STAGES` suffices.
 
     Stages of as many devices as asked come first, then stages of as many as a node joins.
     """
+    question = case.question
     if question.stack.divides_layers:
         return ""  # all numbers of devices were tried as stages
     node = 2 ** (count_node(case.target).bit_length() - 1)
@@ -300,16 +306,16 @@ def _find_stages(question: Question, case: Case) -> str:
     return ""
 
 
-def _find_narrower(question: Question, case: Case) -> str:
+def _find_narrower(case: Case) -> str:
     """Return the first format of `NARROWER` with which the batch fits; empty if none, or if weights are quantized."""
     if case.run.point["weight_precision"] != case.run.point["precision"]:
         return ""
     for name in NARROWER:
         try:
-            deployment = question.deploy(case.run, case.target, case.devices, name)
+            deployment = case.question.deploy(case.run, case.target, case.devices, name)
         except JoulemapError:
             continue
-        if question.count_sequences(Room(deployment=deployment)) >= case.batch:
+        if case.question.count_sequences(Room(deployment=deployment)) >= case.batch:
             return name
     return ""
 
