@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -15,7 +15,9 @@ from joulemap.catalog.sheet import read_records
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.interval.error_scale import ErrorGroup
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import QUANTITIES, Prediction
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.row import Prediction
 
 TABLE: Final = "serving_scale"
 """Table of the database with the scales."""
@@ -195,6 +197,8 @@ class ServedDoubt:
         self, one: Prediction, *, vendor: str, hardware: str, architecture: str, scope: str
     ) -> Mapping[str, float | None]:
         """Return the half-width of each predicted quantity of a served model, in the terms of `half_width`."""
+        from joulemap.wing.llm.row import QUANTITIES  # its patterns of notes are compiled on import
+
         like = {"vendor": vendor, "engine": one.engine, "hardware": hardware, "architecture": architecture}
         thin = {PROMPT_TIME: one.prompt_half_width}
         return {

@@ -14,7 +14,6 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.model_name import ModelNames
-from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.decoder import pass_name
 
@@ -32,13 +31,6 @@ if TYPE_CHECKING:
 
 CACHED: Final = 2048
 """Tokens in the KV cache before the decode step of a weight file named without a pass, as with `--phase decode`."""
-
-COUNTED: Final = Template("prompts of {tokens:#} tokens")
-EVALUATION: Final = "one decode step, nothing cached"
-STEP: Final = Template("one decode step after {cached:#} tokens")
-INSTEAD: Final = Template(
-    "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
-)
 
 
 class DecoderNames(ModelNames):
@@ -140,6 +132,8 @@ class DecoderNames(ModelNames):
         asked = _find_pass(model)
         if asked is None:
             return ""
+        from joulemap.wing.llm.show.word import COUNTED
+
         return "output tokens" if asked.step.tokens == 1 else COUNTED(asked.step)
 
     def find_checkpoint(self, model: str) -> str:
@@ -165,6 +159,8 @@ class DecoderNames(ModelNames):
         asked = _find_pass(name) if plain != name else None
         if not name or (asked is not None and asked.step.tokens != 1):
             return None, ""
+        from joulemap.wing.llm.show.word import EVALUATION, INSTEAD, STEP
+
         noun = EVALUATION if asked is None else STEP(asked.step)
         return (name, noun), INSTEAD(command=shlex.join(["joulemap", "llm", plain, *dict.fromkeys(hardware)]))
 
