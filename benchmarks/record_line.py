@@ -13,8 +13,8 @@ import numpy as np
 
 import joulemap
 from joulemap.prediction import find_chip
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import Prediction, predict_together
+from joulemap.wing.llm.row import Prediction, ServingRow
+from joulemap.wing.llm.serving.predict import predict_together
 from joulemap.wing.record.point import LENGTHS, REQUESTS, load_groups
 from joulemap.wing.verify.reader import OFFLINE_BATCH
 

@@ -19,8 +19,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.predict import find_deployment
-from joulemap.wing.llm.serving.serve import open_deployment
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import open_deployment, simulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "llm"))
 

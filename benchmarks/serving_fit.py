@@ -22,7 +22,7 @@ from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import JoulemapError
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving import predict as prediction
-from joulemap.wing.llm.stack import COEFFICIENTS, Stack, find_stack
+from joulemap.wing.llm.stack import Stack, find_stack, load_coefficients
 from serving_error import find_hardware, read_table
 
 NAMES = ("host_layer", "host_sequence")
@@ -44,7 +44,7 @@ class Fit:
         def find(name: str = "", date: str = "") -> Stack:
             stack = find_stack(name, date)
             numbers = {
-                key: Quantity(value=abs(value), unit=COEFFICIENTS[key].unit, basis="assumed", source="a trial")
+                key: Quantity(value=abs(value), unit=load_coefficients()[key].unit, basis="assumed", source="a trial")
                 for key, value in zip(NAMES, self.numbers, strict=True)
             }
             return attrs.evolve(stack, coefficients={**stack.coefficients, **numbers})

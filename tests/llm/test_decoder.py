@@ -268,7 +268,7 @@ def is_same(first: WorkloadColumns, second: WorkloadColumns) -> list[str]:
 )
 def test_layers_that_repeat_follow_from_a_few(name: str, step: DecoderPass) -> None:
     model = decoder(name)
-    assert find_repeat(model.layers) is not None
+    assert find_repeat(model) is not None
     assert is_same(describe_columns(model, step, 3), columns_of(describe_step(model, step, 3, NO_KEY))) == []
 
 

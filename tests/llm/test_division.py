@@ -33,9 +33,7 @@ def division(
         alone_s=0.1, prompts=Throughput(per_s=prompts, joules=joules), answers=Throughput(per_s=answers, joules=joules)
     )
     case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(
-        question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), demand=demand, rates=rates
-    )
+    return Division(plan=cast("Any", None), case=cast("Any", case), demand=demand, rates=rates)
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
@@ -89,9 +87,8 @@ def test_devices_divide_the_heads_and_hold_the_model(
     workspace = Workspace(tmp_path / "a.duckdb")
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
     asked = ServedModel(name=model, settings=settings, serving=Serving(prompt=1000, output=100))
-    question, _, (case,) = asked.list_cases(Source(path=workspace.path))
-    found = list_divisions(question, case, {1: question})
-    assert {one.devices for _, one in found} == numbers
+    _, _, (case,) = asked.list_cases(Source(path=workspace.path))
+    assert {one.devices for one in list_divisions(case)} == numbers
 
 
 @pytest.mark.parametrize(

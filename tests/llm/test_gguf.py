@@ -50,9 +50,9 @@ from joulemap.wing.llm.decoder.pass_name import (
     load_shipped,
     split_pass,
 )
-from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import count_weights, read_model_file
+from joulemap.wing.llm.model_name import NAMES
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.setting import Serving
@@ -141,7 +141,7 @@ def test_files_of_experts_in_mxfp4_keep_them() -> None:
 def test_a_step_after_a_short_context_leaves_room_for_its_token(tmp_path: Path, context: int, cached: int) -> None:
     values, tensors = llama_3_1_8b()
     path = write_gguf(tmp_path / "model.gguf", {**values, "llama.context_length": context}, tensors)
-    (name,), _ = apply_file((str(path),), Settings(), ("bf16",))
+    (name,), _ = NAMES.apply_published((str(path),), Settings(), ("bf16",))
     asked = find_pass(name)
     assert asked is not None
     assert (asked.step.cached, asked.step.tokens) == (cached, 1)

@@ -14,10 +14,11 @@ from joulemap.wing.llm.serving.batch import accept
 from joulemap.wing.llm.serving.conversation import share_blocks
 from joulemap.wing.llm.serving.front import assign_homes
 from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Served, Tier
-from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+from joulemap.wing.llm.serving.pool import simulate_pools
 from joulemap.wing.llm.serving.request import read_requests
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.tier import read_tier
+from joulemap.wing.llm.serving.warm_up import Pool
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token, at 500 W."""
@@ -51,7 +52,7 @@ def test_hits_of_an_agent_are_those_counted_by_hand() -> None:
     assert served.computed_tokens == 1050
     first, *_, last = (
         first - arrival
-        for first, arrival in zip(served.outcomes.first_token_s, served.outcomes.arrival_s, strict=True)
+        for first, arrival in zip(served.log.first_token, served.log.arrival, strict=True)
         if first is not None and arrival is not None
     )
     assert (first, last) == (near(0.045), near(0.015))
@@ -113,7 +114,7 @@ def test_a_prefill_server_keeps_prompts_and_computes_answers_again() -> None:
     apart, _ = simulate_pools((Pool(surface=PLAIN, limits=limits), Pool(surface=PLAIN, limits=limits)), load)
     assert [hit.found_tokens for hit in simulate(PLAIN, load, limits).hits] == [192]
     assert [hit.found_tokens for hit in apart.hits] == [160]
-    first, second = (apart.outcomes.arrival_s, apart.outcomes.finished_s)
+    first, second = (apart.log.arrival, apart.log.finished)
     assert first[1] == near((second[0] or 0.0) + 5.0)
     # a prompt of 160 tokens takes 26 ms, then 32 passes, the first with a prompt token; 193 tokens are computed later
     assert second[0] == near(0.026 + 32 * 0.010 + 0.0001)

@@ -16,11 +16,13 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Requests, Served
-from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.queue import count_until
+from joulemap.wing.llm.serving.log import Log
+from joulemap.wing.llm.serving.pool import simulate_pools
+from joulemap.wing.llm.serving.queue import Server, accept, count_until
 from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.warm_up import Pool
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
@@ -81,8 +83,8 @@ def test_a_second_prompt_lengthens_the_steps_of_the_first() -> None:
     """It arrives in the second step of the first, and is in the pass after: of 10 ms + 50 ms."""
     load = Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1)))
     served = simulate(PLAIN, load, ROOMY)
-    assert served.outcomes.first_token_s == (near(0.110), near(0.130 + 0.060))
-    assert served.outcomes.finished_s == (near(0.110 + 10 * 0.010 + 0.050), near(0.190))
+    assert served.log.first_token == [near(0.110), near(0.130 + 0.060)]
+    assert served.log.finished == [near(0.110 + 10 * 0.010 + 0.050), near(0.190)]
     assert served.between_tokens.p99 == near(0.060)
 
 
@@ -103,7 +105,7 @@ def test_a_server_that_does_not_mix_halts_answers_for_a_prompt() -> None:
     """Its pass takes as long, the answer's token comes in the pass after: 60 ms + 10 ms after the last."""
     load = Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1)))
     served = simulate(PLAIN, load, Limits(step_tokens=1000, cache_tokens=1_000_000, mixes=False))
-    assert served.outcomes.first_token_s[1] == near(0.190)
+    assert served.log.first_token[1] == near(0.190)
     assert served.between_tokens.p99 == near(0.070)
     assert served.steps == 12
 
@@ -125,9 +127,9 @@ def test_the_time_outside_of_passes_is_in_the_first_token_alone() -> None:
 def test_a_trace_gives_each_its_times() -> None:
     rows = [(0.0, 100, 3), (5.0, 300, 1), (5.0, 200, 2), (9.0, 400, 4)]
     served = simulate(PLAIN, Load(trace=trace(*rows)), ROOMY)
-    assert served.outcomes.arrival_s == (0.0, 5.0, 5.0, 9.0)
-    assert served.outcomes.first_token_s == (near(0.020), near(5.060), near(5.060), near(9.050))
-    assert served.outcomes.finished_s == (near(0.040), near(5.060), near(5.070), near(9.080))
+    assert served.log.arrival == [0.0, 5.0, 5.0, 9.0]
+    assert served.log.first_token == [near(0.020), near(5.060), near(5.060), near(9.050)]
+    assert served.log.finished == [near(0.040), near(5.060), near(5.070), near(9.080)]
 
 
 def test_the_last_gives_its_room_back_and_finishes() -> None:
@@ -138,9 +140,9 @@ def test_the_last_gives_its_room_back_and_finishes() -> None:
     limits = Limits(step_tokens=1000, cache_tokens=230)
     served = simulate(PLAIN, Load(requests=2, prompt_tokens=100, output_tokens=21), limits)
     assert served.preemptions == 1
-    assert served.outcomes.preemptions == (0, 1)
-    assert served.outcomes.finished_s[0] == near(0.030 + 20 * 0.010)
-    assert served.outcomes.finished_s[1] == near(0.230 + 0.0216 + 4 * 0.010)
+    assert served.log.preemptions == [0, 1]
+    assert served.log.finished[0] == near(0.030 + 20 * 0.010)
+    assert served.log.finished[1] == near(0.230 + 0.0216 + 4 * 0.010)
     assert served.computed_tokens == 316
     assert served.between_tokens.p99 == near(0.230 + 0.0216 - 0.180)
 
@@ -149,14 +151,14 @@ def test_who_reserves_room_preempts_none() -> None:
     limits = Limits(step_tokens=1000, cache_tokens=230, reserves_output=True)
     served = simulate(PLAIN, Load(requests=2, prompt_tokens=100, output_tokens=21), limits)
     assert served.preemptions == 0
-    assert served.outcomes.finished_s == (near(0.220), near(0.440))
+    assert served.log.finished == [near(0.220), near(0.440)]
 
 
 def test_a_batch_that_waits_for_its_longest_admits_none() -> None:
     """The second arrives in the first's answer, and starts after it."""
     limits = Limits(step_tokens=1000, cache_tokens=1_000_000, waits=True)
     served = simulate(PLAIN, Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1))), limits)
-    assert served.outcomes.finished_s == (near(0.210), near(0.270))
+    assert served.log.finished == [near(0.210), near(0.270)]
 
 
 LOADS = {
@@ -230,10 +232,9 @@ def serve_token_by_token(surface: StraightPass, load: Load, limits: Limits, seed
 def test_what_is_added_up_is_what_is_stepped(load: str, limits: Limits) -> None:
     served = simulate(LENGTHY, LOADS[load], limits, seed=3)
     stepped = serve_token_by_token(LENGTHY, LOADS[load], limits, seed=3)
-    outcomes = served.outcomes
     for number, (first, last) in enumerate(stepped):
-        assert outcomes.first_token_s[number] == near(first), number
-        assert outcomes.finished_s[number] == near(last), number
+        assert served.log.first_token[number] == near(first), number
+        assert served.log.finished[number] == near(last), number
     assert (served.preemptions > 0) == (limits is TIGHT and load != "at a rate")
 
 
@@ -248,8 +249,6 @@ def test_tokens_time_and_energy_are_conserved(load: str, mixes: bool) -> None:
     assert served.prompt_tokens == sum(asked.prompt_tokens)
     assert served.computed_tokens >= served.prompt_tokens
     assert served.energy_j == near((served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
-    width = served.timeline[1].time_s
-    assert sum(moment.power_w * width for moment in served.timeline) == near(served.energy_j)
     times = zip(outcome_times(served), asked.output_tokens, strict=True)
     spent = sum(last - first for (first, last), tokens in times if tokens > 1)
     gaps = sum(asked.output_tokens) - len(asked.output_tokens)
@@ -257,15 +256,21 @@ def test_tokens_time_and_energy_are_conserved(load: str, mixes: bool) -> None:
 
 
 def outcome_times(served: Served) -> list[tuple[float, float]]:
-    firsts, lasts = served.outcomes.first_token_s, served.outcomes.finished_s
+    firsts, lasts = served.log.first_token, served.log.finished
     return [(first or 0.0, last or 0.0) for first, last in zip(firsts, lasts, strict=True)]
 
 
 @pytest.mark.parametrize("load", LOADS)
 def test_the_cache_is_never_exceeded(load: str) -> None:
-    served = simulate(LENGTHY, LOADS[load], TIGHT)
-    assert 0.0 < max(moment.cache_tokens for moment in served.timeline) <= TIGHT.cache_tokens
-    assert max(moment.running for moment in served.timeline) <= TIGHT.sequences
+    requests = draw_requests(LOADS[load], 0)
+    server = Server(LENGTHY, requests, TIGHT, LOADS[load], Log.of(len(requests.prompt_tokens)))
+    server.expect(accept(requests, TIGHT))
+    held, running = [0.0], [0]
+    while server.advance():
+        held.append(server.held)
+        running.append(len(server.running))
+    assert 0.0 < max(held) <= TIGHT.cache_tokens
+    assert 0 < max(running) <= TIGHT.sequences
 
 
 def test_a_higher_rate_is_never_quicker() -> None:
@@ -295,7 +300,7 @@ def test_a_longer_request_than_the_cache_is_refused_and_counted() -> None:
     limits = Limits(step_tokens=1000, cache_tokens=200)
     served = simulate(PLAIN, Load(trace=trace((0.0, 100, 10), (0.0, 195, 10), (0.0, 50, 10))), limits)
     assert (served.requests, served.refused) == (2, 1)
-    assert served.outcomes.finished_s[1] is None
+    assert served.log.finished[1] is None
     short = attrs.evolve(limits, context_tokens=150)
     assert simulate(PLAIN, Load(trace=trace((0.0, 100, 10), (0.0, 145, 10))), short).refused == 1
     with pytest.raises(UnsupportedError, match="1,010 tokens"):
@@ -356,8 +361,6 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
     asked = draw_requests(LOADS[load], 1)
     assert served.requests == len(asked.prompt_tokens)
     assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
-    width = served.timeline[1].time_s
-    assert sum(moment.power_w * width for moment in served.timeline) == near(served.energy_j)
     spent = sum(last - first for first, last in outcome_times(served))
     assert served.between_tokens.mean == near(spent / (sum(asked.output_tokens) - len(asked.output_tokens)))
     assert served.arrivals_per_s is None or served.first_token.p99 > 0.0
@@ -374,8 +377,8 @@ def test_answers_of_a_pool_of_their_own_are_never_halted() -> None:
 
 def test_in_flight_is_never_exceeded_by_two_pools() -> None:
     served, _ = simulate_pools(pools(LENGTHY, ROOMY), LOADS["in flight"])
-    starts = [(start or 0.0, 1) for start in served.outcomes.arrival_s]
-    ends = [(end or 0.0, -1) for end in served.outcomes.finished_s]
+    starts = [(start or 0.0, 1) for start in served.log.arrival]
+    ends = [(end or 0.0, -1) for end in served.log.finished]
     present = most = 0
     for _, change in sorted(starts + ends):
         present += change

@@ -25,8 +25,7 @@ from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError, Reason
 from joulemap.wing.llm.error_fit import ASSUMED, ServingResidual, fit_served
 from joulemap.wing.llm.error_scale import ServedDoubt, ServingScale, join_served_energy, load_served_doubt
-from joulemap.wing.llm.row import COLUMNS, ServingRow
-from joulemap.wing.llm.serving.predict import Prediction
+from joulemap.wing.llm.row import COLUMNS, Prediction, ServingRow
 from joulemap.workspace import Workspace
 
 HEAD = "source,hardware,model,scope,engine,batch,prompt_tokens,output_tokens,device_count,weight_precision,"

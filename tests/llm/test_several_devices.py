@@ -17,9 +17,9 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import find_hardware
 from joulemap.wing.llm.decoder.pass_name import find_decoder
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.predict import Prediction, find_deployment, predict_together
+from joulemap.wing.llm.serving.predict import find_deployment, predict_together
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.llm.step import predict_step

@@ -8,8 +8,8 @@ import pytest
 
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import Prediction, predict_together
+from joulemap.wing.llm.row import Prediction, ServingRow
+from joulemap.wing.llm.serving.predict import predict_together
 
 KNOWN = {
     ("llamafile", "one sequence of 4,352 tokens needs 5.5 GB of each device, which has 4.0 GB"): 2,

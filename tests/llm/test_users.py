@@ -37,7 +37,7 @@ from joulemap.wing.llm.capacity.users import (
     rank_rows,
 )
 from joulemap.wing.llm.serving.load import Limits, Load
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.serving import describe_later
@@ -348,11 +348,11 @@ def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: P
     found = []
     for devices in ((), (2,)):
         serving = attrs.evolve(SERVING, prompt=4000, devices=devices)
-        question, _, cases = ServedModel(name=MODEL, settings=settings, serving=serving).list_cases(
+        _, _, cases = ServedModel(name=MODEL, settings=settings, serving=serving).list_cases(
             Source(path=tmp_path / "own.duckdb")
         )
-        search = Search(list(list_options(question, cases[0], target, {})), target)
-        worlds = [case.world * servers * (servers == 1) for _, case, servers in search.options]
+        search = Search(list(list_options(cases[0], target)), target)
+        worlds = [case.world * servers * (servers == 1) for case, servers in search.options]
         search.prepare((0, worlds.index(2)))
         found.append(search.serve(worlds.index(2)).request_j)
     assert found[0] == found[1]
@@ -371,14 +371,14 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     server = cases[0].server
     loaded = attrs.evolve(server.hardware, loaded_power=attrs.evolve(server.hardware.static_power, value=70.0))
     cases = [attrs.evolve(one, deployment=attrs.evolve(server, hardware=loaded)) for one in cases]
-    pools = split_pools(question, cases[0], 12, 1, first_token_s=None, most_servers=4)
+    pools = split_pools(cases[0], 12, 1, first_token_s=None, most_servers=4)
     load = attrs.evolve(question, serving=attrs.evolve(serving, in_flight=12))
     (prompts, answers), (found,) = serve_pools(load, cases, ("l4", "l4"), {})
     assert pools is not None and pools.prompt_servers == prompts.server_count == answers.server_count == 1
     assert_close(sum(pools.hits), found.prefix_hit_fraction or 0.0, rel=0.1)
     assert_close(pools.between_s, found.between_s or 0.0, rel=0.1)
     assert_close(pools.request_j, found.request_j or 0.0, rel=0.1)
-    assert split_pools(question, cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None
+    assert split_pools(cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None
     # 32 layers of 8 heads of 128, keys and values: 16 bits in the cache of GEMMs in fp8 too, unless it is given
     narrow = attrs.evolve(cases[0], deployment=attrs.evolve(cases[0].server, precision="fp8"))
     for cache, item_bytes in (("", 2), ("fp8", 1)):
@@ -393,10 +393,10 @@ def test_a_batch_for_users_is_refused(joulemap: Run) -> None:
 
 
 def test_a_request_for_one_token_ends_with_it() -> None:
-    question: Any = SimpleNamespace(serving=Serving(prompt=100, output=1))
+    case: Any = SimpleNamespace(question=SimpleNamespace(serving=Serving(prompt=100, output=1)))
     target = LatencyTarget(users=2, first_token_s=1.0)
     one = Deployed(
-        question=question, case=cast("Any", None), target=target, servers=1, first_token_s=0.5, between_s=0.1,
+        case=case, target=target, servers=1, first_token_s=0.5, between_s=0.1,
         request_j=1.0,
     )  # fmt: skip
     assert (one.request_s, one.per_s) == (0.5, 4.0)

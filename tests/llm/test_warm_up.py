@@ -11,17 +11,18 @@ from joulemap.system.errors import UsageError
 from joulemap.wing.llm.capacity.load import read_load
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.serving.conversation import COUNTED
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
-from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.single import simulate
-from joulemap.wing.llm.serving.warm_up import COUNTED, ServerPool, add_warm_up, count_in_work
+from joulemap.wing.llm.serving.pool import simulate_pools
+from joulemap.wing.llm.serving.serve import simulate
+from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up, count_in_work
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
 ROOMY = Limits(step_tokens=1000, sequences=64, cache_tokens=1_000_000)
-POOL = ServerPool(surface=PLAIN, limits=ROOMY)
+POOL = Pool(surface=PLAIN, limits=ROOMY)
 
 
 def flight(in_flight: int, **more: float) -> Load:

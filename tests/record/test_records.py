@@ -22,8 +22,8 @@ from joulemap.domain.measurement import Measurement
 from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.system.handle import holding
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import Prediction, predict_row
+from joulemap.wing.llm.row import Prediction, ServingRow
+from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.record.chain import (
     COLUMNS,
     INDEX,

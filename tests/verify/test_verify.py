@@ -22,8 +22,8 @@ from joulemap.domain.measurement import Measurement
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import Prediction, predict_row
+from joulemap.wing.llm.row import Prediction, ServingRow
+from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.verify import measured, show as words
 from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.answer.file import Reading, read_file

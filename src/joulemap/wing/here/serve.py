@@ -379,10 +379,7 @@ def _divide(
                     small.target,
                     second.target,
                     _find_link(small.target),
-                    question.decoder,
-                    question.stack,
-                    kept,
-                    attrs.evolve(asked.serving, devices=()),
+                    attrs.evolve(question, asked=kept, serving=attrs.evolve(asked.serving, devices=())),
                 ).rows
             except JoulemapError:
                 continue

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -15,6 +15,9 @@ from joulemap.catalog.sheet import read_records
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.interval.error_scale import ErrorGroup
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.row import Prediction
 
 TABLE: Final = "serving_scale"
 """Table of the database with the scales."""
@@ -141,22 +144,6 @@ class ServingScale:
 COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 
 
-class ServedNumbers(Protocol):
-    """Predicted quantities of a served model, one attribute each of `QUANTITIES`."""
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine, with its backend and release."""
-
-    @property
-    def prompt_half_width(self) -> float:
-        """Half-width that thinly measured numbers add to times of prompts."""
-
-    @property
-    def token_half_width(self) -> float:
-        """Half-width that thinly measured numbers add to all other times."""
-
-
 @frozen(kw_only=True)
 class ServedDoubt:
     """Error scales from which the intervals of served models are computed."""
@@ -207,10 +194,10 @@ class ServedDoubt:
         return math.hypot(scale.widen(hardware), backend, thin, NEW_LOAD if is_loaded else 0.0)
 
     def find_half_widths(
-        self, one: ServedNumbers, *, vendor: str, hardware: str, architecture: str, scope: str
+        self, one: Prediction, *, vendor: str, hardware: str, architecture: str, scope: str
     ) -> Mapping[str, float | None]:
         """Return the half-width of each predicted quantity of a served model, in the terms of `half_width`."""
-        from joulemap.wing.llm.row import QUANTITIES
+        from joulemap.wing.llm.row import QUANTITIES  # its patterns of notes are compiled on import
 
         like = {"vendor": vendor, "engine": one.engine, "hardware": hardware, "architecture": architecture}
         thin = {PROMPT_TIME: one.prompt_half_width}

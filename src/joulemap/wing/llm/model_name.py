@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
 
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.model_name import ModelNames
+from joulemap.system.errors import UsageError
 from joulemap.wing.llm.decoder import pass_name
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.physics.record.configuration import Precision
+    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.record.runtime import RuntimeName
     from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
     from joulemap.plan.target import Modifier
+    from joulemap.wing.llm.decoder.pass_name import NamedPass
+
+CACHED: Final = 2048
+"""Tokens in the KV cache before the decode step of a weight file named without a pass, as with `--phase decode`."""
 
 
 class DecoderNames(ModelNames):
@@ -73,7 +85,7 @@ class DecoderNames(ModelNames):
 
         None for checkpoints of 16 bits, unless a file of weights states which 16 bits.
         """
-        asked = pass_name.find_pass(model) if pass_name.is_pass(model) else None
+        asked = _find_pass(model)
         published = None if asked is None else asked.decoder.published
         if asked is None or published is None or not (published.weights or published.precision):
             return None
@@ -86,61 +98,140 @@ class DecoderNames(ModelNames):
     ) -> tuple[tuple[str, ...], Settings]:
         """Return the models with weight files as decode steps, and the settings with the files' precisions.
 
-        Raise UsageError for files with different weights in one question.
+        Precisions that the user stated are kept. Raise UsageError for files with different weights in one question.
         """
-        if not any(pass_name.is_weight_file(one) for one in models):
-            return models, settings
-        from joulemap.wing.llm.engine import apply_file
+        named = tuple(map(_name_step, models))
+        files = [one for one in named if pass_name.is_weight_file(one)]
+        if not files or settings.states_precision or settings.precision != SETTINGS.precision:
+            return named, settings
+        if settings.weight_precision:
+            return named, settings
+        from joulemap.wing.llm.capacity.question import WIDE, find_published, list_precisions
+        from joulemap.wing.llm.stack import find_engine
 
-        return apply_file(models, settings, shared)
+        stored = {one: find_published(pass_name.drop_arguments(one)) for one in files}
+        if len(files) < len(named) or len(set(stored.values())) > 1:
+            listed = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
+            raise UsageError(
+                f"{listed} weights: ask about one file at a time, or state --weight-precision for all models"
+            )
+        decoder = pass_name.find_decoder(pass_name.drop_arguments(files[0]))
+        assert decoder is not None
+        precisions = (*list_precisions(decoder)[0], WIDE)
+        precision = next((one for one in precisions if one in shared), precisions[0])
+        weights, engine = stored[files[0]], pass_name.find_file_engine(files[0])
+        runtime = settings.runtime
+        if runtime == SETTINGS.runtime and all(f"engine={engine}" in one for one in files):
+            runtime = (cast("RuntimeName", find_engine(engine).runtime),)
+        return named, attrs.evolve(
+            settings, precision=(precision,), weight_precision=(weights,) if weights else (), runtime=runtime
+        )
 
     def count_in(self, model: str) -> str:
         """Return "output tokens" or "prompts of N tokens" for a pass."""
-        from joulemap.wing.llm.engine import count_in
+        asked = _find_pass(model)
+        if asked is None:
+            return ""
+        from joulemap.wing.llm.show.word import COUNTED
 
-        return count_in(model)
+        return "output tokens" if asked.step.tokens == 1 else COUNTED(asked.step)
 
     def find_checkpoint(self, model: str) -> str:
         """Return the hub name (owner/name) of a built-in language model or of one of its passes."""
         from joulemap.wing.llm.answer.check import find_checkpoint
-        from joulemap.wing.llm.decoder.pass_name import drop_arguments
 
-        return find_checkpoint(drop_arguments(model))
+        return find_checkpoint(pass_name.drop_arguments(model))
 
     def find_phase(self, model: str) -> str:
         """Return the phase of a pass, such as decode."""
         from joulemap.wing.llm.phase import find_phase
 
-        asked = pass_name.find_pass(model) if pass_name.is_pass(model) else None
+        asked = _find_pass(model)
         return "" if asked is None else find_phase(asked.step.tokens).name
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return the evaluation of a language model named without a pass, and a note with the `llm` command for
         requests.
         """
-        if not any(pass_name.is_pass(one) and ("(" not in one or pass_name.is_weight_file(one)) for one in models):
+        passes = (one for one in models if pass_name.is_pass(one))
+        name = next((one for one in passes if "(" not in one or pass_name.is_weight_file(one)), "")
+        plain = pass_name.drop_arguments(name)
+        asked = _find_pass(name) if plain != name else None
+        if not name or (asked is not None and asked.step.tokens != 1):
             return None, ""
-        from joulemap.wing.llm.engine import describe_evaluation
+        from joulemap.wing.llm.show.word import EVALUATION, INSTEAD, STEP
 
-        return describe_evaluation(models, hardware)
+        noun = EVALUATION if asked is None else STEP(asked.step)
+        return (name, noun), INSTEAD(command=shlex.join(["joulemap", "llm", plain, *dict.fromkeys(hardware)]))
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
         """Return notes on checkpoint quantization that the predictions of `models` ignore."""
-        if not any(pass_name.is_pass(one) for one in models):
-            return []
-        from joulemap.wing.llm.engine import describe_unread
-
-        return describe_unread(models)
+        passes = filter(None, map(_find_pass, models))
+        published = (one.decoder.published for one in passes)
+        return list(dict.fromkeys(one.doubt for one in published if one and one.doubt and not one.weights))
 
     def modify(self, model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
-        """Return the engine that a pass names, as a change of the chip; empty for other models."""
-        del entry
-        name = model.request.model
-        if "engine=" not in name:
-            return ()
-        from joulemap.wing.llm.engine import put_under
+        """Return the engine that a pass names, as a change of the chip; empty for other models.
 
-        return put_under(name, model.request.batch or 1, point)
+        `point` has the precisions of the run. Raises like `find_pass`.
+        """
+        del entry
+        name, batch = model.request.model, model.request.batch or 1
+        named = _find_engine_pass(name) if "engine=" in name else None
+        if named is None or not named.step.engine:
+            return ()
+        from joulemap.wing.llm.serving.chip import UnderEngine
+        from joulemap.wing.llm.stack import find_engine
+
+        decoder, asked = named.decoder, (named.step, batch)
+        precision, runtime = point["precision"], point["runtime"]
+        weights = "" if point["weight_precision"] == precision else point["weight_precision"]
+
+        def choose(first: Hardware, second: Hardware) -> Hardware:
+            from joulemap.physics.bulk import Together
+            from joulemap.wing.llm.decoder.column import pass_columns
+
+            together = Together((pass_columns(decoder, [asked])[asked],))
+            times = [
+                one.latency_fs or 0
+                for chip in (first, second)
+                for one in together.evaluate(chip, precision, runtime, weight_precision=weights)
+            ]
+            return second if 0 < times[1] < times[0] else first
+
+        return (
+            UnderEngine.of(
+                find_engine(named.step.engine),
+                decoder,
+                asked,
+                precision=precision,
+                weight_precision=weights,
+                pass_key=f"{name}:{batch}",
+                faster=choose,
+            ),
+        )
+
+
+def _find_pass(name: str) -> NamedPass | None:
+    """Return the pass of a name; None for the name of another kind of model, of which no file is read."""
+    return pass_name.find_pass(name) if pass_name.is_pass(name) else None
+
+
+@cache
+def _find_engine_pass(name: str) -> NamedPass | None:
+    """Return the pass of a name with an engine, cached because each chip asks for it."""
+    return pass_name.find_pass(name)
+
+
+def _name_step(model: str) -> str:
+    """Return a weight file as the decode step after `CACHED` tokens, or at the end of a shorter context; any other name
+    unchanged.
+    """
+    if not pass_name.is_weight_file(model) or pass_name.drop_arguments(model) != model:
+        return model
+    decoder = pass_name.find_decoder(model)
+    most = decoder.context_length if decoder is not None else 0
+    return f"{model}(cached={min(CACHED, most - 1) if most else CACHED},engine={pass_name.find_file_engine(model)})"
 
 
 NAMES: Final = DecoderNames()

@@ -286,8 +286,8 @@ class PassRunOptions(WholeRunOptions):
         """Return the options; a pass without a stated precision gets the weight format of the checkpoint."""
         if self.phase is None:
             return self
+        from joulemap.wing.llm.capacity.question import find_published
         from joulemap.wing.llm.decoder.pass_name import find_file_engine
-        from joulemap.wing.llm.engine import find_published
 
         engine = self.engine or find_file_engine(model)
         weights = self.weight_precision
@@ -307,9 +307,9 @@ class PassRunOptions(WholeRunOptions):
         """Return the options with default precision and, for a pass, the engine's runtime filled in."""
         if self.phase is None:
             return self
-        from joulemap.wing.llm.engine import find_runtime
+        from joulemap.wing.llm.stack import find_engine
 
-        runtime = self.runtime or find_runtime(self.engine or ENGINE)
+        runtime = self.runtime or find_engine(self.engine or ENGINE).runtime
         return attrs.evolve(self, precision=self.precision or PRECISION, runtime=runtime)
 
 

@@ -51,7 +51,7 @@ def name_pass(decoder: Decoder, asked: Asked, *, is_folded: bool = True) -> Name
     """Return the workload of a pass with its subgraphs; folded only if each period of its layers has its own."""
     step, batch = asked
     decoder = step.cut(decoder)
-    repeat = find_repeat(decoder.layers, is_folded=True) if is_folded else None
+    repeat = find_repeat(decoder, is_folded=True) if is_folded else None
     if repeat is not None:
         graph = build_graph(repeat.cut(decoder, 1), step, batch, whole=decoder)
         names = [group.name for group in fuse(graph.form(NO_KEY, "", batch, ())).subgraphs]

@@ -24,8 +24,7 @@ from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, Usa
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
-from joulemap.wing.llm.row import QUANTITIES
-from joulemap.wing.llm.stack import RELEASES
+from joulemap.wing.llm.stack import NUMBERS, RELEASES
 from joulemap.wing.llm.stored import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.source import Source
     from joulemap.plan.target import Target
-    from joulemap.wing.llm.row import ServingRow
-    from joulemap.wing.llm.serving.predict import Prediction
+    from joulemap.wing.llm.row import Prediction, ServingRow
 
 CODE: Final = (
     "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",
@@ -45,23 +43,6 @@ CODE: Final = (
 
 FILES: Final = ("model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
-
-WIDTHS: Final = ("prompt_half_width", "token_half_width")
-"""Fields of a prediction with half-widths that thinly measured numbers add."""
-
-DEPLOYMENT: Final = (
-    "model",
-    "engine",
-    "date",
-    "weight_precision",
-    "activation_precision",
-    "cache_precision",
-    "device_count",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "data_parallel",
-)
 
 
 @frozen(kw_only=True)
@@ -105,7 +86,7 @@ def serving_version() -> str:
 def _digest() -> str:
     digest = hashlib.sha256(f"{decoder_version()} {digest_code(*CODE)}".encode())
     paths = (path for pattern in FILES for path in DATA.glob(pattern))
-    for path in sorted((*paths, *RELEASES.glob("*.toml"))):
+    for path in sorted((*paths, *RELEASES.glob("*.toml"), NUMBERS)):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -180,29 +161,20 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
         hardware = target.bound.bind(known)
     except CatalogueError as error:
         return [_record(number, target, attrs.evolve(error.reason, code="no_number")) for number in rows]
-    numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
+    numbers = sorted(rows, key=lambda number: (rows[number].model, number))  # rows of a model share its passes
     predictions = predict([rows[number] for number in numbers], hardware)
     return [_record(number, target, one) for number, one in zip(numbers, predictions, strict=True)]
-
-
-def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
-    """Return the fields that rows share if they have the same model on the same devices."""
-    return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
 def _record(number: int, target: _Target, prediction: Prediction | Reason) -> ServingPrediction:
     """Return the record to store for a measurement: its prediction, or the reason why there is none."""
     refusal = prediction if isinstance(prediction, Reason) else None
-    figures = (
-        {} if isinstance(prediction, Reason) else {name: getattr(prediction, name) for name in (*QUANTITIES, *WIDTHS)}
-    )
+    figures = {} if isinstance(prediction, Reason) else attrs.asdict(prediction)
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if isinstance(prediction, Reason) else prediction.engine,
-        work="" if isinstance(prediction, Reason) else prediction.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=refusal.text if refusal else None,
         refusal_code=refusal.code if refusal else None,

@@ -29,17 +29,6 @@ QUANTITIES: Final = (
 
 IDLE: Final = "idle_power_w"
 
-_COUNTS: Final = (
-    "device_count",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "expert_parallel",
-    "data_parallel",
-)
-_LENGTHS: Final = (
-    "prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes", "burst_fraction",
-)  # fmt: skip
-
 STATISTICS: Final = ("mean", "median")
 
 LOCALSCORE: Final = "localscore"
@@ -144,6 +133,28 @@ class ServingRow:
         return {name: value for name, value in values.items() if value is not None}
 
 
+@frozen(kw_only=True)
+class Prediction:
+    """Predicted quantities of a measured configuration, `QUANTITIES`; None for quantities outside its scope."""
+
+    engine: str = ""
+    """Name, backend and release of the engine that is assumed; empty if none is."""
+    work: str = ""
+    """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
+    time_to_first_token_s: float | None = None
+    inter_token_latency_s: float | None = None
+    request_latency_s: float | None = None
+    output_tokens_per_s: float | None = None
+    total_tokens_per_s: float | None = None
+    energy_per_output_token_j: float | None = None
+    energy_per_request_j: float | None = None
+    power_w: float | None = None
+    prompt_half_width: float = 0.0
+    """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
+    token_half_width: float = 0.0
+    """Part of the half-width of all other times."""
+
+
 COLUMNS: Final = tuple(ServingRow.__annotations__)
 """Columns of a table, in any order."""
 
@@ -185,10 +196,11 @@ def _read(name: str, text: str) -> object:
         return BOOLEANS[text.lower()]
     if name == "date" and _SECONDS.fullmatch(text):
         return datetime.fromtimestamp(int(text), UTC).date().isoformat()
-    if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):
+    kind = ServingRow.__annotations__[name]
+    if kind == "str":
         return text
     try:
-        value = int(text) if name in _COUNTS else float(text)
+        value = int(text) if kind.startswith("int") else float(text)
     except ValueError as error:
         expected = "the idle power in W that was subtracted" if name == IDLE else "a number"
         raise UsageError(f"{name} is {text!r}, expected {expected}") from error

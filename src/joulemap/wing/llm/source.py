@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.construct.source import ModelRequest, check_batch
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.domain.operator.name import read_arguments
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.model import Model
@@ -18,7 +19,16 @@ from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameEr
 from joulemap.system.name import find_meant
 from joulemap.system.resource import package_version
 from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
-from joulemap.wing.llm.decoder.pass_name import decoder_version, is_traced_pass
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
+from joulemap.wing.llm.decoder.pass_name import (
+    EXAMPLE,
+    decoder_version,
+    find_decoder,
+    find_pass,
+    is_traced_pass,
+    list_decoders,
+    split_pass,
+)
 from joulemap.wing.llm.phase import MIXED, find_phase
 from joulemap.wing.place.record import BOX
 
@@ -31,7 +41,6 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 
@@ -61,10 +70,7 @@ def describe_pass(step: DecoderPass) -> Mapping[str, str]:
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
-    from joulemap.domain.operator.name import read_arguments
     from joulemap.wing.hub.pass_size import PassSizes
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-    from joulemap.wing.llm.decoder.pass_name import EXAMPLE, split_pass
     from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
 
     before, rest = split_pass(name) or (name, "()")
@@ -95,8 +101,6 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
     A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """
-    from joulemap.wing.llm.decoder.pass_name import find_pass
-
     try:
         asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
     except UnknownFamilyError:
@@ -178,8 +182,6 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     A decoder without known sizes is interpolated from traces of at most `prompt` tokens. Raise UnknownNameError, with
     the nearest name, for an unknown model; ModelError if a model cannot be read or traced.
     """
-    from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
-
     if model.endswith(".py"):
         find_model(model, settings, None)  # raises the error that names the missing factory
     if "(" not in model and is_traced_pass(f"{model}()", settings):

@@ -32,6 +32,9 @@ from joulemap.system.record import frozen
 RELEASES: Final = Path(__file__).parent / "data" / "stack"
 """Folder of the engines' files."""
 
+NUMBERS: Final = RELEASES.with_name("coefficient.toml")
+"""File with the meaning and the default of each number that an engine's file may state."""
+
 DEFAULT: Final = "vllm"
 """Inference engine that is used if none is named."""
 
@@ -95,7 +98,7 @@ class Stack:
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]
-    """Name, as in `COEFFICIENTS` -> number that the engine states."""
+    """Name, as in `NUMBERS` -> number that the engine states."""
     checked: str = ""
     """Date of the newest measurement that the release was compared with; empty for the release date."""
     backend: str = ""
@@ -124,7 +127,7 @@ class Stack:
 
     def value(self, name: str, *kinds: str) -> float:
         """Return the coefficient `name` of the engine as `find` does, or its default."""
-        return (self.find(name, *kinds) or COEFFICIENTS[name]).value
+        return (self.find(name, *kinds) or load_coefficients()[name]).value
 
     def find(self, name: str, *kinds: str) -> Quantity | None:
         """Return the coefficient `name` for the first of `kinds` that the engine states, else its general one.
@@ -179,103 +182,17 @@ class Coefficient:
     meaning: str
 
 
-COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
-    "device_time": Coefficient(
-        value=1.0, unit="1", meaning="factor on the time of devices, of an engine's kernels over modelled ones"
-    ),
-    "host_layer": Coefficient(value=0.0, unit="s", meaning="host time per layer of a pass, overlapping with devices"),
-    "host_expert": Coefficient(value=0.0, unit="s", meaning="host time per expert of a layer, taken one by one"),
-    "host_sequence": Coefficient(value=0.0, unit="s", meaning="host time per sequence between passes"),
-    "state_time": Coefficient(
-        value=0.0, unit="s", meaning="time per recurrent layer and sequence beyond that of modelled kernels"
-    ),
-    "sample_energy": Coefficient(value=0.0, unit="J", meaning="device energy per logit that a token is sampled from"),
-    "gap_power": Coefficient(
-        value=0.0, unit="1", meaning="power above static power, as a share of TDP, while a pass waits for its host"
-    ),
-    "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
-    "slow_host": Coefficient(value=0.0, unit="s", meaning="time that a slow host adds to a step"),
-    "slow_share": Coefficient(value=0.0, unit="1", meaning="share of measured servers whose host is slow"),
-    "rank_wait": Coefficient(
-        value=0.0, unit="1", meaning="steps for which a prompt waits for prompts on other data-parallel ranks"
-    ),
-    "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
-    "unit_stream": Coefficient(
-        value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
-    ),
-    "stream_slots": Coefficient(
-        value=0.0,
-        unit="1",
-        meaning="thread instructions per MAC of kernels that stream weights; 0 for those of the class",
-    ),
-    "expert_wait": Coefficient(
-        value=0.0,
-        unit="s",
-        meaning="time per layer in which many tokens are sent to expert-parallel devices, which wait for the busiest",
-    ),
-    "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
-    "recurrent_time": Coefficient(
-        value=0.0, unit="s", meaning="device time that a recurrent layer of a pass adds to that of any layer"
-    ),
-    "score_bytes": Coefficient(
-        value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
-    ),
-    "expert_stream": Coefficient(
-        value=1.0, unit="1", meaning="factor on the rate at which experts of few tokens read their weights"
-    ),
-    "tiled_rows": Coefficient(
-        value=0.0,
-        unit="1",
-        meaning="rows from which products are cut into full tiles; fewer have tiles of their height",
-    ),
-    "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
-    "prompt_rate": Coefficient(
-        value=1.0, unit="1", meaning="factor on compute_rate and integer_rate, of a named backend over an unnamed one"
-    ),
-    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
-    "plain_rate": Coefficient(
-        value=1.0,
-        unit="1",
-        meaning="factor on integer_rate for 16-bit weights, which no kernel dequantizes",
-    ),
-    "memory_share": Coefficient(
-        value=0.95, unit="1", meaning="share of the nominal memory for weights, cache, activations and the margin"
-    ),
-    "logit_bytes": Coefficient(
-        value=0.0, unit="B", meaning="workspace per entry of the vocabulary and token of the largest pass"
-    ),
-    "memory_margin": Coefficient(value=0.0, unit="B", meaning="memory of a GPU that the engine leaves free"),
-    "cache_share": Coefficient(
-        value=1.0, unit="1", meaning="share of the memory that weights and activations leave, for the KV cache"
-    ),
-    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
-    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
-    "chained_passes": Coefficient(
-        value=1e9, unit="1", meaning="passes of a prompt on which pipeline stages work at once, before they all end"
-    ),
-}
-"""Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format, `device_time.experts_CDNA3` to mixtures of experts on that
-microarchitecture, `prompt_rate.RDNA_vulkan` to a backend.
-"""
+@cache
+def load_coefficients() -> Mapping[str, Coefficient]:
+    """Return name -> meaning and default of each number that a stack file may state."""
+    tables = tomllib.loads(NUMBERS.read_text(encoding="utf-8"))
+    return {name: Coefficient(**table) for name, table in tables.items()}
+
 
 _VARIANT: Final = re.compile(r"(?P<date>\d{4}(-(0[1-9]|1[0-2]))?)?(-(?=[a-z])|\b)(?P<backend>[a-z]+)?")
 """Pattern of what follows an engine's name: its date, its backend, or both: `2025-06`, `vulkan`, `2026-vulkan`."""
 
-_FLAGS: Final = (
-    "mixes",
-    "reserves_output",
-    "waits",
-    "all_logits",
-    "narrows_cache",
-    "fills_stages",
-    "divides_layers",
-    "compiles_all",
-    "compiles",
-    "widens",
-    "streams",
-    "rescales",
-)
+_FLAGS: Final = tuple(name for name, kind in Stack.__annotations__.items() if kind == "bool")
 
 
 def stack_names() -> tuple[str, ...]:
@@ -298,8 +215,7 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     ports: Mapping[str, str] = _files()[asked].get("ports", {})
     asked = next((ports[word] for word in microarchitecture.split() if word in ports), asked)
     releases = _releases()[asked]
-    before = [one for one in releases if not date or one.date <= date]
-    release = before[-1] if before else releases[0]
+    release = next((one for one in reversed(releases) if not date or one.date <= date), releases[0])
     if not backend:
         return release
     known = _files()[asked].get("backends", ())
@@ -390,7 +306,7 @@ def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
                 )
             if key in plain:
                 plain[key] = tuple(value) if isinstance(value, list) else value
-            elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
+            elif (one := load_coefficients().get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
                 numbers[key] = _read_number(f"{name}.toml: {key}", value)
             else:
                 raise CatalogueError(f"{name}.toml: {key} is not a coefficient, or its unit is wrong")

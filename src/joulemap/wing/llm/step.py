@@ -9,7 +9,6 @@ chip and thinly measured numbers of the engine add to a pass on one device.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -30,16 +29,10 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
-from joulemap.wing.llm.error_scale import (
-    SERVED_POWER,
-    SERVED_TIME,
-    find_unnamed_backend,
-    join_served_energy,
-    load_served_doubt,
-)
+from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.part import name_pass
 from joulemap.wing.llm.pass_error import PassErrors, find_errors
-from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.stack import find_engine, list_vendors
@@ -225,20 +218,28 @@ class StepPredictor:
     def _find_half_widths(self, passes: Passes, seconds: Floats) -> tuple[Floats, Floats]:
         """Return the half-widths of the logarithms of time and energy of each pass, as `joulemap llm` states them."""
         one = self._deployment
-        like = {"vendor": one.hardware.vendor, "engine": one.stack.release}
-        time, power = (load_served_doubt().find(name, **like) for name in (SERVED_TIME, SERVED_POWER))
-        if time is None or power is None:
-            return (np.full(len(seconds), np.nan),) * 2
-        board = one.hardware.id.partition("[")[0]
-        backend = find_unnamed_backend(one.hardware.architecture, **like)
+        chip = one.hardware
+        measured = [
+            load_served_doubt().half_width(
+                quantity,
+                vendor=chip.vendor,
+                engine=one.stack.release,
+                hardware=chip.id.partition("[")[0],
+                architecture=chip.architecture,
+                scope=scope,
+            )
+            for quantity in ("inter_token_latency_s", "energy_per_request_j")
+            for scope in ("decode_step", "prefill_step")
+        ]
         is_prompt = (passes.sequences <= 0.0) | (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
         own = [self._errors.known[each] for each in one.ask(passes)]
         latency_own, energy_own, thin = np.array([(each.latency, each.energy, each.thin) for each in own]).T
-        served = np.where(is_prompt, math.hypot(time.widen(board), backend), time.widen(board))
+        served, joint = (
+            np.where(is_prompt, prompts, answers) for answers, prompts in np.array(measured, dtype=float).reshape(2, 2)
+        )
         slow = SlowHost.of(one)
         hosts = np.array([slow.find_half_width(each) for each in seconds.tolist()])
         wide = np.sqrt(served**2 + latency_own**2 + thin**2 + np.where(is_prompt, 0.0, hosts) ** 2)
-        joint = np.array([join_served_energy(each, power.widen(board)) for each in served.tolist()])
         return wide, np.sqrt(joint**2 + energy_own**2 + thin**2)
 
 
@@ -314,7 +315,7 @@ def predict_step(
         raise UnknownNameError("precision of a cache", cache, CACHES)
     devices, pipeline_devices = stack.divide(devices, pipeline_devices)
     check_devices(decoder, devices, expert_devices, data_devices, pipeline_devices)
-    _check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
+    check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
     return StepPredictor(
         deployment=Deployment(
             workloads=_find_workloads(decoder),
@@ -350,13 +351,3 @@ def _read_number(name: str, value: ArrayLike) -> float:
     if numbers.ndim:
         raise UsageError(f"{name} is {value!r}, expected one number")
     return float(numbers)
-
-
-def _check_links(chip: Hardware, joined: int, world: int) -> None:
-    """Raise UnsupportedError for a chip whose links do not join so many devices of a stage, or of all stages."""
-    from joulemap.physics.communication import find_path, find_send
-
-    if joined > 1:
-        find_path(chip, joined)
-    if world > joined:
-        find_send(chip, world)

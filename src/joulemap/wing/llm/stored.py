@@ -9,38 +9,22 @@ from joulemap.store.digest import SERVING_MEASUREMENT, SERVING_PREDICTION, Diges
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import COLUMNS, ServingRow
+from joulemap.wing.llm.row import COLUMNS, Prediction, ServingRow
 
 
 @frozen(kw_only=True)
-class ServingPrediction:
-    """Prediction of one measured serving configuration. Quantities without a prediction are None."""
+class ServingPrediction(Prediction):
+    """Prediction of one measured serving configuration, or the reason for none, as it is stored."""
 
     serving_measurement_id: int
     prediction_key: str
     architecture: str
     vendor: str
-    engine: str
-    """Inference engine assumed for the prediction; empty if none is assumed."""
-    work: str
-    """Kind of work: `model`, or `experts` for a mixture of experts; empty for an unknown model."""
     calibration: str
     refusal: str | None = None
     refusal_code: str | None = None
     refusal_values: str | None = None
     """Values of the reason as JSON."""
-    time_to_first_token_s: float | None = None
-    inter_token_latency_s: float | None = None
-    request_latency_s: float | None = None
-    output_tokens_per_s: float | None = None
-    total_tokens_per_s: float | None = None
-    energy_per_output_token_j: float | None = None
-    energy_per_request_j: float | None = None
-    power_w: float | None = None
-    prompt_half_width: float = 0.0
-    """Part of the half-width of times of prompts that thinly measured numbers of the engine add."""
-    token_half_width: float = 0.0
-    """Part of the half-width of all other times."""
     formula_version: str
     package_version: str
 

@@ -18,9 +18,9 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.decoder_pass import check_devices
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import load_served_doubt
-from joulemap.wing.llm.row import LOCALSCORE, ServingRow
+from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.predict import Prediction, find_deployment, predict_together
+from joulemap.wing.llm.serving.predict import find_deployment, predict_together
 from joulemap.wing.llm.stack import list_vendors
 from joulemap.wing.record.point import (
     DEVICES,

@@ -195,15 +195,13 @@ def _serve(
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole, every = choices[0]
-    for own, *_ in choices[1:]:
-        own.workloads = question.workloads
     report = source.progress or (lambda _done, _total: None)
     source.talk("simulating servers (1 of 3) …")
     opened = open_servers(choices, demand, report)
     if not opened:
         raise refuse(every)
     source.talk("evaluating the chosen servers (2 of 3) …")
-    groups = [(one.question, one.plan, [one.case]) for one in opened]
+    groups = [(one.case.question, one.plan, [one.case]) for one in opened]
     with opening_passes(source, groups) as (connection, (_, decode)):
         scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
         stored = _read(scope, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)

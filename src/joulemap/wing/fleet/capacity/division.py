@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -35,9 +35,8 @@ ROUNDS: Final = 3
 
 @frozen(kw_only=True, eq=False)
 class Division:
-    """Number of devices over which a server divides a language model, with the question that evaluates it."""
+    """Number of devices over which a server divides a language model."""
 
-    question: Question
     plan: Plan
     case: Case
     demand: Demand
@@ -109,7 +108,7 @@ class _Search:
 
     def open(self, one: Division) -> None:
         """Simulate the servers of a division of this search."""
-        server = one.server or open_server(one.question, one.case, one.rates, one.demand)
+        server = one.server or open_server(one.case, one.rates, one.demand)
         self.opened.append(attrs.evolve(one, server=server))
         self.least = min(self.least, self.opened[-1].value)
 
@@ -127,20 +126,19 @@ def open_servers(
     searches: dict[tuple[object, ...], _Search] = {}
     for question, plan, every in choices:
         is_named = bool(question.serving.devices or question.alike)
-        questions = {question.serving.expert_devices: question}
         for case in every:
             if is_named:
                 if case.status == OK:
-                    searches[question, case] = _Search(waiting=[_measure(question, plan, case, demand)])
+                    searches[question, case] = _Search(waiting=[_measure(plan, case, demand)])
                 continue
-            divisions = list_divisions(question, case, questions)
-            ready = keep_better([_measure(asked, plan, one, demand) for asked, one in divisions])
+            divisions = list_divisions(case)
+            ready = keep_better([_measure(plan, one, demand) for one in divisions])
             ready.sort(key=lambda one: one.order)
             points = case.run.point.values() if len(choices) == 1 else ()
             search = searches.setdefault((case.run.target, *points), _Search(waiting=[]))
             first, search.waiting = search.waiting[:1], search.waiting[1:]
             search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order)
-        _release(questions.values())
+        _release(question)
     while chosen := [(one, search) for search in searches.values() if (one := search.choose())]:
         chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
         for index, (one, search) in enumerate(chosen):
@@ -152,7 +150,7 @@ def open_servers(
                 one.case.devices,
                 one.case.experts,
             ):
-                _release([one.question])
+                _release(one.case.question)
     return [one for search in searches.values() for one in search.opened]
 
 
@@ -166,17 +164,16 @@ def keep_better(divisions: Sequence[Division]) -> list[Division]:
     return list(by_count.values())
 
 
-def _release(questions: Iterable[Question]) -> None:
-    """Free the cached passes of questions; their kernels reference each other, so reference counts do not free them."""
-    for question in questions:
-        question.workloads.release()
+def _release(question: Question) -> None:
+    """Free the cached passes of a question; their kernels reference each other, so reference counts do not."""
+    question.workloads.release()
     gc.collect()
 
 
-def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Division:
+def _measure(plan: Plan, case: Case, demand: Demand) -> Division:
     from joulemap.wing.llm.serving.pool import find_saturated_rates
 
-    serving = question.serving
+    question, serving = case.question, case.question.serving
     try:
         rates = find_saturated_rates(
             case.server,
@@ -187,7 +184,7 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
             draft=question.draft(case.server),
         )
     except UnsupportedError as error:
-        return Division(question=question, plan=plan, case=case, demand=demand, rates=None, server=str(error))
+        return Division(plan=plan, case=case, demand=demand, rates=None, server=str(error))
     if demand.first_token_s is not None and rates.alone_s > demand.first_token_s:
         rates = attrs.evolve(rates, prompts=None)
-    return Division(question=question, plan=plan, case=case, demand=demand, rates=rates)
+    return Division(plan=plan, case=case, demand=demand, rates=rates)

@@ -236,7 +236,8 @@ def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
     """Return the service of two pools with these numbers of servers at a rate, and the work of each pool."""
-    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+    from joulemap.wing.llm.serving.pool import simulate_pools
+    from joulemap.wing.llm.serving.warm_up import Pool
 
     first, second = (
         Pool(surface=kind.server.table, limits=kind.server.limits, count=count)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.generated.row import Station
     from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.load import Limits, Load, Served, Spread
     from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
@@ -74,7 +73,7 @@ class Server:
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, with predicted pass times; callers multiply its times by `slower`."""
-        from joulemap.wing.llm.serving.single import simulate
+        from joulemap.wing.llm.serving.serve import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
@@ -128,11 +127,11 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
     return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]
 
 
-def open_server(question: Question, case: Case, rates: SaturatedRates | None, demand: Demand) -> Server | str:
+def open_server(case: Case, rates: SaturatedRates | None, demand: Demand) -> Server | str:
     """Return the server of a case with its capacity, or the reason why it cannot serve a request."""
     from joulemap.wing.llm.serving.serve import open_deployment
 
-    serving, peak = question.serving, demand.peak_per_s
+    question, serving, peak = case.question, case.question.serving, demand.peak_per_s
     load = form_requests(serving, rate_per_s=peak)
     tiers = read_tiers(serving) if serving.turns > 1 else ()
     try:

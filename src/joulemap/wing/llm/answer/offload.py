@@ -124,10 +124,10 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
             "the options of loads, caches and speculation"
         )
     decoder = read_decoder(source, model, settings, serving.prompt)
-    question = Question(decoder=decoder, stack=stack, serving=serving)
+    question = Question(decoder=decoder, stack=stack, serving=serving, asked=settings)
     question.check()
     check_methods(question, settings.weight_precision)
-    division = divide_layers(box, decoder, stack, settings, serving)
+    division = divide_layers(box, question)
     return OffloadAnswer(
         model=decoder.name,
         box=box.id,

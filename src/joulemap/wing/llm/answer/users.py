@@ -72,8 +72,8 @@ FAR: Final = 10.0
 Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
-DeploymentChoice = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
-"""(deployment, True if it uses the published precision, plan, expert-parallel devices -> question)."""
+DeploymentChoice = tuple["Deployed", bool, "Plan"]
+"""(deployment, True if it uses the published precision, plan)."""
 
 
 @frozen(kw_only=True)
@@ -236,18 +236,15 @@ def serve_users(
     deployments: list[DeploymentChoice] = []
     seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
-    divided: dict[int, dict[int, Question]] = {}
-    asked = [(choice_index, *choice[:2], case) for choice_index, choice in enumerate(choices) for case in choice[2]]
-    for number, (choice_index, own, plan, case) in enumerate(asked, 1):
-        own.workloads = question.workloads
-        questions = divided.setdefault(choice_index, {})
-        one = find_deployment(own, case, target, questions)
+    asked = [(own, plan, case) for own, plan, cases in choices for case in cases]
+    for number, (own, plan, case) in enumerate(asked, 1):
+        one = find_deployment(case, target)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
         # several values of --devices may lead to the same deployment
         elif (named := (name_servers(one), one.case.precision)) not in seen:
             seen.add(named)
-            deployments.append((one, is_free and own is question, plan, questions))
+            deployments.append((one, is_free and own is question, plan))
         if number % COLLECTED == 0:
             question.workloads.release()
             gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
@@ -258,7 +255,7 @@ def serve_users(
     rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
     ranked = rank_rows(rows)
     first = next(one for (one, *_), row in zip(deployments, rows, strict=True) if row is ranked[0])
-    ranked = rank_rows([*rows, *_list_likelier(deployments, rows, target, paid)])
+    ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
     hosts = {one.case.hardware: host for one, *_ in deployments if (host := SlowHost.of(one.case.server)).added_s}
     facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
     is_asked = serving.reuses_prefixes or serving.speculate is not None
@@ -286,7 +283,6 @@ def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserR
 def _list_likelier(
     choices: Sequence[DeploymentChoice],
     rows: Sequence[UserRow],
-    target: LatencyTarget,
     paid: dict[str, Paid],
 ) -> list[UserRow]:
     """Return larger deployments for chips whose smallest deployment within the target is not safe.
@@ -306,11 +302,11 @@ def _list_likelier(
     by_cost: list[tuple[UserRow, DeploymentChoice]] = sorted(
         zip(rows, choices, strict=True), key=lambda pair: _cost(pair[0])
     )
-    for row, (one, is_published, _, questions) in by_cost:
+    for row, (one, is_published, _) in by_cost:
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
-        other = find_likelier(one, target, questions, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
+        other = find_likelier(one, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
         if other is not None and (name_servers(other), other.case.precision) not in known:
             known.add((name_servers(other), other.case.precision))
             more.append(_form_row(other, is_published, paid))
@@ -345,10 +341,9 @@ def _pay(
     most = max(one.case.devices for one, *_ in best.values())
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []
-    for one, _, plan, questions in best.values():
-        divisions = list_divisions(one.question, one.case, questions)
-        own, case = next((pair for pair in divisions if pair[1].devices == most), (one.question, one.case))
-        chosen.append((attrs.evolve(case, batch=batch), own, plan))
+    for one, _, plan in best.values():
+        case = next((division for division in list_divisions(one.case) if division.devices == most), one.case)
+        chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:
         costs |= serve(own, [case])

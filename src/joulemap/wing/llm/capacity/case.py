@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.hardware_ref import name_configured
+from joulemap.physics.communication import HOST_DEVICES
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.present.cell import join_names
@@ -23,6 +24,9 @@ from joulemap.wing.llm.capacity.question import (
     choose_activations,
     choose_precision,
 )
+from joulemap.wing.llm.serving.deployment import check_links
+from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors, stack_names
 
 if TYPE_CHECKING:
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.wing.llm.serving.deployment import Deployment
-    from joulemap.wing.llm.serving.memory import Room
 
 OK: Final = "ok"
 TOO_LARGE: Final = "does not fit"
@@ -48,7 +51,7 @@ STAGES: Final = (2, 4, 8, 16)
 
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
-NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
+NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
 
 WIDE_CACHE: Final = Template(
     "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
@@ -69,6 +72,7 @@ WEIGHTS: Final = Template(
 class Case:
     """Number of devices of a chip at one batch size, with the reason if it cannot serve the batch."""
 
+    question: Question
     run: PlannedRun
     target: Hardware
     """Hardware with all modifiers of its runs: calibrated, at its mode and boundary."""
@@ -86,10 +90,13 @@ class Case:
     room: Room | None = None
     most: int = 0
     """Maximum sequences that fit in device memory."""
-    experts: int = 1
-    """Number of devices among which whole experts are divided."""
     needed: int | None = None
     """Fewest devices that can store the batch; None if no number in `DEVICES` suffices."""
+
+    @property
+    def experts(self) -> int:
+        """Number of devices among which whole experts are divided."""
+        return self.question.serving.expert_devices
 
     @property
     def server(self) -> Deployment:
@@ -158,57 +165,45 @@ def _judge(
     """Return the case of `devices` devices with its status; unless `is_alone`, the reason of a refusal names
     alternatives.
     """
-    from joulemap.physics.communication import find_path, find_send
-    from joulemap.wing.llm.serving.memory import Room
-    from joulemap.wing.llm.serving.surface import Passes
-
     world = devices * question.beside
     joined = world // question.divide_stages(devices)[1]
     case = Case(
+        question=question,
         run=run,
         target=target,
         devices=devices,
         world=world,
         batch=batch,
         status=UNSUPPORTED,
-        experts=question.serving.expert_devices,
     )
     vendors = list_vendors(question.stack.name)
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
-        foreign = FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors)
-        return attrs.evolve(case, reason=foreign, bare_reason=foreign)
+        return _refuse(case, FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
     chips = list_chips(question.stack.name)
     if chips and target.id not in chips and target.id in known_hardware():
-        other = OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips)
-        return attrs.evolve(case, reason=other, bare_reason=other)
+        return _refuse(case, OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips))
     precision = run.point["precision"]
     if precision not in target.peaks:
         given = {"hardware": target.id, "precision": precision}
-        return attrs.evolve(
-            case,
-            reason=NO_PRECISION(**given, precisions=tuple(target.peaks)),
-            bare_reason=NO_PRECISION(**given, precisions=()),
+        return _refuse(
+            case, NO_PRECISION(**given, precisions=()), NO_PRECISION(**given, precisions=tuple(target.peaks))
         )
     try:
-        if joined > 1:
-            find_path(target, joined)
-        if world > joined:
-            find_send(target, world)
+        check_links(target, joined, world)
         deployment = question.deploy(run, target, devices)
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
-        stages = "" if is_alone else _find_stages(question, case)
-        return attrs.evolve(case, reason=DIVIDED(error=error, fitting=stages), bare_reason=str(error))
+        stages = "" if is_alone else _find_stages(case)
+        return _refuse(case, str(error), DIVIDED(error=error, fitting=stages))
     if target.compiler is not None:
         try:
             deployment.price(Passes.of(1.0))
         except UnsupportedError as error:  # the compiler does not run every operator of a pass
             own = [one.name for one in map(find_engine, stack_names()) if one.compiles_all]
             engine = next((name for name in own if target.id in list_chips(name)), "")
-            return attrs.evolve(case, reason=UNCOMPILED(error=error, engine=engine), bare_reason=str(error))
-    draft = question.draft(deployment)
-    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+            return _refuse(case, str(error), UNCOMPILED(error=error, engine=engine))
+    room = Room(deployment=deployment, draft=question.draft(deployment).deployment)
     most = question.count_sequences(room)
     fits = most >= batch
     case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)
@@ -216,19 +211,21 @@ def _judge(
         return attrs.evolve(case, needed=world)
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
-    return attrs.evolve(
-        case, reason=describe_shortage(question, case), bare_reason=_state_shortage(question, case, fitting="")
-    )
+    return _refuse(case, _state_shortage(case, fitting=""), describe_shortage(case))
 
 
-def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
-    """Return (question, case) for each number of devices, up to a node, that holds a case's model and batch.
+def _refuse(case: Case, reason: str, whole: str = "") -> Case:
+    """Return a case with the reason why it cannot be served; `whole` adds what could be."""
+    return attrs.evolve(case, reason=whole or reason, bare_reason=reason)
+
+
+def list_divisions(case: Case) -> list[Case]:
+    """Return a case for each number of devices, up to a node, that holds a case's model and batch.
 
     The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
-    tried with whole experts divided among all devices, unless another division is given. `questions` caches the
-    question for each number of expert-parallel devices, for all hardware.
+    tried with whole experts divided among all devices, unless another division is given.
     """
-    node, divisions = count_node(case.target), []
+    question, node, divisions = case.question, count_node(case.target), list[Case]()
     for devices in (2**power for power in range(node.bit_length())):
         world = devices * question.beside
         if world > node:
@@ -236,32 +233,28 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
         experts = [question.serving.expert_devices]
         experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
         for count in experts:
-            if count not in questions:
-                serving = attrs.evolve(question.serving, expert_devices=count)
-                questions[count] = attrs.evolve(question, serving=serving)
-                questions[count].workloads = question.workloads
-            one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
+            divided = question.divide_experts(count)
+            one = _judge(divided, case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
-                divisions.append((questions[count], one))
-    if case.status == OK and case.devices not in [one.devices for _, one in divisions]:
-        divisions.append((question, case))
+                divisions.append(one)
+    if case.status == OK and case.devices not in [one.devices for one in divisions]:
+        divisions.append(case)
     return divisions
 
 
-def describe_node(question: Question, case: Case) -> str:
+def describe_node(case: Case) -> str:
     """Return the reason why even all devices of a node cannot hold the model and one request."""
+    question = case.question
     most = 1 if question.serving.devices else max(1, count_node(case.target) // question.beside)
     devices = case.devices if question.serving.devices else 2 ** (most.bit_length() - 1)
     one = _judge(question, case.run, case.target, devices, case.batch, is_alone=True)
     if one.room is None:
         return one.reason
-    return f"{one.label} {describe_shortage(question, attrs.evolve(one, needed=None))}"
+    return f"{one.label} {describe_shortage(attrs.evolve(one, needed=None))}"
 
 
 def count_node(target: Hardware) -> int:
     """Return the number of devices in a node: as many as a switch or mesh joins, else as many as a server has."""
-    from joulemap.physics.communication import HOST_DEVICES
-
     joined = [
         int(link.domain_size.value)
         for link in target.links
@@ -271,32 +264,33 @@ def count_node(target: Hardware) -> int:
     return max([*joined, HOST_DEVICES if others else 1])
 
 
-def describe_shortage(question: Question, case: Case) -> str:
+def describe_shortage(case: Case) -> str:
     """Return the shortage of memory for a batch, and the batch, devices or weights that would fit."""
     ways = [f"batch {case.most}"] if case.most else []
     ways += [f"{case.needed} devices"] if case.needed is not None else []
-    stages = _find_stages(question, case) if case.needed is None else ""
+    stages = _find_stages(case) if case.needed is None else ""
     ways += [stages] if stages else []
-    narrow = _find_narrower(question, case)
+    narrow = _find_narrower(case)
     ways += [f"{narrow} weights"] if narrow else []
-    return _state_shortage(question, case, join_names(ways, "or"))
+    return _state_shortage(case, join_names(ways, "or"))
 
 
-def _state_shortage(question: Question, case: Case, fitting: str) -> str:
+def _state_shortage(case: Case, fitting: str) -> str:
     """Return the shortage of memory for a batch, with the ways that would fit."""
     room = case.room
     assert room is not None
-    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
+    needed = room.weights + room.workspace + case.batch * room.cache(case.question.context)
     if room.weights > room.usable:
         return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
     return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
 
 
-def _find_stages(question: Question, case: Case) -> str:
+def _find_stages(case: Case) -> str:
     """Return the options of the fewest pipeline stages with which a batch fits; empty if none of `STAGES` suffices.
 
     Stages of as many devices as asked come first, then stages of as many as a node joins.
     """
+    question = case.question
     if question.stack.divides_layers:
         return ""  # all numbers of devices were tried as stages
     node = 2 ** (count_node(case.target).bit_length() - 1)
@@ -306,25 +300,22 @@ def _find_stages(question: Question, case: Case) -> str:
                 continue
             serving = attrs.evolve(question.serving, pipeline_devices=stages)
             staged = attrs.evolve(question, serving=serving)
-            staged.workloads = question.workloads
             if _judge(staged, case.run, case.target, devices, case.batch, is_alone=True).status == OK:
                 own = [] if devices == case.devices else [f"--devices {devices}"]
                 return " ".join([*own, f"--pipeline-devices {stages}"])
     return ""
 
 
-def _find_narrower(question: Question, case: Case) -> str:
+def _find_narrower(case: Case) -> str:
     """Return the first format of `NARROWER` with which the batch fits; empty if none, or if weights are quantized."""
-    from joulemap.wing.llm.serving.memory import Room
-
     if case.run.point["weight_precision"] != case.run.point["precision"]:
         return ""
     for name in NARROWER:
         try:
-            deployment = question.deploy(case.run, case.target, case.devices, name)
+            deployment = case.question.deploy(case.run, case.target, case.devices, name)
         except JoulemapError:
             continue
-        if question.count_sequences(Room(deployment=deployment)) >= case.batch:
+        if case.question.count_sequences(Room(deployment=deployment)) >= case.batch:
             return name
     return ""
 

@@ -34,8 +34,9 @@ from joulemap.wing.llm.capacity.question import (
     find_file_weights,
     list_precisions,
 )
+from joulemap.wing.llm.decoder.decoder_pass import CACHES
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
-from joulemap.wing.llm.stack import find_engine
+from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -108,6 +109,7 @@ class ServedModel:
             if (precision, weights) != tried and _is_narrower(first[0].decoder, weights):
                 narrow = attrs.evolve(self.settings, precision=precision, weight_precision=weights)
                 choices.append(attrs.evolve(self, settings=narrow).list_cases(source, targets))
+                choices[-1][0].workloads = first[0].workloads
         return choices
 
     def list_cases(self, source: Source, known: Targets | None = None) -> Served:
@@ -122,8 +124,6 @@ class ServedModel:
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
         """Return the question and the plan of its configurations; raise as `llm` does."""
-        from joulemap.wing.llm.decoder.decoder_pass import CACHES
-
         if self.serving.cache:
             check_name("precision of a cache", self.serving.cache, CACHES)
         decoder = read_decoder(source, self.name, self.settings, self.serving.prompt)
@@ -188,8 +188,6 @@ def _is_local(entry: HardwareEntry) -> bool:
 
 def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
     """Return the engine of the vendor of chips, if all are NPUs outside data centers and it has one; else empty."""
-    from joulemap.wing.llm.stack import list_chips, list_vendors
-
     if any(entry.architecture != "npu" or "datacenter" in entry.deployment for entry in entries):
         return ""
     vendors, chips = {entry.vendor for entry in entries}, {entry.id for entry in entries}

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
+from joulemap.catalog.memory import find_usable
 from joulemap.domain.default import SERVED
 from joulemap.physics.fallback import choose_precision
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.reference import FJ_PER_J
 from joulemap.plan.calibration import use_calibration
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS
+from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS, Question
+from joulemap.wing.llm.serving.batch import Batch, run_batches
+from joulemap.wing.llm.serving.deployment import Deployment
+from joulemap.wing.llm.serving.offload import Offload, Way
+from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.serving.offload import Offload, Way
-    from joulemap.wing.llm.serving.surface import Passes
     from joulemap.wing.llm.setting import Serving
-    from joulemap.wing.llm.stack import Stack
     from joulemap.wing.place.box.hardware import BoxHardware
 
 SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
@@ -60,12 +64,13 @@ class Division:
     rows: list[OffloadRow]
 
 
-def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> Division:
+def divide_layers(box: BoxHardware, question: Question) -> Division:
     """Return the divisions of a model between a box's processor and its GPU with the fastest memory, at each batch
     size.
 
     Raise UsageError for a box without a GPU or a CPU, UnsupportedError if no division fits.
     """
+    settings = question.asked
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     hosts = [one for one in chips if one[1].architecture == "cpu"]
@@ -75,40 +80,27 @@ def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Se
         raise UsageError(f"layers are divided between a GPU and a CPU, but {box.id} has {have}")
     host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
     way = _find_way(bound, device[0], host)
-    division = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
+    division = divide_between(device[1], host[1], way, question)
     rows = division.rows
     if not any(row.is_best for row in rows):
-        raise UnsupportedError(f"no division of {decoder.name} fits {box.id}: {rows[-1].refusal}")
+        raise UnsupportedError(f"no division of {question.decoder.name} fits {box.id}: {rows[-1].refusal}")
     return division
 
 
-def divide_between(
-    device: Hardware,
-    host: Hardware,
-    way: Way,
-    decoder: Decoder,
-    stack: Stack,
-    settings: Settings,
-    serving: Serving,
-) -> Division:
+def divide_between(device: Hardware, host: Hardware, way: Way, question: Question) -> Division:
     """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
 
     A division that does not fit states the reason. Raise UsageError for several precisions.
     """
-    whole = _deploy(decoder, stack, settings, serving, device, host, way)
-    rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]
+    deploy = _choose_precisions(question)
+    whole = Offload.of(deploy(device), deploy(host), way)
+    rows = [row for batch in question.asked.batch or SERVED.batch for row in _divide(whole, question.serving, batch)]
     precisions = whole.device.precision, whole.device.weight_precision or whole.device.precision
     return Division(device=device.id, host=host.id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
 
 
 def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) -> Way:
     """Return the link between a device and the host, by name and hardware; UsageError if there is none."""
-    from joulemap.catalog.memory import find_usable
-    from joulemap.physics.record.configuration import Configuration
-    from joulemap.physics.record.reference import FJ_PER_J
-    from joulemap.wing.llm.serving.offload import Way
-    from joulemap.wing.place.box.member import find_ways
-
     host, chip = processor
     precision = next(iter(box.peaks))
     members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
@@ -126,43 +118,33 @@ def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) ->
     )
 
 
-def _deploy(
-    decoder: Decoder,
-    stack: Stack,
-    settings: Settings,
-    serving: Serving,
-    device: Hardware,
-    host: Hardware,
-    way: Way,
-) -> Offload:
-    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-    from joulemap.wing.llm.serving.offload import Offload
-
+def _choose_precisions(question: Question) -> Callable[[Hardware], Deployment]:
+    """Return a function that deploys the model on a chip, in a precision that the chip has; UsageError for several."""
+    settings, published = question.asked, question.decoder.published
     is_free = not settings.precision
     if is_free:
-        stored = (decoder.published.weights,) if decoder.published and decoder.published.weights else ()
+        stored = (published.weights,) if published and published.weights else ()
         settings = attrs.evolve(
             settings, precision=SIXTEEN_BITS[0], weight_precision=settings.weight_precision or stored
         )
     (asked, weights), *others = settings.precisions
     if others:
         raise UsageError("name one precision for the divided layers")
-    workloads = PassWorkloads(decoder)
 
     def deploy(chip: Hardware) -> Deployment:
         own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
         stored = "" if weights == asked else weights  # a chip that computes in another precision reads the same weights
         precision, _ = choose_precision(chip, own, stored)
         return Deployment(
-            workloads=workloads,
+            workloads=question.workloads,
             hardware=chip,
-            stack=stack,
+            stack=question.stack,
             precision=precision,
             weight_precision=stored,
-            cache=serving.cache,
+            cache=question.serving.cache,
         )
 
-    return Offload.of(deploy(device), deploy(host), way)
+    return deploy
 
 
 def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
@@ -170,8 +152,6 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
 
     Apart from copies, the step time is linear in the layers, so one of these divisions is the fastest.
     """
-    from joulemap.wing.llm.serving.surface import Passes
-
     count, context = whole.device.decoder.layer_count, serving.prompt + serving.output
     every = {layers: attrs.evolve(whole, layers=layers) for layers in range(count + 1)}
     fitting = [layers for layers, one in every.items() if one.lacks(batch, context)[0] <= 0.0]
@@ -205,8 +185,6 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
 
 def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[str, float]:
     """Return the fields of `OffloadRow` for latency and energy of a division that fits."""
-    from joulemap.wing.llm.serving.batch import Batch, run_batches
-
     asked = Batch(
         sequences=batch,
         prompt_tokens=serving.prompt,

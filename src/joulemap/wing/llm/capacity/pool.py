@@ -145,8 +145,9 @@ def _simulate(
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
-    from joulemap.wing.llm.serving.pool import Pool, simulate_pools
+    from joulemap.wing.llm.serving.pool import simulate_pools
     from joulemap.wing.llm.serving.serve import open_deployment
+    from joulemap.wing.llm.serving.warm_up import Pool
 
     tiers = read_tiers(question.serving)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
@@ -16,7 +15,12 @@ from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
+from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
+from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
@@ -24,8 +28,6 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.store.connection import Connection
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-    from joulemap.wing.llm.serving.draft import Draft
     from joulemap.wing.llm.serving.memory import Room
     from joulemap.wing.llm.stack import Stack
 
@@ -78,6 +80,14 @@ class Question:
     """True if no activation precision is given, so that each chip runs the first usual one that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip -> number of such devices in a requested box, which serve the model together."""
+    workloads: PassWorkloads = attrs.field(
+        default=attrs.Factory(lambda self: PassWorkloads(self.decoder), takes_self=True), repr=False
+    )
+    """Workloads of the model's passes, built once for all hardware and divisions."""
+    guesser_workloads: PassWorkloads | None = attrs.field(
+        default=attrs.Factory(lambda self: self.guesser and PassWorkloads(self.guesser), takes_self=True), repr=False
+    )
+    """Workloads of the draft model's passes."""
 
     def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
         """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
@@ -85,44 +95,32 @@ class Question:
 
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
 
-    @cached_property
-    def workloads(self) -> PassWorkloads:
-        """Workloads of the model's passes, built once for all hardware."""
-        from joulemap.wing.llm.serving.deployment import PassWorkloads
+    def divide_experts(self, devices: int) -> Self:
+        """Return the question with whole experts divided among this number of devices."""
+        return attrs.evolve(self, serving=attrs.evolve(self.serving, expert_devices=devices))
 
-        return PassWorkloads(self.decoder)
-
-    @cached_property
-    def _guess_workloads(self) -> PassWorkloads:
-        from joulemap.wing.llm.serving.deployment import PassWorkloads
-
-        assert self.guesser is not None
-        return PassWorkloads(self.guesser)
-
-    def draft(self, deployment: Deployment) -> Draft | None:
+    def draft(self, deployment: Deployment) -> Draft:
         """Return the draft model of a deployment: divided like the model, or whole on one device."""
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
-            return None
-        from joulemap.wing.llm.decoder.decoder_pass import check_devices
-        from joulemap.wing.llm.serving.draft import Draft
-
-        if self.guesser is None:
-            return Draft(
-                guessed_tokens=serving.speculate, acceptance=serving.acceptance, later=serving.later_acceptance
-            )
-        quick = deployment.stack.without_host_sequence
-        guess = attrs.evolve(deployment, workloads=self._guess_workloads, stack=quick, stages=1, totals=None)
-        try:
-            check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
-        except UsageError:
-            guess = attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
+            return NO_DRAFT
         return Draft(
             guessed_tokens=serving.speculate,
             acceptance=serving.acceptance,
             later=serving.later_acceptance,
-            deployment=guess,
+            deployment=self._deploy_guesser(deployment),
         )
+
+    def _deploy_guesser(self, deployment: Deployment) -> Deployment | None:
+        if self.guesser is None or self.guesser_workloads is None:
+            return None
+        quick = deployment.stack.without_host_sequence
+        guess = attrs.evolve(deployment, workloads=self.guesser_workloads, stack=quick, stages=1, totals=None)
+        try:
+            check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
+        except UsageError:
+            return attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
+        return guess
 
     @property
     def context(self) -> int:
@@ -195,8 +193,6 @@ class Question:
         return self.stack.choose_routing(self.serving.expert_devices, point["weight_precision"] or point["precision"])
 
     def _name(self, devices: int, tokens: int, cached: int, logits: str, routing: str) -> str:
-        from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-
         serving, (tensor_devices, stages) = self.serving, self.divide_stages(devices)
         step = DecoderPass(
             tokens=tokens,
@@ -214,9 +210,6 @@ class Question:
 
     def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
         """Return the model deployed on `devices` devices; UsageError if it cannot be divided that way."""
-        from joulemap.wing.llm.decoder.decoder_pass import check_devices
-        from joulemap.wing.llm.serving.deployment import Deployment
-
         serving, precision = self.serving, run.point["precision"]
         tensor_devices, stages = self.divide_stages(devices)
         check_devices(self.decoder, tensor_devices, serving.expert_devices, serving.data_devices, stages)
@@ -300,6 +293,18 @@ def find_file_weights(decoder: Decoder) -> str:
     return MXFP4_WEIGHTS if keeps else ""
 
 
+def find_published(model: str, engine: str = "", named: str = "") -> str:
+    """Return the format of a language model's weights under an engine; empty for 16 bits.
+
+    It is the format of the checkpoint unless another one is named, or that of its files for an engine of GGUF files.
+    """
+    decoder = find_decoder(model) if is_pass(model) else None
+    if decoder is None or decoder.published is None or named not in ("", decoder.published.weights):
+        return named
+    stored = find_file_weights(decoder) if find_engine(engine).methods == (GGUF_METHOD,) else ""
+    return stored or decoder.published.weights
+
+
 def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
     """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
     stack = question.stack
@@ -312,8 +317,6 @@ def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
 
 def find_served(model: str) -> tuple[str, Serving]:
     """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is not a pass."""
-    from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_pass
-
     asked = find_pass(model)
     if asked is None:
         raise UsageError(f"{model} is not a pass of a language model")

@@ -9,14 +9,16 @@ import attrs
 
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import TOO_LARGE
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
+from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
+from joulemap.wing.llm.serving.draft import guess
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.batch import BatchCost
-    from joulemap.wing.llm.serving.surface import Surface
 
 
 PASS_TOO_LARGE: Final = "has too little memory for one pass of its run"
@@ -106,30 +108,24 @@ class ServedRow:
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return the cost of a batch on each configuration; all passes of a chip are evaluated at once."""
-    from joulemap.wing.llm.serving.batch import Batch, run_batches
-
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     by_case: dict[Case, BatchCost] = {}
     for some in groups.values():
         deployment = some[0].server
-        surface: Surface = deployment
-        if (draft := question.draft(deployment)) is not None:
-            from joulemap.wing.llm.serving.draft import Guessing
-
-            surface = Guessing(surface=deployment, draft=draft)
+        draft = question.draft(deployment)
         asked = [
             Batch(
                 sequences=case.batch,
                 prompt_tokens=question.serving.prompt,
                 output_tokens=question.serving.output,
                 step_tokens=question.stack.step_tokens,
-                accepted_tokens=draft.accepted_tokens if draft else 1.0,
+                accepted_tokens=draft.accepted_tokens,
             )
             for case in some
         ]
-        by_case |= zip(some, run_batches(surface, asked), strict=True)
+        by_case |= zip(some, run_batches(guess(deployment, draft), asked), strict=True)
     return by_case
 
 
@@ -145,8 +141,6 @@ def form_rows(
     for case in cases:
         phase_rows, cost = of_case.get(case, {}), costs.get(case)
         if cost is not None and ANSWER.name not in phase_rows:
-            from joulemap.wing.llm.capacity.case import TOO_LARGE
-
             refused = attrs.evolve(case, status=TOO_LARGE, reason=PASS_TOO_LARGE)
             rows.append(_form(question, refused, None, {}))
         else:
@@ -164,8 +158,6 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
     }
     if cost is not None:
         fields |= take(ServedRow, cost) | _rate(question, case, cost)
-        from joulemap.wing.llm.capacity.slow import SlowHost
-
         host = SlowHost.of(case.server)
         fields["between_half_width"] = host.widen(fields["between_half_width"], cost.between_s)
     is_available = ANSWER.name in phases and phases[ANSWER.name].is_available

@@ -23,7 +23,6 @@ from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
 
 
 @frozen(kw_only=True)
@@ -38,20 +37,21 @@ class Split:
     """Share of prompt tokens found on the prefill servers and in each lower tier."""
 
 
-def find_room(question: Question, case: Case) -> float:
+def find_room(case: Case) -> float:
     """Return the number of requests that fit in a server's memory, at the mean context of a conversation's turns."""
+    question = case.question
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)
     return min(case.room.free / each, question.stack.sequence_limit) if each else case.most
 
 
-def find_residence(question: Question, case: Case, users: float, *, context: float, tokens: float) -> Residence:
+def find_residence(case: Case, users: float, *, context: float, tokens: float) -> Residence:
     """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below.
 
     A context has `tokens` tokens. The next turn reuses `context` of them if they are found.
     """
-    room = case.room
+    question, room = case.question, case.room
     assert room is not None
     tiers, size = read_tiers(question.serving), question.decoder.cache_bytes(round(tokens), room.item_bytes)
     each = room.cache(round(tokens))
@@ -70,7 +70,7 @@ def find_residence(question: Question, case: Case, users: float, *, context: flo
 
 
 def split_pools(
-    question: Question, case: Case, users: int, servers: int, *, first_token_s: float | None, most_servers: int
+    case: Case, users: int, servers: int, *, first_token_s: float | None, most_servers: int
 ) -> Split | None:
     """Return a decode pool of `servers` with the fewest prefill servers that meet the target mean time to first token.
 
@@ -79,7 +79,7 @@ def split_pools(
     """
     if most_servers < 1:
         return None
-    pools = _Pools(question, case, users, servers)
+    pools = _Pools(case, users, servers)
     for count in range(1, most_servers + 1):
         prompt_pool = pools.find(count)
         if prompt_pool is None:
@@ -101,12 +101,12 @@ def cut_prompt(prompt: float, cached: float, step_tokens: float) -> tuple[Passes
 class _Pools:
     """Prefill and decode pools of one case; the cost of each pass is computed once."""
 
-    def __init__(self, question: Question, case: Case, users: int, servers: int) -> None:
+    def __init__(self, case: Case, users: int, servers: int) -> None:
         """Prepare pools whose decode pool has `servers` servers."""
-        self.question, self.case, self.users, self.servers = question, case, users, servers
-        serving = question.serving
+        self.case, self.users, self.servers = case, users, servers
+        question, serving = case.question, case.question.serving
         self.draft = question.draft(case.server)
-        self.gain = self.draft.accepted_tokens if self.draft else 1.0
+        self.gain = self.draft.accepted_tokens
         self.prompt = float(serving.mean_prompt)
         self.handover = measure_handover(question, case, case, serving.mean_prompt)
         self.kept = count_kept(self.prompt, serving.prompt, serving.output, serving.turns)
@@ -123,7 +123,7 @@ class _Pools:
         """
         if (cached, each) not in self.costs:
             prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
-            contexts, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
+            contexts, shares = grow(self.prompt, max(1.0, self.case.question.serving.output / self.gain), self.gain)
             surface = guess(self.case.server, self.draft)
             cost = surface.price(Passes.joined((prompt, Passes.of(each, context=contexts))))
             columns = cost.seconds, cost.joules
@@ -134,11 +134,11 @@ class _Pools:
 
     def find(self, count: int) -> tuple[Split, float] | None:
         """Return the pools with `count` prefill servers, and the seconds of a prompt; None above `FULL` utilization."""
-        question, case, serving = self.question, self.case, self.question.serving
+        case, question, serving = self.case, self.case.question, self.case.question.serving
         steps, pause_s = question.steps, serving.pause_s
         residence = None
         if serving.turns > 1:
-            residence = find_residence(question, case, self.users / count, context=self.kept, tokens=self.prompt)
+            residence = find_residence(case, self.users / count, context=self.kept, tokens=self.prompt)
         begin_s = case.server.stack.value("request")
         seen: set[tuple[float, float]] = set()
         first_s = used = 0.0
@@ -161,7 +161,7 @@ class _Pools:
                 return None
             first_s = begin_s + moved_s + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
             self.request_s = first_s + self.handover.seconds + steps * step_s
-        self.is_full = bool(pause_s) and each > find_room(question, case)
+        self.is_full = bool(pause_s) and each > find_room(case)
         idle_j = case.server.resting_w * (1.0 / used - 1.0) * prompt_s
         rest_j = case.server.resting_w * (1.0 - busy) * self.servers * (self.request_s + pause_s) / self.users
         return (

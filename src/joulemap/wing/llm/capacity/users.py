@@ -76,7 +76,6 @@ class LatencyTarget:
 class Deployed:
     """Servers of one chip and precision that share the users."""
 
-    question: Question
     case: Case
     target: LatencyTarget
     servers: int
@@ -91,6 +90,11 @@ class Deployed:
     """Energy of a request if no prefix is reused; None without a prefix cache."""
     other: Deployed | None = None
     """Best deployment without separate pools, if two pools are chosen; None otherwise."""
+
+    @property
+    def question(self) -> Question:
+        """Question that the servers answer."""
+        return self.case.question
 
     @property
     def device_count(self) -> int:
@@ -163,20 +167,17 @@ class UserRow:
     )
 
 
-def find_deployment(
-    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
-) -> Deployed | str:
+def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
     """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
     If none meets it, return the deployment nearest to the target; if none holds the model, return the reason.
-    `questions` is the cache of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
-    options = list(list_options(question, case, target, questions))
+    options = list(list_options(case, target))
     if not options:
-        is_held = bool(_list_holding(question, case, questions))
-        return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(question, case)
+        is_held = bool(_list_holding(case))
+        return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(case)
     search = Search(options, target)
     try:
         met = search.find()
@@ -195,34 +196,26 @@ def find_deployment(
         best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
-    return _add_uncached(best, target)
+    return _add_uncached(best)
 
 
-def _add_uncached(deployed: Deployed, target: LatencyTarget) -> Deployed:
+def _add_uncached(deployed: Deployed) -> Deployed:
     """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
         return deployed
-    before = _serve(deployed.question, deployed.case, target, deployed.servers, reuses=False)
+    before = _serve(deployed.case, deployed.servers, deployed.target, reuses=False)
     return attrs.evolve(deployed, uncached_j=before.request_j)
 
 
-def find_likelier(
-    deployed: Deployed,
-    target: LatencyTarget,
-    questions: dict[int, Question],
-    paid: Paid,
-    *,
-    likely: float,
-    most_ratio: float,
-) -> Deployed | None:
+def find_likelier(deployed: Deployed, paid: Paid, *, likely: float, most_ratio: float) -> Deployed | None:
     """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
     `most_ratio` times the device time of `deployed`. Two pools are tried only if `deployed` has two, and chosen only if
     they take fewer devices. None if no such deployment exists.
     """
-    options = list(list_options(deployed.question, deployed.case, target, questions))
-    search, most_s = Search(options, target), most_ratio * deployed.device_s
+    options = list(list_options(deployed.case, deployed.target))
+    search, most_s = Search(options, deployed.target), most_ratio * deployed.device_s
     best, most = None, MOST_DEVICES
     tried: list[Deployed] = []
     for count in sorted({search.count(index) for index in range(len(options))}):
@@ -244,35 +237,33 @@ def find_likelier(
         is_cheap = pool is not None and deployed.device_count < pool.device_count and pool.device_s <= most_s
         if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
             best, most = pool, pool.device_count - 1
-    return None if best is None else _add_uncached(best, target)
+    return None if best is None else _add_uncached(best)
 
 
-Option = tuple["Question", "Case", int]
-"""(question, server, number of servers)."""
+Option = tuple["Case", int]
+"""(server, number of servers)."""
 
 
-def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+def _list_holding(case: Case) -> list[Case]:
     """Return the requested divisions that hold the model and at least one request."""
-    asked, divisions = question.serving.devices, list_divisions(question, case, questions)
-    return [(own, one) for own, one in divisions if one.most >= 1 and not (asked and one.devices not in asked)]
+    asked = case.question.serving.devices
+    return [one for one in list_divisions(case) if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
-def list_options(
-    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
-) -> Iterator[Option]:
+def list_options(case: Case, target: LatencyTarget) -> Iterator[Option]:
     """Yield options, sorted by total devices.
 
     For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
     """
     options: list[Option] = []
     totals: dict[Asked, Total] = {}
-    for own, one in _list_holding(question, case, questions):
+    for one in _list_holding(case):
         one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
-        servers = 1 if question.serving.pause_s else -(-target.users // one.most)
+        servers = 1 if case.question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:
-            options.append((own, one, servers))
+            options.append((one, servers))
             servers *= 2
-    yield from sorted(options, key=lambda option: (option[1].world * option[2], option[2], option[1].experts))
+    yield from sorted(options, key=lambda option: (option[0].world * option[1], option[1], option[0].experts))
 
 
 @define(eq=False)
@@ -288,11 +279,11 @@ class Search:
         """Return the deployment with the fewest devices that meets the target; None if even the largest misses it."""
         last = len(self.options) - 1
         near = range(1, min(MOST_TRIED, last))
-        most = max(range(last + 1), key=lambda index: (self.options[index][1].world, self.options[index][2]))
+        most = max(range(last + 1), key=lambda index: (self.options[index][0].world, self.options[index][1]))
         self.prepare((0, most))
         first = self.serve(0)
         if first.miss <= 1.0:
-            return self.prefer(first)
+            return self.find_quickest(first.device_count)
         quickest = self.serve(most)
         if quickest.miss > 1.0:
             return None
@@ -300,7 +291,7 @@ class Search:
         for index in near:
             one = self.serve(index)
             if one.miss <= 1.0:
-                return self.prefer(one)
+                return self.find_quickest(one.device_count)
         # binary search, which assumes that more devices are always faster
         rest = sorted({self.count(index) for index in range(min(MOST_TRIED, last), last + 1)})
         low, high = -1, len(rest) - 1
@@ -309,18 +300,17 @@ class Search:
             indices = (index for index in range(1, last + 1) if self.count(index) == rest[middle])
             best = next((one for index in indices if (one := self.serve(index)).miss <= 1.0), None)
             low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
-        return self.prefer(quickest)
+        return self.find_quickest(quickest.device_count)
 
     def count(self, index: int) -> int:
         """Return the number of devices of the option at this index."""
-        _, case, servers = self.options[index]
+        case, servers = self.options[index]
         return case.world * servers
 
     def serve(self, index: int) -> Deployed:
         """Return the deployment of the option at this index, computed once."""
         if index not in self.tried:
-            question, case, servers = self.options[index]
-            self.tried[index] = _serve(question, case, self.target, servers)
+            self.tried[index] = _serve(*self.options[index], self.target)
         return self.tried[index]
 
     def find_quickest(self, count: int) -> Deployed | None:
@@ -336,21 +326,6 @@ class Search:
                 served.append(self.serve(index))
         return max(served, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
-    def prefer(self, deployed: Deployed) -> Deployed:
-        """Return a deployment that meets the target with as many devices as `deployed` and serves the most requests per
-        second.
-        """
-        indices = [index for index in range(len(self.options)) if self.count(index) == deployed.device_count]
-        self.prepare(indices)
-        for index in indices:
-            try:
-                other = self.serve(index)
-            except JoulemapError:
-                continue
-            if other.miss <= 1.0 and other.per_s > deployed.per_s:
-                deployed = other
-        return deployed
-
     def prepare(self, indices: Iterable[int]) -> None:
         """Evaluate the passes of several options together, which takes little more time than one option.
 
@@ -358,8 +333,8 @@ class Search:
         conversations or drafts, some passes depend on the results of other passes, so nothing is evaluated here.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
-        for question, case, servers in (self.options[index] for index in indices if index not in self.tried):
-            load = _find_load(question, case, self.target, servers)
+        for case, servers in (self.options[index] for index in indices if index not in self.tried):
+            load = _find_load(case, servers, self.target)
             if load.pause_s or load.residence or load.speculated_tokens:
                 return
             prompt, _ = cut_prompt(load.prompt_tokens, load.cached_tokens, load.step_tokens)
@@ -370,14 +345,14 @@ class Search:
                 server.evaluate(asked)
 
 
-def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Deployed:
+def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> Deployed:
     """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
-    serving, context = question.serving, question.serving.mean_prompt - question.serving.prompt
-    load = _find_load(question, case, target, servers, reuses=reuses)
+    question, serving = case.question, case.question.serving
+    context = serving.mean_prompt - serving.prompt
+    load = _find_load(case, servers, target, reuses=reuses)
     cost = run_steady(guess(case.server, question.draft(case.server)), load)
     hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
     return Deployed(
-        question=question,
         case=case,
         target=target,
         servers=servers,
@@ -388,18 +363,19 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
     )
 
 
-def _find_load(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Steady:
+def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> Steady:
     """Return the load of one server, if `servers` servers share the users."""
-    each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
+    question, stack, each = case.question, case.server.stack, -(-target.users // servers)
+    serving = question.serving
     draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
     residence = None
     if reuses and serving.turns > 1:
-        residence = find_residence(question, case, each, context=context, tokens=serving.mean_prompt + serving.output)
+        residence = find_residence(case, each, context=context, tokens=serving.mean_prompt + serving.output)
     return Steady(
         in_flight=each,
         prompt_tokens=serving.mean_prompt,
         output_tokens=serving.output,
-        room=find_room(question, case),
+        room=find_room(case),
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
@@ -407,8 +383,8 @@ def _find_load(question: Question, case: Case, target: LatencyTarget, servers: i
         residence=residence,
         pause_s=serving.pause_s,
         begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
-        speculated_tokens=draft.guessed_tokens if draft else 0,
-        accepted_tokens=draft.accepted_tokens if draft else 1.0,
+        speculated_tokens=draft.guessed_tokens,
+        accepted_tokens=draft.accepted_tokens,
     )
 
 
@@ -435,7 +411,6 @@ def _split(deployed: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | N
     """
     case, target = deployed.case, deployed.target
     pools = split_pools(
-        deployed.question,
         case,
         target.users,
         deployed.servers,
@@ -446,11 +421,7 @@ def _split(deployed: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | N
         return None
     return attrs.evolve(
         deployed,
-        prompt_servers=pools.prompt_servers,
-        first_token_s=pools.first_token_s,
-        between_s=pools.between_s,
-        request_j=pools.request_j,
-        hits=pools.hits,
+        **attrs.asdict(pools),
     )
 
 

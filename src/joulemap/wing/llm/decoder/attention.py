@@ -34,18 +34,16 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
             v = one.linear(f"{path}.v_proj", x, values, hidden, bias=mixer.bias)
     gate, is_free = q, mixer.norm == "free"
     if not is_free:
-        q = _normalize(one, path, "q_norm", mixer, q, heads)
-        k = k if mixer.shares else _normalize(one, path, "k_norm", mixer, k, pairs)
+        q, k = _normalize_both(one, path, mixer, q, k)
     if mixer.rotary:
         parts = ((q, heads),) if mixer.shares else ((q, heads), (k, pairs))
         q = k = one.turn(path, parts, width, mixer.rotary)
     if is_free:
-        q = _normalize(one, path, "q_norm", mixer, q, heads)
-        k = k if mixer.shares else _normalize(one, path, "k_norm", mixer, k, pairs)
+        q, k = _normalize_both(one, path, mixer, q, k)
     caches = one.shared.get(mixer.window, [])
     if not mixer.shares:
         if mixer.value_norm:
-            v = one.graph.run(path, "rms_norm", (v,), suffix="v_norm", rows=rows * pairs, columns=width, weight=False)
+            v = one.scale(path, v, rows * pairs, width, suffix="v_norm")
         caches = [_append_pair(one, path, mixer, piece, k, v) for piece in one.pieces]
         one.shared[mixer.window] = caches
     sizes: dict[str, Any] = {"heads": heads, "kv_heads": pairs, "head_dim": width}
@@ -70,10 +68,9 @@ def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int, *, g
     tensor.
     """
     rows, opened = one.count, one.count * (gates or width)
-    cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=opened, special_count=opened)
-    open_share = one.graph.call(path, cost, ((gate, 4 * opened),), (rows, gates or width), suffix="gate")
-    cost = Cost(kind="elementwise", operation="mul", elementwise_count=one.count * width)
-    return one.graph.call(path, cost, (*made, open_share), (rows, width), suffix="mul")
+    shape = rows, gates or width
+    open_share = one.compute(path, "sigmoid", ((gate, 4 * opened),), shape, opened, opened, suffix="gate")
+    return one.compute(path, "mul", (*made, open_share), (rows, width), rows * width)
 
 
 def _score(one: Pass, path: str, mixer: Attention | Latent, low: int, width: int, x: int) -> Index | None:
@@ -125,6 +122,13 @@ def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v
     )
 
 
+def _normalize_both(one: Pass, path: str, mixer: Attention, q: int, k: int) -> tuple[int, int]:
+    """Return the queries, and the keys unless they are shared, after the mixer's normalization."""
+    heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
+    q = _normalize(one, path, "q_norm", mixer, q, heads)
+    return q, k if mixer.shares else _normalize(one, path, "k_norm", mixer, k, pairs)
+
+
 def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads: int) -> int:
     """Return the queries or keys after the mixer's normalization; unchanged if it has none."""
     rows, width = one.count, mixer.head_dim
@@ -137,7 +141,7 @@ def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads:
         return one.norm(f"{path}.{name}", x, rows, heads * width)
     if mixer.norm == "head":
         return one.norm(f"{path}.{name}", x, rows * heads, width)
-    return one.graph.run(path, "rms_norm", (x,), suffix=name, rows=rows * heads, columns=width, weight=False)
+    return one.scale(path, x, rows * heads, width, suffix=name)
 
 
 def attend_piece(
@@ -155,7 +159,7 @@ def attend_piece(
         path,
         "attention",
         inputs,
-        suffix="_".join(filter(None, ("attention", piece.name))),
+        suffix=piece.call("attention"),
         beside=beside,
         batch=piece.sequences,
         queries=piece.tokens,
@@ -220,13 +224,12 @@ def _see_latent(
     beside: Sequence[int],
 ) -> int:
     heads, rank, count = one.step.part(mixer.heads), mixer.rank, piece.count
-    suffix = f"_{piece.name}" if piece.name else ""
-    inner = multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
+    inner = multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=piece.call("absorb_k"))
     sizes: dict[str, Any] = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank}
     sizes |= {"latent": True}
     seen, sizes["window"] = _narrow(mixer, piece)
     result = attend_piece(one, path, seen, (inner, turned, cache), sizes, beside)
-    return multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=f"absorb_v{suffix}")
+    return multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=piece.call("absorb_v"))
 
 
 def _widen_latent(
@@ -245,8 +248,7 @@ def _widen_latent(
     columns = heads * (mixer.plain + mixer.value_dim)
     cost = Cost(kind="linear", operation="linear", mac_count=keys * columns * mixer.rank,
                 gemm=(keys, columns, mixer.rank, 1))  # fmt: skip
-    suffix = "_".join(filter(None, ("kv_b_proj", piece.name)))
-    wide = one.graph.call(path, cost, (cache, weight), (keys, columns), suffix=suffix)
+    wide = one.graph.call(path, cost, (cache, weight), (keys, columns), suffix=piece.call("kv_b_proj"))
     queries, own = (ITEM_BYTES * piece.count * heads * part for part in (mixer.plain, mixer.rotary))
     made = ITEM_BYTES * keys * heads
     sizes = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": mixer.value_dim}

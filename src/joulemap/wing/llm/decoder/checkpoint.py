@@ -22,7 +22,7 @@ from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
 from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint
 from joulemap.trace.packed.scheme import NVFP4
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
+from joulemap.wing.llm.decoder.config import Decoder, Layer, Published
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 
@@ -118,15 +118,17 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
             {weight: experts if _is_experts(weight) else stored for weight, stored in formats.items()}
             for formats in formats_by_layer
         ]
-    made = store_formats(decoder, method, [*layers, head], [*formats_by_layer, outside])
+    formats = [*formats_by_layer, outside]
+    made = store_formats(decoder, method, count_formats([*layers, head], formats), formats)
     if made.published is None:
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
     main, others = made.published.weights, made.published.others
+    products = others[0] if main == experts and others else main
     return attrs.evolve(
         made,
         published=attrs.evolve(
             made.published,
-            precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
+            precision=next((one for one in ("fp4", "fp8") if one in _list_activations(checkpoint, products)), ""),
             cache=_find_cache(values),
             doubt=_describe_doubt(checkpoint, main),
         ),
@@ -147,17 +149,21 @@ def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
     return checkpoint and attrs.evolve(checkpoint, named={**checkpoint.named, **mixed})
 
 
-def store_formats(
-    decoder: Decoder, method: str, sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]
-) -> Decoder:
-    """Return a decoder whose weights have these formats; `published` is None if all have 16 bits or more.
-
-    `sizes` and `formats` have one mapping per layer, and a last one for weights outside layers.
-    """
+def count_formats(sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]) -> Counter[str]:
+    """Return format -> number of weights; both arguments have mappings for the same weights."""
     counts = Counter[str]()
     for stored_as, weights in zip(formats, sizes, strict=True):
         for weight, stored in stored_as.items():
             counts[stored] += weights[weight]
+    return counts
+
+
+def store_formats(decoder: Decoder, method: str, counts: Counter[str], formats: Sequence[Mapping[str, str]]) -> Decoder:
+    """Return a decoder whose weights have these formats; `published` is None if all have 16 bits or more.
+
+    `counts` has the number of weights in each format; the most common one is the main format. `formats` has one mapping
+    per layer, and a last one for weights outside layers.
+    """
     counts.pop("", None)
     if not counts:
         layers = tuple(attrs.evolve(one, stored=()) for one in decoder.layers)
@@ -177,10 +183,9 @@ def store_formats(
     )
 
 
-def _find_activations(checkpoint: Checkpoint, main: str) -> str:
-    """Return the activation precision of GEMMs in the main format, fp4 or fp8; empty for any other."""
-    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    return next((name for name in ("fp4", "fp8") if name in activations), "")
+def _list_activations(checkpoint: Checkpoint, main: str) -> set[str]:
+    """Return the activation precisions of GEMMs in a format; an empty text for those of the run."""
+    return {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
 
 
 def _find_cache(values: Mapping[str, Any]) -> str:
@@ -195,8 +200,7 @@ def _find_cache(values: Mapping[str, Any]) -> str:
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
     """Return a note on the parts of a checkpoint that the counts omit."""
-    activations = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    wide = [name for name in sorted(activations) if name not in ("", "fp8", "fp4")]
+    wide = [name for name in sorted(_list_activations(checkpoint, main)) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
     return "; ".join(filter(None, (narrow, checkpoint.remark.removeprefix(", "))))
 
@@ -233,7 +237,7 @@ def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]
     layers.
     """
     outside: dict[str, int] = {}
-    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+    if decoder.shares_caches:
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
         for path, size in _list_products(decoder):
             index, _, weight = path.removeprefix("layers.").partition(".")

@@ -19,7 +19,7 @@ from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer
+from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 
@@ -54,15 +54,16 @@ class Repeat:
         return attrs.evolve(decoder, layers=kept)
 
 
-def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat | None:
+def find_repeat(decoder: Decoder, *, is_folded: bool = False) -> Repeat | None:
     """Return the repetition that leaves the fewest layers to build; None if none helps.
 
     At least one layer stays on each side. A pass is built with one period and with two; a folded pass is built with
     one. Models with layers that use the caches of other layers are built in full. The layer before the first period
     must equal the layer before every other period, so that it fuses in the same way.
     """
-    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
+    if decoder.shares_caches:
         return None
+    layers = decoder.layers
     same = list(range(len(layers)))
     for first, layer in enumerate(layers):
         same[first] = next(one for one in range(first + 1) if layers[one] == layer)
@@ -87,7 +88,7 @@ def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat |
 def describe_columns(decoder: Decoder, step: DecoderPass, batch: int, *, is_folded: bool = False) -> WorkloadColumns:
     """Return the columns of a pass of `batch` sequences, identical to those of `describe_step` unless `is_folded`."""
     decoder = step.cut(decoder)
-    repeat = find_repeat(decoder.layers, is_folded=is_folded)
+    repeat = find_repeat(decoder, is_folded=is_folded)
     if repeat is None:
         return _columns(decoder, step, batch)[0]
     one, marks = _columns(repeat.cut(decoder, 1), step, batch, decoder)

@@ -36,7 +36,7 @@ def attend_compressed(one: Pass, path: str, mixer: Compressed, x: int) -> int:
     low = one.linear(f"{path}.q_a_proj", x, mixer.query_rank, hidden)
     low = one.norm(f"{path}.q_norm", low, rows, mixer.query_rank)
     q = one.linear(f"{path}.q_b_proj", low, heads * width, mixer.query_rank)
-    q = graph.run(path, "rms_norm", (q,), suffix="q_head_norm", rows=rows * heads, columns=width, weight=False)
+    q = one.scale(path, q, rows * heads, width, suffix="q_head_norm")
     kv = one.norm(f"{path}.kv_norm", one.linear(f"{path}.kv_proj", x, width, hidden), rows, width)
     turned = one.turn(path, ((q, heads), (kv, 1)), width, mixer.rotary)
     sinks = graph.weigh(f"{path}.sinks", (heads,))
@@ -61,13 +61,8 @@ def attend_compressed(one: Pass, path: str, mixer: Compressed, x: int) -> int:
         sizes = {"heads": heads, "kv_heads": 1, "head_dim": width, "value_dim": width, "latent": True}
         seen, window = _see(mixer, piece)
         made.append(attend_piece(one, path, seen, (turned, *caches), {**sizes, "window": window}, beside))
-    back = graph.call(
-        path,
-        Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * mixer.rotary),
-        (*made, one.find_angles(mixer.rotary)),
-        (rows, heads * width),
-        suffix="rotary_back",
-    )
+    reads, count = (*made, one.find_angles(mixer.rotary)), 3 * rows * heads * mixer.rotary
+    back = one.compute(path, "rotary", reads, (rows, heads * width), count, suffix="rotary_back")
     each = mixer.heads * width // mixer.output_groups
     weight = graph.weigh(f"{path}.o_a_proj.weight", (groups * mixer.output_rank, each))
     narrow = multiply(one, path, back, weight, rows, mixer.output_rank, each, groups, suffix="o_a_proj")
@@ -105,11 +100,9 @@ def _compress(one: Pass, path: str, mixer: Compressed, x: int, width: int) -> in
     gate = one.linear(f"{path}.gate_proj", x, wide, one.decoder.hidden)
     bias = graph.weigh(f"{path}.position_bias", (mixer.ratio, wide))
     new = sum(piece.sequences * -(-piece.tokens // mixer.ratio) for piece in one.pieces)
-    cost = Cost(kind="elementwise", operation="pool", elementwise_count=5 * rows * wide, special_count=rows * wide)
-    pooled = graph.call(path, cost, (kv, gate, bias), (new, width), suffix="pool")
+    pooled = one.compute(path, "pool", (kv, gate, bias), (new, width), 5 * rows * wide, rows * wide)
     pooled = one.norm(f"{path}.kv_norm", pooled, new, width)
-    cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * new * mixer.rotary)
-    return graph.call(path, cost, (pooled,), (new, width), suffix="rotary_rows")
+    return one.compute(path, "rotary", (pooled,), (new, width), 3 * new * mixer.rotary, suffix="rotary_rows")
 
 
 def collapse(one: Pass, path: str, streams: int, x: int) -> tuple[int, int]:
@@ -118,23 +111,18 @@ def collapse(one: Pass, path: str, streams: int, x: int) -> tuple[int, int]:
     """
     graph, rows, hidden = one.graph, one.held, one.decoder.hidden
     wide, mixes = streams * hidden, streams * (2 + streams)
-    flat = graph.run(path, "rms_norm", (x,), suffix="norm", rows=rows, columns=wide, weight=False)
-    one.keeps = True
-    mix = one.linear(f"{path}.fn", flat, mixes, wide, m=rows)
-    one.keeps = False
+    flat = one.scale(path, x, rows, wide, suffix="norm")
+    mix = one.linear(f"{path}.fn", flat, mixes, wide, m=rows, keeps=True)
     weights = graph.weigh(f"{path}.base", (mixes,)), graph.weigh(f"{path}.scale", (3,))
-    cost = Cost(kind="elementwise", operation="sinkhorn", elementwise_count=rows * streams * streams * 2 * ITERATIONS,
-                special_count=rows * mixes)  # fmt: skip
-    mix = graph.call(path, cost, (mix, *weights), (rows, mixes), suffix="sinkhorn")
-    cost = Cost(kind="elementwise", operation="collapse", elementwise_count=2 * rows * wide)
-    return graph.call(path, cost, (x, mix), (rows, hidden), suffix="collapse"), mix
+    count = rows * streams * streams * 2 * ITERATIONS
+    mix = one.compute(path, "sinkhorn", (mix, *weights), (rows, mixes), count, rows * mixes)
+    return one.compute(path, "collapse", (x, mix), (rows, hidden), 2 * rows * wide), mix
 
 
 def expand(one: Pass, path: str, streams: int, x: int, result: int, mix: int) -> int:
     """Mix the streams of each token and add a part's result to each; return the streams' tensor."""
     rows, wide = one.held, streams * one.decoder.hidden
-    cost = Cost(kind="elementwise", operation="expand", elementwise_count=2 * rows * wide * (streams + 1))
-    return one.graph.call(path, cost, (x, result, mix), (rows, wide), suffix="expand")
+    return one.compute(path, "expand", (x, result, mix), (rows, wide), 2 * rows * wide * (streams + 1))
 
 
 def open_streams(one: Pass, streams: int, x: int) -> int:
@@ -148,10 +136,7 @@ def close_streams(one: Pass, streams: int, x: int) -> int:
     """Add the weighted sum of each token's streams before the last norm; return its tensor."""
     graph, rows, hidden = one.graph, one.held, one.decoder.hidden
     wide = streams * hidden
-    flat = graph.run("hc_head", "rms_norm", (x,), suffix="norm", rows=rows, columns=wide, weight=False)
-    one.keeps = True
-    mix = one.linear("hc_head.fn", flat, streams, wide, m=rows)
-    one.keeps = False
+    flat = one.scale("hc_head", x, rows, wide, suffix="norm")
+    mix = one.linear("hc_head.fn", flat, streams, wide, m=rows, keeps=True)
     weights = graph.weigh("hc_head.base", (streams,)), graph.weigh("hc_head.scale", (1,))
-    cost = Cost(kind="elementwise", operation="collapse", elementwise_count=2 * rows * wide)
-    return graph.call("hc_head", cost, (x, mix, *weights), (rows, hidden), suffix="collapse")
+    return one.compute("hc_head", "collapse", (x, mix, *weights), (rows, hidden), 2 * rows * wide)

@@ -124,11 +124,6 @@ class Latent:
         return self.rank + self.rotary + (self.indexer.head_dim if self.indexer else 0)
 
     @property
-    def kv_heads(self) -> int:
-        """Key heads of the cached rows: one, which every device holds."""
-        return 1
-
-    @property
     def limits(self) -> tuple[int, ...]:
         """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
         return (self.window, self.selected)
@@ -154,11 +149,6 @@ class Compressed:
     indexer: Indexer | None = None
     """Selection of the compressed rows to attend to; None for all rows."""
     kind: Literal["compressed"] = "compressed"
-
-    @property
-    def kv_heads(self) -> int:
-        """Key heads of the cached rows: one, which every device holds."""
-        return 1
 
     @property
     def limits(self) -> tuple[int, ...]:
@@ -377,6 +367,11 @@ class Decoder:
         """(heads, window) of each mixer that scores cached tokens; window 0 for none."""
         scoring = (one for layer in self.layers for one in layer.mixers if not isinstance(one, Recurrence))
         return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
+
+    @property
+    def shares_caches(self) -> bool:
+        """True if layers read the keys and values of earlier layers."""
+        return any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in self.layers)
 
     @property
     def routed_count(self) -> int:

@@ -26,38 +26,21 @@ from joulemap.wing.llm.stack import find_engine
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """Precisions at which the KV cache may be stored, whatever the precision of the run."""
 
-ARGUMENTS: Final = (
-    Argument("tokens", default=1),
-    Argument("cached", default=0, least=0),
-    Argument("logits", default="last", choices=("last", "all", "none")),
-    Argument("chunk", default=0, least=0),
-    Argument("chunk_cached", default=0, least=0),
-    Argument("devices", default=1),
-    Argument("expert_devices", default=1),
-    Argument("data_devices", default=1),
-    Argument("pipeline_devices", default=1),
-    Argument("sequence_parallel", default=False),
-    Argument("cache", default="", choices=CACHES),
-    Argument("routing", default=""),
-    Argument("engine", default=""),
-)
-"""Arguments of a pass, in the order of its name."""
-
 
 @frozen(kw_only=True)
 class DecoderPass:
-    """One pass of a model: prefill, decode, or both."""
+    """One pass of a model: prefill, decode, or both. Its fields are the arguments of its name, in this order."""
 
     tokens: int = 1
     """New tokens of each sequence."""
-    cached: int = 0
+    cached: int = attrs.field(default=0, metadata={"least": 0})
     """Tokens of each sequence already in the KV cache."""
-    logits: str = "last"
+    logits: str = attrs.field(default="last", metadata={"choices": ("last", "all", "none")})
     """Logits to compute: `last` for each sequence's last token, `all`, or `none` for a pipeline stage before the last.
     """
-    chunk: int = 0
+    chunk: int = attrs.field(default=0, metadata={"least": 0})
     """Tokens of an additional prompt chunk of one sequence in the same pass."""
-    chunk_cached: int = 0
+    chunk_cached: int = attrs.field(default=0, metadata={"least": 0})
     """Tokens of the chunk's prompt already in the KV cache."""
     devices: int = 1
     """Tensor-parallel devices, which divide heads, inner columns and the vocabulary."""
@@ -69,7 +52,7 @@ class DecoderPass:
     """Pipeline-parallel stages, which divide the layers; the pass describes one stage."""
     sequence_parallel: bool = False
     """True if `devices` also divide the tokens between GEMMs (sequence parallelism)."""
-    cache: str = ""
+    cache: str = attrs.field(default="", metadata={"choices": CACHES})
     """KV cache precision; empty for the precision of the run."""
     routing: str = ""
     """Choice of experts, as in the single operator `experts`; empty for balanced routing."""
@@ -120,6 +103,12 @@ class DecoderPass:
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
+ARGUMENTS: Final = tuple(
+    Argument(field.name, default=field.default, **field.metadata) for field in attrs.fields(DecoderPass)
+)
+"""Arguments of a pass."""
+
+
 def check_step(decoder: Decoder, step: DecoderPass) -> None:
     """Raise UsageError for a pass that the model does not accept."""
     most = decoder.context_length
@@ -164,7 +153,7 @@ def check_devices(
     decoder.check_division(devices, expert_devices, pipeline_devices)
     if pipeline_devices > decoder.layer_count:
         raise UsageError(f"{decoder.name}: {len(decoder.layers)} layers are too few for {pipeline_devices} stages")
-    if pipeline_devices > 1 and any(isinstance(one.mixer, Attention) and one.mixer.shares for one in decoder.layers):
+    if pipeline_devices > 1 and decoder.shares_caches:
         raise UsageError(f"{decoder.name}: layers use the state of others, so they cannot be divided into stages")
     world = devices * data_devices
     if world % expert_devices:

@@ -233,8 +233,8 @@ def _add_table_rows(one: Pass, path: str, x: int) -> int:
     """Add the gated rows of this layer's token table to the tokens; return the tensor."""
     rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
     gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
-    cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * each)
-    let_in = one.graph.call(path, cost, (gate, (one.tables, ITEM_BYTES * rows * each)), (rows, each), suffix="let_in")
+    reads = (gate, (one.tables, ITEM_BYTES * rows * each))
+    let_in = one.compute(path, "mul", reads, (rows, each), rows * each, suffix="let_in")
     made = one.linear(f"{path}.per_layer_projection", let_in, hidden, each)
     return one.each(path, "add", x, one.norm(f"{path}.post_per_layer_input_norm", made, rows, hidden), suffix="add_2")
 
@@ -275,9 +275,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     seen = x
     if part.router_scale:
         seen = graph.run(f"{path}.router", "rms_norm", (x,), rows=rows, columns=hidden)
-    one.keeps = True
-    scores = one.linear(f"{path}.gate", seen, part.count, hidden, bias=part.router_bias)
-    one.keeps = False
+    scores = one.linear(f"{path}.gate", seen, part.count, hidden, bias=part.router_bias, keeps=True)
     scales = (graph.weigh(f"{path}.router.scale", (part.count,)),) if part.router_scale else ()
     cost = Cost(kind="softmax", operation="softmax", elementwise_count=4 * rows * part.count,
                 special_count=rows * part.count)  # fmt: skip

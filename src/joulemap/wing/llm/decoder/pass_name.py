@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
-from joulemap.domain.operator.name import Value, complete_argument, read_arguments
+from joulemap.domain.operator.name import complete_argument, read_arguments
 from joulemap.system.record import frozen
 from joulemap.trace.version import closed_version
 from joulemap.wing.hub.name import CONFIGURED
@@ -282,9 +282,7 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> NamedPass | N
     from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass, check_step
 
     values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
-    whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
-    whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
-    step = DecoderPass.of(whole)
+    step = DecoderPass.of(values)
     check_step(decoder, step)
     return NamedPass(decoder, step)
 

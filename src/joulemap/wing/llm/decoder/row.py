@@ -14,10 +14,10 @@ from joulemap.physics.record.workload import APPEND
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, ITEM_BYTES
+from joulemap.trace.single.flow import DTYPE, ITEM_BYTES, Shape
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.decoder.graph import Graph
+from joulemap.wing.llm.decoder.graph import Graph, Read
 
 CACHE_DTYPES: Final = {
     "": DTYPE,
@@ -47,6 +47,10 @@ class Piece:
     def count(self) -> int:
         """Number of tokens that are computed."""
         return self.sequences * self.tokens
+
+    def call(self, name: str) -> str:
+        """Return the name of a call for these sequences."""
+        return f"{name}_{self.name}" if self.name else name
 
 
 @lru_cache(maxsize=1024)
@@ -101,11 +105,17 @@ class Pass:
         bias = self.decoder.norm_bias
         return self.graph.run(path, "layer_norm", (x,), suffix=suffix, rows=rows, columns=columns, bias=bias)
 
-    def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
-        """Return each row multiplied by weights."""
+    def scale(self, path: str, x: int, rows: int, columns: int, *, suffix: str) -> int:
+        """Return a tensor with its rows normalized without weights."""
+        return self.graph.run(path, "rms_norm", (x,), suffix=suffix, rows=rows, columns=columns, weight=False)
+
+    def linear(
+        self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0, keeps: bool = False
+    ) -> int:
+        """Return each row multiplied by weights, which quantizers leave at 16 bits if `keeps` is set."""
         inputs = (x,) if isinstance(x, int) else x
         made = self.graph.run(path, "gemm", inputs, m=m or self.count, n=n, k=k, bias=bias)
-        if self.keeps:
+        if self.keeps or keeps:
             self.graph.keep_weights()
         return made
 
@@ -114,6 +124,20 @@ class Pass:
         shape = self.graph.shape(inputs[0])
         aten, cost = _count(kind, math.prod(shape))
         return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
+
+    def compute(
+        self,
+        path: str,
+        operation: str,
+        reads: Sequence[Read],
+        shape: Shape,
+        count: int,
+        special: int = 0,
+        suffix: str = "",
+    ) -> int:
+        """Return the result of a kernel of `count` elementwise operations and `special` special functions."""
+        cost = Cost(kind="elementwise", operation=operation, elementwise_count=count, special_count=special)
+        return self.graph.call(path, cost, reads, shape, suffix=suffix or operation)
 
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
         """Return the result of a collective operation; `elements` counts the whole buffer.
@@ -154,9 +178,9 @@ class Pass:
     def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
         """Return the heads of `parts` (tensor, heads) with rotary embedding on their first elements, in one kernel."""
         rows, heads = self.count, sum(count for _, count in parts)
-        cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
         reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]
-        return self.graph.call(path, cost, (*reads, self.find_angles(rotary)), (rows, heads, width), suffix="rotary")
+        shape = rows, heads, width
+        return self.compute(path, "rotary", (*reads, self.find_angles(rotary)), shape, 3 * rows * heads * rotary)
 
     def append(
         self,
@@ -174,7 +198,7 @@ class Pass:
         shape = piece.sequences, heads, held + piece.tokens, width
         past = (self.graph.enter((piece.sequences, heads, held, width), dtype),) if held else ()
         cost = Cost(kind="data_movement", operation=APPEND, variant=APPEND if held else "")
-        suffix = "_".join(filter(None, (suffix, piece.name)))
+        suffix = piece.call(suffix)
         return self.graph.keep(
             self.graph.call(path, cost, (*past, *rows), shape, suffix=suffix, aten="cat.default", dtype=dtype)
         )

@@ -41,8 +41,8 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
         normal = one.graph.run(f"{path}.norm", "rms_norm", results, rows=rows * inner // group, columns=group)
         results = [normal]
     count = rows * inner
-    cost = Cost(kind="elementwise", operation="gated", elementwise_count=4 * count, special_count=count)
-    opened = one.graph.call(path, cost, (*results, (gate, ITEM_BYTES * count)), (rows, inner), suffix="gate")
+    reads: tuple[Read, ...] = (*results, (gate, ITEM_BYTES * count))
+    opened = one.compute(path, "gated", reads, (rows, inner), 4 * count, count, suffix="gate")
     return one.linear(f"{path}.out_proj", opened, hidden, inner, bias=mixer.bias)
 
 
@@ -50,11 +50,10 @@ def _mix_near(one: Pass, path: str, mixer: Recurrence, x: int, inner: int) -> in
     """Add a convolution over the last few tokens, gated before and after (LFM2); return the output tensor."""
     count, hidden = one.count * inner, one.decoder.hidden
     mixed = one.linear(f"{path}.in_proj", x, 3 * inner, hidden, bias=mixer.bias)
-    cost = Cost(kind="elementwise", operation="gated", elementwise_count=count)
     part, shape = ITEM_BYTES * count, (one.count, inner)
-    opened = one.graph.call(path, cost, ((mixed, 2 * part),), shape, suffix="gate_before")
+    opened = one.compute(path, "gated", ((mixed, 2 * part),), shape, count, suffix="gate_before")
     turned = [_convolve(one, path, mixer, piece, opened, inner) for piece in one.pieces]
-    closed = one.graph.call(path, cost, (*turned, (mixed, part)), shape, suffix="gate")
+    closed = one.compute(path, "gated", (*turned, (mixed, part)), shape, count, suffix="gate")
     return one.linear(f"{path}.out_proj", closed, hidden, inner, bias=mixer.bias)
 
 
@@ -66,8 +65,7 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
     rows, is_active = piece.count, mixer.kind != "conv"
     own: Read = mixed, ITEM_BYTES * rows * wide
     if not mixer.kernel:
-        cost = Cost(kind="elementwise", operation="silu", elementwise_count=3 * rows * wide, special_count=rows * wide)
-        return one.graph.call(path, cost, (own,), (rows, wide), suffix="_".join(filter(None, ("act", piece.name))))
+        return one.compute(path, "silu", (own,), (rows, wide), 3 * rows * wide, rows * wide, suffix=piece.call("act"))
     weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
     if mixer.conv_bias:
         weights.append(one.graph.weigh(f"{path}.conv1d.bias", (wide,)))
@@ -98,9 +96,7 @@ def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: i
     rate = small
     if mixer.has_norms:
         for name, width in (("dt", rank), ("b", mixer.state), ("c", mixer.state)):
-            made = one.graph.run(
-                path, "rms_norm", (small,), suffix=f"norm_{name}", rows=rows, columns=width, weight=False
-            )
+            made = one.scale(path, small, rows, width, suffix=f"norm_{name}")
             rate = made if name == "dt" else rate
     rate = one.linear(f"{path}.dt_proj", rate, inner, rank, bias=True)
     return small, rate
@@ -117,7 +113,7 @@ def _scan(one: Pass, path: str, mixer: Recurrence, piece: Piece, inputs: tuple[i
         path,
         "scan",
         (*taken, state),
-        suffix="_".join(filter(None, ("scan", piece.name))),
+        suffix=piece.call("scan"),
         beside=inputs[2:],
         kind=mixer.kind,
         batch=piece.sequences,

@@ -48,9 +48,7 @@ def score(
         queries = one.norm(f"{path}.indexer.q_norm", queries, one.count * heads, width)
     weights: tuple[int, ...] = ()
     if indexer.is_weighted:
-        one.keeps = True
-        weights = (one.linear(f"{path}.indexer.weights_proj", x, heads, one.decoder.hidden),)
-        one.keeps = False
+        weights = (one.linear(f"{path}.indexer.weights_proj", x, heads, one.decoder.hidden, keeps=True),)
     if new:
         queries = one.turn(f"{path}.indexer", ((queries, heads),), width, rotary)
         return Index(queries, weights, keys)
@@ -71,7 +69,6 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
     cache = one.append(f"{path}.indexer", made, held, 1, width, 0, "append_index")
     pairs = piece.sequences * count_pairs(piece, ratio)
     seen = -(-pairs // piece.count)
-    name = "_".join(filter(None, ("scores", piece.name)))
     cost = Cost(
         kind="matmul",
         operation="bmm",
@@ -83,8 +80,8 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
     # the kernel sums the heads, or reduces the rows of a block, and writes only the result
     lists, written = 1 if indexer.is_weighted else heads, -(-seen // indexer.tokens)
     made_shape = piece.count, lists * written
-    scores = one.graph.call(f"{path}.indexer", cost, reads, made_shape, suffix=name, aten="bmm.default")
-    name = "_".join(filter(None, ("select", piece.name)))
+    scores = one.graph.call(f"{path}.indexer", cost, reads, made_shape, suffix=piece.call("scores"), aten="bmm.default")
+    name = piece.call("select")
     cost = Cost(kind="reduction", operation="topk", elementwise_count=2 * -(-pairs // indexer.tokens) * lists)
     shape = piece.count, lists * min(-(-selected // indexer.tokens), written)
     return one.graph.call(f"{path}.indexer", cost, (scores,), shape, suffix=name, aten="topk.default", dtype="int64")

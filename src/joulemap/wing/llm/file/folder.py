@@ -26,7 +26,13 @@ from joulemap.system.reading import Reading
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 from joulemap.wing.hub.configuration import read_checkpoint_files
-from joulemap.wing.llm.decoder.checkpoint import find_quantization, list_weights, name_parts, store_formats
+from joulemap.wing.llm.decoder.checkpoint import (
+    count_formats,
+    find_quantization,
+    list_weights,
+    name_parts,
+    store_formats,
+)
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.read import OWN, read_config
 from joulemap.wing.llm.file.header import StoredTensor
@@ -263,7 +269,7 @@ def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
     ]
     if formats == declared:
         return decoder
-    made = store_formats(decoder, published.method if published else METHOD, sizes, formats)
+    made = store_formats(decoder, published.method if published else METHOD, count_formats(sizes, formats), formats)
     if published is None or made.published is None:
         return made
     if made.published.weights == main:

@@ -24,7 +24,8 @@ from joulemap.system.errors import ModelError
 from joulemap.system.reading import Reading
 from joulemap.system.units import format_si
 from joulemap.wing.hub.configuration import check_sizes
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
+from joulemap.wing.llm.decoder.checkpoint import store_formats
+from joulemap.wing.llm.decoder.config import Decoder, Published
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
@@ -283,7 +284,7 @@ def _read_states(keys: Keys, values: Mapping[str, Any], kind: str) -> dict[str, 
 
 def count_weights(decoder: Decoder) -> int:
     """Return the number of weights of a decoder; equal layers are built only once."""
-    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+    if decoder.shares_caches:
         return _sum_weights(decoder, ())
     kinds = Counter(decoder.layers)
     first = decoder.layers[0]
@@ -354,21 +355,10 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
         _fill_joined(own)
     if decoder.is_tied:
         outside.pop("lm_head.weight", None)
-    if not sizes:
-        precision = max(wide, key=lambda one: wide[one], default="")
-        return attrs.evolve(decoder, published=Published(method=GGUF_METHOD, precision=precision))
-    main, *others = [stored for stored, _ in sizes.most_common()]
-    kept = [tuple((weight, stored) for weight, stored in own.items() if stored != main) for own in layers]
-    return attrs.evolve(
-        decoder,
-        layers=tuple(attrs.evolve(layer, stored=own) for layer, own in zip(decoder.layers, kept, strict=True)),
-        published=Published(
-            method=GGUF_METHOD,
-            weights=main,
-            others=tuple(others),
-            stored=tuple((one, two) for one, two in outside.items()),
-        ),
-    )
+    if sizes:
+        return store_formats(decoder, GGUF_METHOD, sizes, [*layers, outside])
+    precision = max(wide, key=lambda one: wide[one], default="")
+    return attrs.evolve(decoder, published=Published(method=GGUF_METHOD, precision=precision))
 
 
 def _fill_joined(own: dict[str, str]) -> None:

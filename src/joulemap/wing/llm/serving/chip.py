@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
@@ -35,7 +35,8 @@ from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
+    from joulemap.wing.llm.decoder.column import Asked
+    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
@@ -133,28 +134,6 @@ def name_family(hardware: Hardware) -> str:
     return "".join(hardware.microarchitecture.split())
 
 
-class PassFacts(TypedDict):
-    """Fields of `UnderEngine` that depend on the pass."""
-
-    rows: int
-    is_prompt: bool
-    has_chunk: bool
-    has_peers: bool
-    divides_experts: bool
-
-
-def describe_pass(asked: tuple[DecoderPass, int]) -> PassFacts:
-    """Return what decides how an engine runs a pass of a number of sequences on one device."""
-    step, count = asked
-    return {
-        "rows": step.tokens * count + step.chunk,
-        "is_prompt": step.tokens > VERIFIED,
-        "has_chunk": step.chunk > 0,
-        "has_peers": step.world > 1,
-        "divides_experts": step.expert_devices > 1,
-    }
-
-
 @frozen(kw_only=True)
 class UnderEngine:
     """Modifier that puts a chip under an engine for one kind of pass."""
@@ -177,6 +156,21 @@ class UnderEngine:
     pass_key: str = ""
     """Pass of which `faster` chooses the way; empty without it."""
     faster: Faster | None = attrs.field(default=None, eq=False)
+
+    @classmethod
+    def of(cls, stack: Stack, decoder: Decoder, asked: Asked, **fields: Any) -> Self:
+        """Return the modifier for a pass of a number of sequences on one device; `fields` has the other fields."""
+        step, count = asked
+        return cls(
+            stack=stack,
+            is_routed=decoder.is_routed,
+            rows=step.tokens * count + step.chunk,
+            is_prompt=step.tokens > VERIFIED,
+            has_chunk=step.chunk > 0,
+            has_peers=step.world > 1,
+            divides_experts=step.expert_devices > 1,
+            **fields,
+        )
 
     @property
     def word(self) -> str:
@@ -208,7 +202,7 @@ class UnderEngine:
 
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
-        tiled = self.stack.value("tiled_rows", *list_kinds(hardware, self.stack.backend))
+        tiled = self.stack.value("tiled_rows", *self._list_kinds(hardware))
         if differs and self.rows > VECTOR_ROWS:
             return (TILED,) if self.rows >= tiled else (UNTILED,)
         if self.rows == 1:
@@ -237,16 +231,19 @@ class UnderEngine:
         """Return the power in watts of one device's links while it has peers, regardless of traffic."""
         return LINKS.value if self.has_peers and any(one.connects == "device" for one in hardware.links) else 0.0
 
+    def _list_kinds(self, hardware: Hardware) -> list[str]:
+        return list_kinds(hardware, self.stack.backend)
+
     def _kinds(self, hardware: Hardware) -> tuple[str, ...]:
         """Return the names under which the engine has rates of matrix kernels."""
-        *words, architecture = list_kinds(hardware, self.stack.backend)
+        *words, architecture = self._list_kinds(hardware)
         routed = [f"experts_{one}" for one in (*words, architecture)] if self.is_routed else []
         return (*routed, *words, f"{architecture}_{self.precision}", architecture)
 
     def _memory_kinds(self, hardware: Hardware) -> list[str]:
         """Return the names under which an engine may have separate numbers for this memory technology."""
         memory = next((one for one in MEMORIES if hardware.memory_type.startswith(one)), "")
-        *words, architecture = list_kinds(hardware, self.stack.backend)
+        *words, architecture = self._list_kinds(hardware)
         return [*(f"{memory}_{word}" for word in words), architecture, memory]
 
     def _compute_rate(self, hardware: Hardware, name: str = "compute_rate") -> float:
@@ -261,7 +258,7 @@ class UnderEngine:
         """
         from joulemap.physics.stream import UNIT_STREAM, join_units
 
-        whole, kinds = join_units(hardware), list_kinds(hardware, self.stack.backend)
+        whole, kinds = join_units(hardware), self._list_kinds(hardware)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
         bits, nested, _ = self.weight_precision.partition(K_QUANT)
         units = (f"{whole.unit_name}_{bits}{nested}", whole.unit_name)  # SM_q3_k, then SM
@@ -313,7 +310,7 @@ class UnderEngine:
 
         Experts read their weights at another share of the bandwidth there, because their tokens are gathered first.
         """
-        share = self.stack.value("expert_stream", *list_kinds(few, self.stack.backend)) if self.is_routed else 1.0
+        share = self.stack.value("expert_stream", *self._list_kinds(few)) if self.is_routed else 1.0
         if share == 1.0:
             return few
         stream = few.coefficients[EXPERT_STREAM]
@@ -347,7 +344,7 @@ class UnderEngine:
 
         words = {"marlin": MARLIN, "machete": MACHETE}
         weights, packed = read_weight_format(self.weight_precision), self.stack.packed
-        kernel = next((packed[word] for word in list_kinds(hardware, self.stack.backend) if word in packed), "")
+        kernel = next((packed[word] for word in self._list_kinds(hardware) if word in packed), "")
         if not weights.is_packed:
             return MARLIN if weights.precision == FP8 and words.get(kernel) == MARLIN else ""
         return MARLIN if kernel and weights.method in MARLIN_METHODS else words.get(kernel, "")
@@ -367,7 +364,7 @@ class UnderEngine:
 
     def _add_times(self, hardware: Hardware, few: Hardware) -> dict[str, Quantity]:
         """Return the coefficients of a pass's overhead, in seconds per count."""
-        kinds, pace = list_kinds(hardware, self.stack.backend), self._find_pace(hardware)
+        kinds, pace = self._list_kinds(hardware), self._find_pace(hardware)
         kind = self.weight_precision or self.precision
         routed = [f"experts_{one}" for one in (kind.partition("_")[0], *kinds)] if self.is_routed else []
         has_prompt = self.is_prompt or self.has_chunk
@@ -394,7 +391,7 @@ class UnderEngine:
 
     def _add_actions(self, hardware: Hardware) -> list[EnergyAction]:
         """Return the energies of a pass's overhead."""
-        kinds, actions = list_kinds(hardware, self.stack.backend), []
+        kinds, actions = self._list_kinds(hardware), []
         if gap := self.stack.value("gap_power", *kinds):
             power = self._quote(gap * hardware.tdp.value, "gap_power", *kinds, unit="W")
             actions.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))

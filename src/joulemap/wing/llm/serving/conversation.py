@@ -30,7 +30,7 @@ LONGEST: Final = 1 << 40
 """Block numbers that each conversation reserves, so that no two conversations share a number."""
 
 COUNTED: Final = 1000
-"""Minimum turns in the statistics, so that ten lie beyond the p99."""
+"""Minimum requests or turns in the statistics, so that ten lie beyond the p99."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""

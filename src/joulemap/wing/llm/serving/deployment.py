@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from joulemap.physics.bulk import Together, Total
+from joulemap.physics.communication import find_path, find_send
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -28,7 +29,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
 from joulemap.wing.llm.decoder.overhead import VERIFIED
-from joulemap.wing.llm.serving.chip import UnderEngine, describe_pass, scale
+from joulemap.wing.llm.serving.chip import UnderEngine, scale
 from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
@@ -130,12 +131,8 @@ class Deployment:
 
     def put_under(self, asked: Asked) -> UnderEngine:
         """Return the engine as a modifier of the chip, for a pass of one device."""
-        return UnderEngine(
-            stack=self.stack,
-            precision=self.precision,
-            weight_precision=self.weight_precision,
-            is_routed=self.decoder.is_routed,
-            **describe_pass(asked),
+        return UnderEngine.of(
+            self.stack, self.decoder, asked, precision=self.precision, weight_precision=self.weight_precision
         )
 
     def price(self, passes: Passes, /) -> Cost:
@@ -248,3 +245,11 @@ class Deployment:
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
+
+
+def check_links(chip: Hardware, joined: int, world: int) -> None:
+    """Raise UnsupportedError for a chip whose links do not join so many devices of a stage, or of all stages."""
+    if joined > 1:
+        find_path(chip, joined)
+    if world > joined:
+        find_send(chip, world)

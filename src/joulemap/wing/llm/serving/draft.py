@@ -8,7 +8,7 @@ The draft model reads prompts too. It is stored on the same devices; devices tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Draft:
     """Draft model and acceptance rate for speculative decoding."""
 
-    guessed_tokens: int = attrs.field(validator=attrs.validators.ge(1))
-    """Tokens guessed per sequence and step, in addition to the verified token."""
-    acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
+    guessed_tokens: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Tokens guessed per sequence and step, in addition to the verified token; 0 without speculative decoding."""
+    acceptance: float = attrs.field(default=0.0, validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
     """Probability that a guess is accepted, given that all guesses before it were."""
     later: tuple[float, ...] = ()
     """Acceptance of the second and later guesses; empty if it is `acceptance` for all."""
@@ -73,6 +73,10 @@ class Guessing:
         return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
 
 
-def guess(surface: Surface, draft: Draft | None) -> Surface:
-    """Return a surface with speculative decoding; `surface` itself without a draft."""
-    return surface if draft is None else Guessing(surface=surface, draft=draft)
+NO_DRAFT: Final = Draft()
+"""No speculative decoding: each step adds one token to a sequence."""
+
+
+def guess(surface: Surface, draft: Draft) -> Surface:
+    """Return a surface with speculative decoding; `surface` itself without guessed tokens."""
+    return Guessing(surface=surface, draft=draft) if draft.guessed_tokens else surface

@@ -43,27 +43,7 @@ class Prompts(Server):
 class ReusingPrompts(Prompts, ReusingServer):
     """Prefill server with a prefix cache of prompts."""
 
-    def resume(self, number: int, now: float) -> None:
-        """Start the turn that follows request `number`, or else the next conversation."""
-        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
-        if following < 0 or following not in self.accepted:
-            self.follow(now)
-            return
-        self.arrive(following, now)
-
-    def follow(self, now: float) -> None:
-        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
-        if not self.later:
-            return
-        if len(self.later) == 1:
-            self.log.full_until = now
-        self.arrive(self.later.popleft(), now)
-
-    def arrive(self, number: int, now: float) -> None:
-        """Schedule the arrival of a request after its pause."""
-        arrival = now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
-        self.log.arrival[number] = arrival
-        insort(self.coming, (arrival + self.limits.request_s, number))
+    follow = ReusingServer.follow
 
 
 class Answers(Server):

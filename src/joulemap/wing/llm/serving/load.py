@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.log import Log
 
 if TYPE_CHECKING:
     from attrs import Attribute
@@ -207,32 +208,6 @@ class Spread:
 
 
 @frozen(kw_only=True)
-class Moment:
-    """Mean state of a server over one interval of a run; all intervals have the same length."""
-
-    time_s: float
-    """Start of the interval."""
-    power_w: float
-    """Power of all devices."""
-    running: float
-    """Mean sequences in progress."""
-    waiting: float
-    """Mean number of requests that wait for admission."""
-    cache_tokens: float
-
-
-@frozen(kw_only=True)
-class Outcomes:
-    """Outcome of each request, in order of arrival; None if it was refused."""
-
-    arrival_s: tuple[float | None, ...]
-    """Arrival times in seconds since the start of the run, as for `first_token_s` and `finished_s`."""
-    first_token_s: tuple[float | None, ...]
-    finished_s: tuple[float | None, ...]
-    preemptions: tuple[int, ...]
-
-
-@frozen(kw_only=True)
 class Window:
     """Part of a run over which rates and powers are computed: all of it, or from the end of the warm-up to the last
     arrival.
@@ -316,8 +291,8 @@ class Served:
     """Prompt tokens found in each tier of a prefix cache; empty without a cache. `energy_j` includes moves between
     tiers.
     """
-    timeline: tuple[Moment, ...]
-    outcomes: Outcomes
+    log: Log
+    """Times of each request, in order of arrival; None if it was refused."""
 
     @property
     def hit_fraction(self) -> float:

@@ -7,16 +7,15 @@ from typing import Final
 
 from joulemap.system.record import define
 
-Spell = tuple[float, int, float, float, float, float, int, int, int, float, float, int]
+Spell = tuple[float, int, float, float, float, float, int, int, int, float, int]
 """One spell, a series of passes of the same sequences: start; number of passes; seconds of the first pass and increase
-per further pass; joules likewise; sequences that get tokens; prompt tokens per pass; active sequences; tokens cached at
-the start; time since the last pass that gave tokens; sequences whose first token from a decode pass falls in the first
-pass.
+per further pass; joules likewise; sequences that get tokens; prompt tokens per pass; active sequences; time since the
+last pass that gave tokens; sequences whose first token from a decode pass falls in the first pass.
 """
 
 FIELDS: Final = (
     "start", "passes", "seconds", "longer", "joules", "dearer",
-    "answers", "prompt", "running", "cached", "stall", "fresh",
+    "answers", "prompt", "running", "stall", "fresh",
 )  # fmt: skip
 """Field names of a spell, in order."""
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
-from joulemap.wing.llm.serving.draft import Draft, guess
+from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft, guess
 from joulemap.wing.llm.serving.front import Answers, Prompts, ReusingPrompts, assign_homes, sum_hits
-from joulemap.wing.llm.serving.grid import Pass
-from joulemap.wing.llm.serving.load import Limits, Load, Served, Window
+from joulemap.wing.llm.serving.load import Load, Served, Window
 from joulemap.wing.llm.serving.log import Log, Spell
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import NEVER, Server, accept
@@ -30,7 +29,7 @@ from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.reuse import forget_prefixes
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Passes
-from joulemap.wing.llm.serving.warm_up import ServerPool, add_warm_up
+from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -40,15 +39,6 @@ HANDOVER_J_PER_BYTE: Final = 1e-9
 
 Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switches and optics.
 """
-
-
-@frozen(kw_only=True, eq=False)
-class Pool:
-    """Pool of identical servers, with their pass costs and limits."""
-
-    surface: Pass
-    limits: Limits
-    count: int = 1
 
 
 @frozen(kw_only=True)
@@ -71,8 +61,7 @@ def simulate_pools(
     """
     prompts, answers = pools
     if load.is_steady:
-        pool = ServerPool(surface=answers.surface, limits=answers.limits, count=answers.count, reads_prompts=False)
-        load = add_warm_up(load, pool, seed, flights=prompts.count)
+        load = add_warm_up(load, attrs.evolve(answers, reads_prompts=False), seed, flights=prompts.count)
     requests = draw_requests(load, seed)
     prefixes = requests.prefixes
     if prefixes is not None:
@@ -173,14 +162,14 @@ def find_saturated_rates(
     *,
     cached_tokens: float = 0.0,
     most_s: float | None = None,
-    draft: Draft | None = None,
+    draft: Draft = NO_DRAFT,
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
     Step times are interpolated linearly between a few numbers of sequences; all passes are priced at once.
     """
-    stack, gain = deployment.stack, draft.accepted_tokens if draft else 1.0
-    held = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    stack, gain = deployment.stack, draft.accepted_tokens
+    held = Room(deployment=deployment, draft=draft.deployment)
     room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), stack.sequence_limit))
     many = max(1.0, stack.step_tokens // (prompt_tokens - cached_tokens))
     full, full_times = prefill(many, prompt_tokens, cached_tokens, stack.step_tokens)
@@ -220,7 +209,7 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 
 
 def count_prompts(
-    deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft | None = None
+    deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft = NO_DRAFT
 ) -> Throughput:
     """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
@@ -230,12 +219,12 @@ def count_prompts(
 
 
 def count_answers(
-    deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft | None = None
+    deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft = NO_DRAFT
 ) -> Throughput:
     """Return the decode throughput of a server, after the first token, with a full KV cache."""
-    gain = draft.accepted_tokens if draft else 1.0
+    gain = draft.accepted_tokens
     steps = max(1.0, (output_tokens - 1.0) / gain)
-    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    room = Room(deployment=deployment, draft=draft.deployment)
     count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), deployment.stack.sequence_limit))
     contexts, shares = grow(prompt_tokens, steps, gain)
     cost = guess(deployment, draft).price(Passes.of(count, context=contexts))

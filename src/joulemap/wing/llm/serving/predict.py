@@ -19,9 +19,8 @@ import attrs
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
-from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.pass_name import find_decoder
-from joulemap.wing.llm.row import LOCALSCORE
+from joulemap.wing.llm.row import LOCALSCORE, Prediction
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
@@ -72,27 +71,6 @@ BITSANDBYTES_INT8: Final = "int8:row"
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
-
-
-@frozen(kw_only=True)
-class Prediction:
-    """Predicted quantities of a measured row; None for quantities outside the row's scope."""
-
-    engine: str = ""
-    """Name and release of the serving stack's engine."""
-    work: str = "model"
-    """Kind of model: `experts` for mixture-of-experts decoders, else `model`."""
-    time_to_first_token_s: float | None = None
-    inter_token_latency_s: float | None = None
-    request_latency_s: float | None = None
-    output_tokens_per_s: float | None = None
-    total_tokens_per_s: float | None = None
-    energy_per_output_token_j: float | None = None
-    energy_per_request_j: float | None = None
-    power_w: float | None = None
-    prompt_half_width: float = 0.0
-    """Half-width that thinly measured numbers of the engine add to times of prompts; `token_half_width` to others."""
-    token_half_width: float = 0.0
 
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:

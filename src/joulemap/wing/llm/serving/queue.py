@@ -88,8 +88,6 @@ class Server:
         """Cached tokens of all sequences in decode."""
         self.held = 0.0
         """KV cache tokens in use or reserved."""
-        self.computed = 0
-        """Cached tokens of unfinished prompts."""
         self.done = [0] * count
         """Tokens of each sequence that are in the KV cache so far, during prefill."""
         self.target = list(requests.prompt_tokens)
@@ -146,7 +144,6 @@ class Server:
             self.drop(number)
             if self.joined[number] < 0:
                 self.prompts.remove(number)
-                self.computed -= self.done[number]
                 continue
             if self.joined[number] == self.passes:
                 self.fresh.remove(number)
@@ -216,7 +213,6 @@ class Server:
         self.running[number] = None
         self.prompts.append(number)
         self.done[number] = self.find_cached(number)
-        self.computed += self.done[number]
         self.joined[number] = -1
         return True
 
@@ -234,10 +230,8 @@ class Server:
         self.pass_by(answers, 1, seconds, 0.0, joules, 0.0, tokens)
         for number, piece in pieces:
             self.done[number] += piece
-            self.computed += piece
             if self.done[number] == self.target[number]:
                 self.prompts.popleft()
-                self.computed -= self.target[number]
                 self.join(number)
 
     def join(self, number: int) -> None:
@@ -274,9 +268,12 @@ class Server:
     def follow(self, now: float) -> None:
         """Start the next request if a fixed number is in flight."""
         if self.later:
-            number = self.later.popleft()
-            self.log.arrival[number] = now
-            insort(self.coming, (now + self.limits.request_s, number))
+            self.arrive(self.later.popleft(), now)
+
+    def arrive(self, number: int, arrival_s: float) -> None:
+        """Schedule the arrival of a request."""
+        self.log.arrival[number] = arrival_s
+        insort(self.coming, (arrival_s + self.limits.request_s, number))
 
     def next_time(self) -> float:
         """Return the time of the next pass or arrival; `NEVER` if there is none."""
@@ -310,7 +307,7 @@ class Server:
         self.spells.append(
             (
                 start, count, seconds, longer, joules, dearer, answers, prompt, len(self.running),
-                self.context + self.computed, stall, len(self.fresh),
+                stall, len(self.fresh),
             )
         )  # fmt: skip
         self.now = start + count * seconds + longer * (0.5 * count * (count - 1))
@@ -338,7 +335,7 @@ class Server:
     def rest(self, until: float) -> None:
         """Stay idle until a time."""
         seconds = until - self.now
-        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
+        idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0)
         self.spells.append(idle)
         self.now = until
 

@@ -152,23 +152,26 @@ class ReusingServer(Server):
         self.cache.shrink(self.limits.cache_tokens - self.held)
 
     def leave(self, number: int) -> None:
-        """Finish a request, and start the next turn of its conversation after a pause."""
-        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
-        if following < 0 or following not in self.accepted:
-            super().leave(number)
-            return
+        """Finish a request, and start the next turn of its conversation, or else the next conversation."""
         self.log.finished[number] = self.now
         self.release(number)
-        self._arrive(following)
+        self.resume(number, self.now)
 
-    def _arrive(self, number: int) -> None:
-        arrival = self.now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
-        self.log.arrival[number] = arrival
-        insort(self.coming, (arrival + self.limits.request_s, number))
+    def resume(self, number: int, now: float) -> None:
+        """Start the turn that follows request `number` after a pause, or else the next conversation."""
+        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
+        if following in self.accepted:
+            self.arrive(following, now + self._find_pause(following))
+        else:
+            self.follow(now)
+
+    def _find_pause(self, number: int) -> float:
+        return self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0
 
     def follow(self, now: float) -> None:
         """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
         if self.later:
             if len(self.later) == 1:
                 self.log.full_until = now
-            self._arrive(self.later.popleft())
+            number = self.later.popleft()
+            self.arrive(number, now + self._find_pause(number))

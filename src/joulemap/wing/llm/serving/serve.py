@@ -1,4 +1,4 @@
-"""Simulation of a deployment under a request load: limits from stack and memory, pass costs at knots, the queue."""
+"""Simulation of one server under a request load: limits from stack and memory, pass costs at knots, the queue."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.wing.llm.serving.draft import Draft, guess
+from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft, guess
+from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Served, Tier
+from joulemap.wing.llm.serving.log import Log
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import find_reach
+from joulemap.wing.llm.serving.queue import Server, accept, find_reach
 from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.reuse import ReusingServer, forget_prefixes
+from joulemap.wing.llm.serving.summary import summarize
 from joulemap.wing.llm.serving.surface import Surface, Table, tabulate
+from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -22,9 +26,9 @@ MOST_TOKENS: Final = 10**12
 
 
 def serve(
-    deployment: Deployment, load: Load, draft: Draft | None = None, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+    deployment: Deployment, load: Load, draft: Draft = NO_DRAFT, *, tiers: tuple[Tier, ...] = (), seed: int = 0
 ) -> Served:
-    """Simulate a load on a deployment, with speculative decoding if a draft is given; energy covers all devices.
+    """Simulate a load on a deployment, with speculative decoding if there is a draft; energy covers all devices.
 
     `tiers` are the slower memories of a prefix cache. Raise UnsupportedError if no request fits.
     """
@@ -32,8 +36,29 @@ def serve(
     return simulate(table, load, limits, seed)
 
 
+def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
+    """Simulate a load on one server; the result is the same for the same seed.
+
+    A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
+    """
+    if load.is_steady:
+        load = add_warm_up(load, Pool(surface=surface, limits=limits), seed)
+    requests = draw_requests(load, seed)
+    accepted = accept(requests, limits)
+    log = Log.of(len(requests.prompt_tokens))
+    if requests.prefixes is None:
+        server = Server(surface, requests, limits, load, log)
+    else:
+        requests = requests if load.reuses else forget_prefixes(requests)
+        server = ReusingServer(surface, requests, limits, load, log)
+    server.expect(accepted)
+    while server.advance():
+        pass
+    return summarize(log, [server.spells], requests, load, limits, server.list_hits())
+
+
 def open_deployment(
-    deployment: Deployment, load: Load, draft: Draft | None = None, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+    deployment: Deployment, load: Load, draft: Draft = NO_DRAFT, *, tiers: tuple[Tier, ...] = (), seed: int = 0
 ) -> tuple[Table, Limits]:
     """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`."""
     limits = find_limits(deployment, load, draft)
@@ -42,10 +67,10 @@ def open_deployment(
     return _tabulate(guess(deployment, draft), load, limits, seed), limits
 
 
-def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) -> Limits:
+def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> Limits:
     """Return the limits of a deployment under a load: its stack's settings and the KV cache capacity of its devices."""
     stack = deployment.stack
-    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    room = Room(deployment=deployment, draft=draft.deployment)
     return Limits(
         step_tokens=stack.step_tokens,
         sequences=stack.sequence_limit,
@@ -55,8 +80,8 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) 
         reserves_output=stack.reserves_output,
         waits=stack.waits,
         request_s=stack.value("request"),
-        speculated_tokens=draft.guessed_tokens if draft else 0,
-        accepted_tokens=draft.accepted_tokens if draft else 1.0,
+        speculated_tokens=draft.guessed_tokens,
+        accepted_tokens=draft.accepted_tokens,
     )
 
 

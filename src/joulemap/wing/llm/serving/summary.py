@@ -1,4 +1,4 @@
-"""Summary of a simulated run: latency percentiles, energy, and power over time."""
+"""Summary of a simulated run: latency percentiles, rates and energy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.wing.llm.serving.load import Hit, Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
+from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests, Served, Spread, Window
 from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]
 
-MOMENTS: Final = 100
-"""Number of equal intervals in the timeline of a run."""
 PARTS: Final = 8
 """Maximum parts into which a spell is cut for times between tokens; its passes differ little in time."""
 LEAST_GROWTH: Final = 0.05
@@ -79,13 +77,7 @@ def summarize(
         is_growing=rates[2],
         window=window,
         hits=hits,
-        timeline=_find_moments(tables, arrival[served], finished[served], end, limits.accepted_tokens),
-        outcomes=Outcomes(
-            arrival_s=tuple(log.arrival),
-            first_token_s=tuple(log.first_token),
-            finished_s=tuple(log.finished),
-            preemptions=tuple(log.preemptions),
-        ),
+        log=log,
     )
 
 
@@ -196,34 +188,3 @@ def _find_rates(
     waiting = [float(((arrival <= time) & (first > time)).sum()) for time in (middle, last)]
     is_growing = waiting[1] - waiting[0] > max(LEAST_GROWTH * arrived, DEVIATIONS * math.sqrt(arrived))
     return rate, len(arrival) / end if is_growing else done / (last - middle), bool(is_growing)
-
-
-def _find_moments(
-    tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
-) -> tuple[Moment, ...]:
-    """Return the mean power, numbers of sequences and cached tokens in each of `MOMENTS` equal intervals."""
-    edges = np.linspace(0.0, end, MOMENTS + 1)
-    width = end / MOMENTS
-    power, running, cached = np.zeros((3, MOMENTS))
-    for table in tables:
-        seconds = table["spent_s"]
-        ends = np.concatenate(([0.0], table["start"] + seconds))
-        tokens = table["cached"] + 0.5 * gain * (table["passes"] - 1.0) * table["answers"]
-        sums = [table["spent_j"], table["running"] * seconds, tokens * seconds]
-        for total, values in zip((power, running, cached), sums, strict=True):
-            total += np.diff(np.interp(edges, ends, np.concatenate(([0.0], np.cumsum(values))))) / width
-    present = np.diff(_area(edges, arrival) - _area(edges, finished)) / width
-    waiting = np.maximum(0.0, present - running)
-    rows = zip(edges[:-1].tolist(), *(one.tolist() for one in (power, running, waiting, cached)), strict=True)
-    return tuple(
-        Moment(time_s=time, power_w=watts, running=work, waiting=wait, cache_tokens=tokens)
-        for time, watts, work, wait, tokens in rows
-    )
-
-
-def _area(times: Array, events: Array) -> Array:
-    """Return, for each time, the area under the cumulative count of events up to it."""
-    events = np.sort(events)
-    sums = np.concatenate(([0.0], np.cumsum(events)))
-    before = np.searchsorted(events, times)
-    return before * times - sums[before]

@@ -9,6 +9,7 @@ models and chips.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final, Protocol, Self
 
 import attrs
@@ -80,11 +81,14 @@ class Passes:
 
     def flatten(self) -> Self:
         """Return the passes with arrays of one dimension."""
-        return type(self)(**{field.name: getattr(self, field.name).ravel() for field in attrs.fields(type(self))})
+        return self._change(np.ravel)
 
     def take(self, numbers: NDArray[np.intp]) -> Self:
         """Return the passes at these indices of flat arrays."""
-        return type(self)(**{field.name: getattr(self, field.name)[numbers] for field in attrs.fields(type(self))})
+        return self._change(lambda sizes: sizes[numbers])
+
+    def _change(self, change: Callable[[Floats], Floats]) -> Self:
+        return type(self)(**{field.name: change(getattr(self, field.name)) for field in attrs.fields(type(self))})
 
     @classmethod
     def joined(cls, several: tuple[Passes, ...]) -> Self:

@@ -18,12 +18,10 @@ import attrs
 import numpy as np
 
 from joulemap.system.record import frozen
+from joulemap.wing.llm.serving.conversation import COUNTED, GOLDEN, form_conversations
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests
 from joulemap.wing.llm.serving.request import draw_requests
-
-COUNTED: Final = 1000
-"""Minimum requests after the first wave, so that ten lie beyond the p99."""
 
 WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""
@@ -34,16 +32,13 @@ MOST_COUNTED: Final = 4000
 FILLED: Final = 2.0
 """Warm-up requests as a multiple of the requests in flight."""
 
-GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
-"""Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
-
 ROUNDS: Final = 60
 """Iterations of the search for the number of active requests."""
 
 
-@frozen(kw_only=True)
-class ServerPool:
-    """Servers that generate answers and, if `reads_prompts`, also compute prompts."""
+@frozen(kw_only=True, eq=False)
+class Pool:
+    """Pool of identical servers, with their pass costs and limits."""
 
     surface: Pass
     limits: Limits
@@ -52,7 +47,7 @@ class ServerPool:
     """True if the servers compute prompts too."""
 
 
-def add_warm_up(load: Load, pool: ServerPool, seed: int, flights: int = 1) -> Load:
+def add_warm_up(load: Load, pool: Pool, seed: int, flights: int = 1) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
     `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
@@ -68,13 +63,11 @@ def add_warm_up(load: Load, pool: ServerPool, seed: int, flights: int = 1) -> Lo
     return attrs.evolve(load, is_steady=False)
 
 
-def _warm_up_turns(load: Load, pool: ServerPool, seed: int) -> Load:
+def _warm_up_turns(load: Load, pool: Pool, seed: int) -> Load:
     """Return a load of conversations in its steady state.
 
     With a rate, turns before the first conversations can end are not counted.
     """
-    from joulemap.wing.llm.serving.conversation import form_conversations
-
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
     limits, many = pool.limits, load.in_flight
     if many is not None:
@@ -87,7 +80,7 @@ def _warm_up_turns(load: Load, pool: ServerPool, seed: int) -> Load:
     return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
-def _warm_up_flight(load: Load, pool: ServerPool, seed: int, flights: int) -> Load:
+def _warm_up_flight(load: Load, pool: Pool, seed: int, flights: int) -> Load:
     """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
     wave = load.in_flight * flights
@@ -136,7 +129,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
     return attrs.evolve(load, trace=trace, requests=count, warm_up=min(warm_up, count - 1), is_steady=False)
 
 
-def count_in_work(load: Load, pool: ServerPool) -> float:
+def count_in_work(load: Load, pool: Pool) -> float:
     """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
     Answers wait while a prompt is computed. This share of time is the rate times the time of a prompt.

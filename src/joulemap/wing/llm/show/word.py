@@ -7,6 +7,13 @@ from typing import Final
 from joulemap.present.template import Template
 from joulemap.show.word import Words
 
+COUNTED: Final = Template("prompts of {tokens:#} tokens")
+EVALUATION: Final = "one decode step, nothing cached"
+STEP: Final = Template("one decode step after {cached:#} tokens")
+INSTEAD: Final = Template(
+    "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
+)
+
 WORDS: Final = Words(
     caveats={
         "context": Template(
