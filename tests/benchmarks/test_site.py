@@ -21,7 +21,7 @@ from sample import thin
 from tools.manual import Manual, read_manual
 from tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from tools.public import place_names
-from tools.site.build import SITE, build_site, list_contents, read_pages
+from tools.site.build import SITE, build_site, read_pages
 from tools.site.command import escape, write_commands
 from tools.site.figure import FOLDER, SiteFigure, insert, list_figures
 from tools.site.library import write_library

@@ -48,7 +48,19 @@ BELOW: dict[str, set[str]] = {
     "generated": {"domain", "physics"},
     "records": {"generated"},
     "extend": {"generated"},
-    "cli": {"answer", "ask", "construct", "domain", "figure", "physics", "present", "show", "store", "webpage", "workspace"},
+    "cli": {
+        "answer",
+        "ask",
+        "construct",
+        "domain",
+        "figure",
+        "physics",
+        "present",
+        "show",
+        "store",
+        "webpage",
+        "workspace",
+    },
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
