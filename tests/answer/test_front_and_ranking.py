@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,11 +26,10 @@ from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
+from joulemap.domain.host import HOST_COLUMNS
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, WAY_OF, Limits, Pay, Price, Settings, Usage
 from joulemap.store.connection import Connection
-from joulemap.store.library import find_query
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
@@ -527,7 +525,8 @@ def test_a_limit_on_the_power_counts_the_host(
     made_up: Connection, host_share: float | None, needs_host: str, host: str, total: float
 ) -> None:
     ids = fill(made_up, [MadeUp(latency_s=1e-3, energy_j=40e-3, host_share=host_share)])
-    made_up.execute(f"UPDATE internal.hardware_version SET needs_host = '{needs_host}', host = '{host}'")
+    put_in(made_up, "chip", needs_host)
+    made_up.execute("UPDATE internal.hardware_version SET host = ?", [host])
     (kept,) = ask(made_up, "recommend.configuration", run_ids=ids, max_power_w=total * 1.01)
     (missed,) = ask(made_up, "recommend.configuration", run_ids=ids, max_power_w=total * 0.8)
     (told,) = ask(made_up, "recommend.violation", run_ids=ids, max_power_w=total * 0.8)
@@ -577,7 +576,7 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     stick = MadeUp(hardware="stick", latency_s=4e-3, energy_j=8e-3, batch=8, host_share=0.5)
     board = MadeUp(hardware="board", latency_s=1e-3, energy_j=2e-3)
     ids = fill(made_up, [stick, board, MadeUp(hardware="raspberry_pi_5", static_w=3.0)])[:2]
-    made_up.execute("UPDATE internal.hardware_version SET needs_host = 'USB port' WHERE hardware = 'stick'")
+    put_in(made_up, "stick", "USB port")
     list_in_catalogue(made_up)
     rows = {row["hardware"]: row for row in ask(made_up, "recommend.configuration", run_ids=ids, objective=objective)}
     row = rows["stick"]
@@ -621,9 +620,8 @@ def test_a_fixed_rate_counts_idle_power_between_inferences(
     if not needs_host.startswith("PCIe"):
         chip = attrs.evolve(chip, host_share=0.0)
     ids = fill(made_up, [chip, MadeUp(hardware="raspberry_pi_5", static_w=3.0, idle_w=2.0)])[:1]
-    made_up.execute(
-        f"UPDATE internal.hardware_version SET needs_host = '{needs_host}', host = '{host}' WHERE hardware = 'chip'"
-    )
+    put_in(made_up, "chip", needs_host)
+    made_up.execute("UPDATE internal.hardware_version SET host = ? WHERE hardware = 'chip'", [host])
     list_in_catalogue(made_up)
     asked: dict[str, Any] = {"run_ids": ids, "rate_per_s": 50.0, "min_throughput_per_s": 50.0}
     (row,) = ask(made_up, "recommend.configuration", objective="power", max_power_w=mean_w * 0.8, **asked)
@@ -665,6 +663,14 @@ def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -
     assert full.rate_per_s == 0.0 and {row.busy_fraction for row in full.rows} == {1.0}
 
 
+def put_in(connection: Connection, hardware: str, needs_host: str) -> None:
+    """Let a chip need a host, with the columns that follow."""
+    values = {"needs_host": needs_host, **{name: read(needs_host) for name, read in HOST_COLUMNS.items()}}
+    places = ", ".join(f"{name} = ?" for name in values)
+    statement = f"UPDATE internal.hardware_version SET {places} WHERE hardware = ?"
+    connection.execute(statement, [*values.values(), hardware])
+
+
 def list_in_catalogue(connection: Connection) -> None:
     """List every made-up hardware in the catalogue of its database."""
     connection.execute("DELETE FROM internal.catalogue_entry")
@@ -672,16 +678,6 @@ def list_in_catalogue(connection: Connection) -> None:
         "INSERT INTO internal.catalogue_entry BY NAME SELECT 'c' AS catalogue_digest, hardware, hardware_digest, "
         "row_number() OVER (ORDER BY hardware) AS hardware_index, '' AS usual_digest FROM internal.hardware_version"
     )
-
-
-def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> None:
-    text = find_query("cube.cost").sql
-    (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
-    for slot in (*SLOT_HOSTS, "", "module jetson_orin_nx_16gb", "SoC apple_m4_cpu"):
-        hosts = made_up.execute(
-            f"SELECT {condition} FROM (SELECT CAST(? AS VARCHAR) AS needs_host) AS v", [slot]
-        ).fetchall()
-        assert hosts == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
 
 
 @pytest.mark.parametrize("unavailable", ["", pytest.param("not sold alone", marks=pytest.mark.slow)])
@@ -692,7 +688,7 @@ def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
     part = MadeUp(hardware="dla", latency_s=4e-3, energy_j=2e-3, host_share=None, deployment="edge")
     whole = MadeUp(hardware="board", static_w=5.0, purchase_usd=57.6, unavailable=unavailable)
     ids = fill(made_up, [part, whole])[:1]
-    made_up.execute("UPDATE internal.hardware_version SET needs_host = 'module board' WHERE hardware = 'dla'")
+    put_in(made_up, "dla", "module board")
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "recommend.configuration", run_ids=ids)
     assert (row["assumed_host"], row["is_available"]) == ("board", not unavailable)
@@ -786,10 +782,9 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
         ("board", "", 180.0, 5.0), ("chip", "", 100.0, 2.0), ("board", "none", 100.0, 2.0), ("system", "", 180.0, 2.0),
     ):  # fmt: skip
         ids = fill(made_up, [stick, pi])[:1]
+        put_in(made_up, "stick", "USB port")
         made_up.execute(
-            "UPDATE internal.hardware_version SET needs_host = 'USB port', boundary = ?, host = ? "
-            "WHERE hardware = 'stick'",
-            [boundary, host],
+            "UPDATE internal.hardware_version SET boundary = ?, host = ? WHERE hardware = 'stick'", [boundary, host]
         )
         list_in_catalogue(made_up)
         (row,) = ask(made_up, "recommend.configuration", run_ids=ids, objective="purchase", max_purchase_usd=150.0)
@@ -821,9 +816,8 @@ def test_a_host_that_is_named_costs_its_own_price(
 ) -> None:
     card = MadeUp(hardware="card", host_share=None, purchase_usd=100.0)
     ids = fill(made_up, [card, MadeUp(hardware="pc", purchase_usd=host_usd)])[:1]
-    made_up.execute(
-        "UPDATE internal.hardware_version SET needs_host = ?, host = 'pc' WHERE hardware = 'card'", [needs_host]
-    )
+    put_in(made_up, "card", needs_host)
+    made_up.execute("UPDATE internal.hardware_version SET host = 'pc' WHERE hardware = 'card'")
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
     assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd, rel=1e-12)

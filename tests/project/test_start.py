@@ -51,8 +51,8 @@ BUDGETS = {
     ("query", "run", "run.list"): Budget(102, 299, 17, 82),
     ("hardware", "list"): Budget(129, 329, 26, 95),
     ("compare", "resnet18"): Budget(206, 495, 65, 123),
-    ("compare", "mobilenet_v2"): Budget(251, 544, 112, 129),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(338, 647, 178, 156),
+    ("compare", "mobilenet_v2"): Budget(252, 545, 113, 130),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(339, 647, 178, 156),
 }
 """Command -> its budget, a little above what it takes on Python 3.11; the last two evaluate."""
 

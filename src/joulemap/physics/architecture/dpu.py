@@ -259,14 +259,15 @@ class Dpu:
         # accumulators sum over the taps; a partial sum is written and read for each block of input channels
         depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
-        busy = overlap_engines(kernels, array_cycles, placement.misc_cycles)
+        scale = hardware.coefficient(DEVICE_SCALE)
+        busy = scale * overlap_engines(kernels, array_cycles, placement.misc_cycles)
         operations = self._processor_operations(kernels, hardware)
         return {
             ("dsp_slice", "int8_mac"): macs,
             ("dsp_slice", "idle_cycle"): np.maximum(array_cycles * macs_per_clock - array_macs, 0.0),
             ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * results * on_array,
             ("fabric_interconnect", "route"): macs + misc,
-            ("fabric_clock", "cycle"): busy * hardware.coefficient(DEVICE_SCALE),
+            ("fabric_clock", "cycle"): busy,
             ("misc_engine", "elementwise"): misc,
             ("feature_buffer", "read"): np.maximum(window, kernels.input_bytes),
             ("feature_buffer", "write"): kernels.output_bytes,

@@ -17,7 +17,7 @@ from joulemap.wing.place.record import Goal
 
 @frozen(kw_only=True, eq=False)
 class Aim:
-    """What a placement minimizes, and the devices on which it may run."""
+    """Goal of a placement, and the devices on which it may run."""
 
     problem: Problem
     goal: Goal
