@@ -48,7 +48,6 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, overlap_engines
-from joulemap.physics.record.coefficient import DEVICE_SCALE
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
@@ -259,8 +258,7 @@ class Dpu:
         # accumulators sum over the taps; a partial sum is written and read for each block of input channels
         depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
-        scale = hardware.coefficient(DEVICE_SCALE)
-        busy = scale * overlap_engines(kernels, array_cycles, placement.misc_cycles)
+        busy = overlap_engines(kernels, array_cycles, placement.misc_cycles) * hardware.coefficient("device_time_scale")
         operations = self._processor_operations(kernels, hardware)
         return {
             ("dsp_slice", "int8_mac"): macs,
