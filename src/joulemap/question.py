@@ -184,7 +184,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "profile": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
     "edp": ModelQuestion("joulemap.ask.edp", "RunKeywords"),
     "fusion": ModelQuestion("joulemap.answer.fusion", "RunKeywords"),
-    "utilization": ModelQuestion("joulemap.answer.utilization.utilization"),
+    "utilization": ModelQuestion("joulemap.ask.utilization"),
     "sweep": ModelQuestion("joulemap.answer.sweep.sweep"),
     "query": Question("joulemap.answer.query"),
     "list_queries": Question("joulemap.answer.query"),

@@ -12,13 +12,13 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.utilization.utilization import KEEPING, PAIRING_TABLE, REMEDY_TABLE, UtilizationAnswer
-from joulemap.answer.utilization.variant import rebatch
 from joulemap.ask.fact import Share
+from joulemap.ask.utilization import KEEPING, UtilizationAnswer
+from joulemap.plan.variant import rebatch
 from joulemap.present.cell import mark_projected
 from joulemap.present.document import Grid
 from joulemap.present.format import write
-from joulemap.show.utilization import UNTRACED
+from joulemap.show.utilization import PAIRING_TABLE, REMEDY_TABLE, UNTRACED
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
@@ -359,7 +359,7 @@ def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(works
     assert row.attained_ops_per_s / row.peak_ops_per_s < 0.05
     assert "of its TF32 compute peak" in asked.document().answer
     convolutions = workspace.utilization("resnet18", hardware="h100_sxm5", has_advice=False)
-    assert not convolutions.has_plain_gemms
+    assert "lanes" not in {one.level for one in convolutions.facts.of(Share)}
     (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows
     assert half.fp32_peak_ops_per_s is None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compare import assert_close
-from joulemap.answer.utilization.utilization import UtilizationAnswer, rank_remedies
 from joulemap.ask.fact import Choice, Limit, Share, Turn
-from joulemap.show.utilization import describe_use, list_reasons
+from joulemap.ask.utilization import UtilizationAnswer, rank_remedies
+from joulemap.show.utilization import UTILIZATION
 from joulemap.workspace import Workspace
 
 METRICS = {"low_compute": "utilization", "high_bandwidth": "bandwidth", "idle_units": "idle"}
@@ -46,5 +46,5 @@ def test_turns_are_the_remedies_of_the_least_used_chip(answer: UtilizationAnswer
     for turn, row in zip(turns, better, strict=True):
         assert turn.of == (worst.run_id,)
         assert_close(turn.ratio or 0.0, row.throughput_ratio, rel=1e-12)
-    assert len(describe_use(answer.facts).split()) <= 25
-    assert 0 < len(list_reasons(answer.facts)) <= 3
+    assert len(UTILIZATION.tell(answer.facts).split()) <= 25
+    assert 0 < len(UTILIZATION.explain(answer.facts)) <= 3

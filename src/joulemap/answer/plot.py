@@ -47,7 +47,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "tree": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "pareto": Asked("joulemap.answer.pareto", "pareto"),
     "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
-    "rooflines": Asked("joulemap.answer.utilization.utilization", "utilization", keywords={"has_advice": False}),
+    "rooflines": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("joulemap.ask.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.sweep", "sweep"),
@@ -56,7 +56,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "tornado": Asked("joulemap.answer.constant.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
     "flip": Asked("joulemap.answer.constant.flip", "flip", 2, metrics=VARIED_METRICS),
     "cost": Asked("joulemap.answer.cost", "cost"),
-    "utilization": Asked("joulemap.answer.utilization.utilization", "utilization", keywords={"has_advice": False}),
+    "utilization": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
 }
 """Figure -> question that draws it; optional extensions add further figures."""
 

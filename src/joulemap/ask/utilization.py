@@ -1,14 +1,41 @@
-"""Facts of how well chips are used: shares of their peaks, what takes the time, flags, and settings that help."""
+"""Utilization of each chip by a model: low values with their reasons, and remedies."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask.answer import RunAnswer, fetch_apart
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Limit, Quantity, Share, Turn
 from joulemap.ask.part import gather
-from joulemap.ask.scope import Scope
-from joulemap.generated.utilization import Remedy, Utilization, UtilizationFlag
+from joulemap.ask.scope import Scope, opening_scope
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware_ref import name_configured
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.generated.compare import ModelMix
+from joulemap.generated.utilization import (
+    BatchZone,
+    Grade,
+    Pairing,
+    PrecisionGain,
+    Remedy,
+    Utilization,
+    UtilizationFlag,
+)
+from joulemap.physics.record.product import DEFAULT
+from joulemap.physics.record.runtime import RUNTIME
+from joulemap.physics.record.weight import label_precision
+from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
+from joulemap.plan.variant import evaluate_sizes, evaluate_variants
+from joulemap.store.connection import keeping_open
+from joulemap.store.query import fetch
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
 
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a kernel."""
@@ -16,8 +43,87 @@ BOUNDS: Final = ("compute", "memory", "launch")
 METRICS: Final = {"low_compute": "utilization", "high_bandwidth": "bandwidth", "idle_units": "idle"}
 """Flag -> metric of its limit."""
 
+LOWER, OTHER_CHIP, KEEPING = "lower precision", "another chip", ("larger batch", "other runtime", "lower power mode")
+"""Remedies: one that may change the accuracy, one that replaces the chip, and those that keep both."""
+
 ALIKE: Final = 0.005
 """Minimum deviation of a ratio from 1 that is a fact."""
+
+MOSTLY: Final = 0.5
+"""Minimum share of a model's MACs in GEMMs other than convolutions for `has_plain_gemms`."""
+
+
+@frozen(kw_only=True)
+class UtilizationAnswer(RunAnswer):
+    """Utilization of several chips by one model, with flags and remedies."""
+
+    rows: Table[Utilization]
+    """Utilization of each chip, highest compute utilization first; unsupported chips are last."""
+    grades: Table[Grade]
+    """Utilization grades, with the minimum share of each."""
+    flags: Table[UtilizationFlag]
+    """Problems in how each chip is used, in the order of the hardware."""
+    remedies: Table[Remedy] | None
+    """Settings that may raise the utilization of each chip; None unless requested."""
+    zones: Table[BatchZone] | None
+    """Efficient batch sizes of each chip; None unless requested."""
+    precisions: Table[PrecisionGain] | None
+    """Gains of each precision over fp32, or over the widest precision; None unless requested."""
+    pairings: Table[Pairing] | None
+    """Best hardware for stored models of each size class, at this precision; None unless requested."""
+    untraced: str
+    """Reason why the model could not be traced at other batch sizes; empty if it was, or without advice."""
+    facts: Facts
+    """Shares, flags and remedies, from which all sentences are made."""
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats; a table that was not requested is an empty list."""
+        empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
+        return {**empty, **super().data(), "untraced": self.untraced}
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs of the hardware that was not refused."""
+        return self.used
+
+    @property
+    def used(self) -> list[Utilization]:
+        """Rows of hardware that was not refused, highest utilization first."""
+        return [row for row in self.rows if row.status == "ok"]
+
+    @property
+    def used_rows(self) -> Table[Utilization]:
+        """Table of hardware that was not refused."""
+        return self.rows.with_rows(self.used)
+
+    @property
+    def better(self) -> dict[int, Remedy]:
+        """Run id -> setting that reduces its energy x delay most, if one does."""
+        return {row.run_id: one for row in self.used for one in rank_remedies(row, self.remedies or ())[:1]}
+
+    @property
+    def tried(self) -> Table[Remedy] | None:
+        """Remedies that were tried, those of the table among them."""
+        rows = self.remedies
+        return None if rows is None else rows.with_rows(row for row in rows if row.remedy_rank is not None)
+
+    @property
+    def varied_zones(self) -> Table[BatchZone] | None:
+        """Efficient batch sizes, if some hardware ran at several."""
+        return self.zones if any(len(row.batches) > 1 for row in self.zones or ()) else None
+
+
+def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
+    """Return the remedies that help a run: the setting that reduces its energy x delay most, or if no setting helps,
+    the first remedy that may change the accuracy or the hardware; then a lower precision that reduces it more.
+    """
+    named = [one for one in remedies if one.run_id == row.run_id and one.is_better and one.remedy_rank is not None]
+    settings = [one for one in named if one.remedy in KEEPING]
+    first = max(settings, key=lambda one: one.gain_ratio) if settings else next(iter(named), None)
+    if first is None:
+        return []
+    lower = [one for one in named if one.remedy == LOWER and one.gain_ratio > first.gain_ratio]
+    return [first, *([max(lower, key=lambda one: one.gain_ratio)] if lower else [])]
 
 
 def find_facts(
@@ -36,24 +142,24 @@ def find_facts(
     facts: list[Fact] = []
     if len(rows) > 1:
         best, second = (row.compute_utilization_fraction or 0.0 for row in rows[:2])
-        facts.append(
-            Choice(
-                runs=tuple(row.run_id for row in rows),
-                metric="utilization",
-                value=Quantity(best, "1"),
-                ratio=best / second if second else None,
-            )
-        )
+        ids, ratio = tuple(row.run_id for row in rows), best / second if second else None
+        facts.append(Choice(runs=ids, metric="utilization", value=Quantity(best, "1"), ratio=ratio))
+    lanes = "lanes" if has_plain_gemms else "convolutions"
     for row in rows:
-        facts += _share(row, scope.outlines[row.run_id].latency_half_width, has_plain_gemms=has_plain_gemms)
+        facts += _share(row, scope.outlines[row.run_id].latency_half_width, lanes)
     facts += [_turn(one, scope.unavailable) for one in remedies]
     order = {row.run_id: rank for rank, row in enumerate(reversed(rows))}
     for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
-        facts += _limit(flag)
+        runs, metric = (flag.run_id,), METRICS[flag.flag]
+        bound, value = (Quantity(one, "1") for one in (flag.limit_fraction, flag.value_fraction))
+        facts.append(Limit(runs=runs, metric=metric, bound=bound, value=value))
+        if flag.subgraph_fraction is not None:
+            name = flag.subgraph
+            facts.append(Share(runs=runs, metric=metric, level="subgraph", name=name, share=flag.subgraph_fraction))
     return gather(scope, "utilization", facts)
 
 
-def _share(row: Utilization, half_width: float | None, *, has_plain_gemms: bool) -> Iterator[Fact]:
+def _share(row: Utilization, half_width: float | None, lanes: str) -> Iterator[Fact]:
     """Yield the utilization of a chip, its grade, its main bottleneck, and the share of its fp32 peak if that is what
     most of its GEMMs can reach.
     """
@@ -65,14 +171,13 @@ def _share(row: Utilization, half_width: float | None, *, has_plain_gemms: bool)
     if times[first] > 0.0:
         yield Share(runs=runs, metric="time", level="bottleneck", name=first, share=times[first])
     if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
-        share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
-        level = "lanes" if has_plain_gemms else "convolutions"
-        yield Share(runs=runs, metric="fp32", level=level, share=share)
+        yield Share(runs=runs, metric="fp32", level=lanes, share=row.attained_ops_per_s / row.fp32_peak_ops_per_s)
 
 
 def _turn(row: Remedy, unavailable: Collection[str]) -> Turn:
     """Return what another setting or chip changes; `unavailable` hardware can be neither bought nor rented."""
     ratios = {"energy_per_inference": row.energy_ratio, "latency": row.latency_ratio}
+    values = {name: one for name, one in ratios.items() if abs(one - 1.0) >= ALIKE}
     return Turn(
         runs=(row.chosen_run_id,),
         axis=row.remedy,
@@ -80,23 +185,80 @@ def _turn(row: Remedy, unavailable: Collection[str]) -> Turn:
         after=row.choice,
         metric="throughput",
         ratio=row.throughput_ratio,
-        values={
-            **{name: one for name, one in ratios.items() if abs(one - 1.0) >= ALIKE},
-            "is_available": int(row.choice not in unavailable),
-        },
+        values={**values, "is_available": int(row.choice not in unavailable)},
     )
 
 
-def _limit(flag: UtilizationFlag) -> Iterator[Fact]:
-    """Yield a flagged value with its limit, and the subgraph with most of its cost."""
-    runs = (flag.run_id,)
-    yield Limit(
-        runs=runs,
-        metric=METRICS[flag.flag],
-        bound=Quantity(flag.limit_fraction, "1"),
-        value=Quantity(flag.value_fraction, "1"),
-    )
-    if flag.subgraph_fraction is not None:
-        yield Share(
-            runs=runs, metric=METRICS[flag.flag], level="subgraph", name=flag.subgraph, share=flag.subgraph_fraction
+@keeping_open()
+def utilization(
+    source: Source,
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    min_compute_fraction: float = 0.2,
+    max_bandwidth_fraction: float = 0.9,
+    max_idle_fraction: float = 0.8,
+    grades: Sequence[float] = (),
+    has_advice: bool = True,
+    is_pairing: bool = False,
+) -> UtilizationAnswer:
+    """Compute the utilization of each chip by the model, and flag unhealthy values with a reason.
+
+    A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
+    class sustains, and above `max_idle_fraction` of the units idle. `grades` are the minimum shares of a peak for
+    excellent, good, fair and poor. With `has_advice`, the model is evaluated at other batches, precisions and power
+    modes and on other hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models
+    of each size class. It then finds the best chip per size among these chips, or on all stored hardware if there is
+    only one chip. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
+    """
+    limits = {
+        "min_compute_fraction": min_compute_fraction,
+        "max_bandwidth_fraction": max_bandwidth_fraction,
+        "max_idle_fraction": max_idle_fraction,
+    }
+    check_fractions([*limits.items(), *(("grades", one) for one in grades)], grades)
+    settings.check_single("utilization")
+    plan = plan_runs((model,), settings)
+    variants = evaluate_variants(source, plan) if has_advice else None
+    if is_pairing:
+        evaluate_sizes(source, plan)
+    with opening_scope(source, plan) as scope:
+        scope.check_evaluated()
+        names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
+        ids, bounds, first = list(scope.run_ids), list(grades), settings.runtime[0]
+        where = {
+            "precision": label_precision(*settings.precisions[0]),
+            "matmul_precision": settings.matmul_precision,
+            "runtime": first,
+            "batch": scope.batches[0],
+            "hardware": names if len(names) > 1 else [],
+        }
+        given = {"run_ids": ids, "grade_bounds": bounds, "takes_all": settings.takes_all}
+        asked: dict[str, dict[str, Any] | None] = {
+            "remedies": {**given, "other_ids": variants.ids} if variants else None,
+            "zones": {"run_ids": list(variants.batch)} if variants else None,
+            "precisions": {"run_ids": list(variants.precision)} if variants else None,
+            "pairings": where if is_pairing else None,
+        }
+        tables = fetch_apart(scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked)
+        mix = fetch(scope.connection, ModelMix, run_ids=ids)
+        has_plain_gemms = (
+            sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY
+            and settings.matmul_precision == DEFAULT
+            and not RUNTIME[first].is_built
+        )
+        used = [row for row in tables["rows"] if row.status == "ok"]
+        better = rank_remedies(used[-1], tables["remedies"] or ())
+        facts = find_facts(scope, used, tables["flags"], better, has_plain_gemms=has_plain_gemms)
+        return UtilizationAnswer(scope=scope, **tables, facts=facts, untraced=variants.untraced if variants else "")
+
+
+def check_fractions(fractions: Iterable[tuple[str, float]], grades: Sequence[float]) -> None:
+    """Raise UsageError for a fraction outside 0 to 1, or unless there are no grades, or four in descending order."""
+    for name, value in fractions:
+        if not 0.0 <= value <= 1.0:
+            raise UsageError(f"{name} is {value:g}, expected a fraction from 0 to 1")
+    if grades and (len(grades) != 4 or list(grades) != sorted(set(grades), reverse=True)):
+        raise UsageError(
+            f"grades are {', '.join(f'{one:g}' for one in grades)}, expected four in falling order: 0.7,0.5,0.3,0.1"
         )

@@ -1,162 +1,103 @@
-"""Words on how well chips are used: shares of the peak, what would help, and flags."""
+"""Words and tables of the utilization of chips: shares, flags, remedies and pairings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
-from joulemap.ask.fact import Entry, Facts, Limit, Share, Turn
-from joulemap.present.cell import show_share, show_span
+from joulemap.ask.fact import Entry, Facts, Share, Turn
+from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
+from joulemap.domain.table import Column
+from joulemap.generated.utilization import Pairing, Remedy, Utilization
+from joulemap.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
+from joulemap.present.document import Text
 from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
-from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.choice import MOST_WORDS
 from joulemap.show.explain import RANGE
-from joulemap.show.part import BOUND, RANGES_ARE
+from joulemap.show.page import Figures, draw_figure, tell_left_out
+from joulemap.show.part import BOUND as REASONS, RANGES_ARE
 from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape, line, read
 from joulemap.system.name import PROJECTED
 
-USES: Final = Template("{name} uses {share:%} of its [{peak} ]compute peak ({grade})")
-LEAST: Final = Template("{head}, {name} {share:%} ({grade})")
-HELPS: Final = Template("{head}; {remedy} would give {ratio:x} the throughput[ at {latency:x} the latency]")
-HELPS_LAST: Final = Template("{head}; {remedy} would give {name} {ratio:x} the throughput[ at {latency:x} the latency]")
-HELPS_ENERGY: Final = Template("{head}; {remedy} would take {ratio:x} the energy per inference")
-HELPS_CHIP: Final = Template("{head}; {remedy} has {ratio:x} the throughput[ at {latency:x} the latency]")
-OTHER_CHIP: Final = "another chip"
-"""Remedy that replaces the chip."""
-
-TF32: Final = "TF32"
 MOVED: Final = 0.05
 """Minimum change of the throughput that the first line states; below it, it states the energy."""
 
-REMEDY: Final[Mapping[str, Template]] = {
-    "larger batch": Template("{choice}"),
-    "lower precision": Template("{choice}, if accurate enough,"),
-    OTHER_CHIP: Template("{choice}"),
-    "": Template("{choice} ({remedy})"),
-}
-"""Remedy -> the setting in words."""
-
-GAIN: Final = Template(
-    "{remedy} on {name}: {throughput:x} the throughput[, {energy:plain}x the energy per inference]"
-    "[, {latency:plain}x the latency]"
-)
-GAIN_CHIP: Final = Template(
-    "{remedy} instead of {name}: {throughput:x} the throughput[, {energy:plain}x the energy per inference]"
-    "[, {latency:plain}x the latency]"
-)
-SPENT: Final = Template("{name}: {share:%} of the time is limited by {bound}")
-LANES: Final = Template(
-    "{name}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)"
-)
-FLAG: Final[Mapping[str, Template]] = {
-    "utilization": Template("{name}: compute utilization {value:%}, below {bound:set %}[; most time lost in {worst}]"),
-    "bandwidth": Template(
-        "{name}: {value:%} of the sustained off-chip bandwidth in use, above {bound:set %}[; most in {worst}]"
-    ),
-    "idle": Template("{name}: units idle {value:%} of the time, above {bound:set %}[; most in {worst}]"),
-}
-WORST: Final = Template("{subgraph} ({share:%})")
-
+USES: Final = Template("{run} uses {share:%} of its [{peak} ]compute peak ({name})")
+HELPS: Final = Template("{head}; {remedy} {would}[ {place}] {ratio:x} the {what}[ at {latency:x} the latency]")
 MOST_TIME: Final = Template("Most of the time goes to {reasons:list}.")
 TIME_ON: Final = Template("{reason} on {names:and}")
-
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
-GRADE: Final = Template("{grade} from {least:set %}")
+GRADE: Final = Template("{grade} from {least_fraction:set %}")
 INACCURATE: Final = "a lower precision is judged by time and energy; the accuracy of the model is not considered"
 UNTRACED: Final = Template("other batches were not tried: {untraced}")
 PAIRING: Final = Template(
     "size classes by operations of one inference, * marks {model}; from the stored runs with these settings[ {among}]"
 )
-ON_THESE: Final = "on the chips above"
+SIZE: Final = Template("{low:~} to {high:~}[ {mark}]")
+NO_MACS: Final = Template("no MACs[ {mark}]")
+GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "highest utilization"}
+BY_PAIRING: Final = "utilization {model} --hardware {rivals} --pairing"
+BY_BATCH: Final = "sweep {model} --hardware {worst}"
+REMEDY_TABLE, PAIRING_TABLE = "Remedies", "Best hardware per model size"
+
+SHOWN_RIVALS: Final = 3
+"""Maximum chips in the follow-up command on models of other sizes, besides the least utilized chip."""
+
+SHOWN_FRACTION: Final = 0.0005
+"""Share of an energy below which the share is displayed as zero."""
+
+BOUND_COLUMNS: Final = (Column(name="main_bottleneck", type="VARCHAR", meaning="what takes most of the time"),)
+"""Columns that the rows of a figure have in addition to the query's columns."""
 
 
 def describe_use(facts: Facts) -> str:
     """Return the first line: the best and the least used chip, and the first setting that would help the latter."""
     grades = [one for one in facts.of(Share) if one.level == "grade"]
-    best, worst = grades[0], grades[-1]
-    peaks = {one.runs[0] for one in facts.of(Share) if one.metric == "fp32"}
-    name = name_run(facts.runs[worst.runs[0]])
-    head = USES(
-        name=name_run(facts.runs[best.runs[0]]),
-        share=best.share,
-        peak=TF32 if best.runs[0] in peaks else "",
-        grade=best.name,
-    )
-    if worst is not best:
-        head = LEAST(head=head, name=name, share=worst.share, grade=worst.name)
-    turn = next(iter(facts.of(Turn)), None)
-    if turn is not None and turn.ratio is not None:
-        energy = turn.values.get("energy_per_inference")
-        is_faster = abs(turn.ratio - 1.0) >= MOVED or not isinstance(energy, float)
-        own = HELPS_CHIP if turn.axis == OTHER_CHIP else HELPS if worst is best else HELPS_LAST
-        template = own if is_faster else HELPS_ENERGY
-        latency = turn.values.get("latency") if is_faster else None
-        latency = latency if isinstance(latency, float) and latency > 1.0 + MOVED else None
-        given = {"head": head, "remedy": _name(turn), "name": name, "latency": latency}
-        whole = template(ratio=turn.ratio if is_faster else energy, **given)
+    best, worst = read(grades[0], facts), read(grades[-1], facts)
+    is_tf32 = any(one.metric == "fp32" and one.runs == grades[0].runs for one in facts.of(Share))
+    head = USES(None, **best, peak="TF32" if is_tf32 else "")
+    if len(grades) > 1:
+        head += f", {worst['run']} {show_share(worst['share'])} ({worst['name']})"
+    for turn in facts.of(Turn)[:1]:
+        ratios = {name: one for name, one in turn.values.items() if isinstance(one, float)}
+        energy, latency, ratio = ratios.get("energy_per_inference"), ratios.get("latency", 0.0), turn.ratio or 1.0
+        is_faster, is_chip = abs(ratio - 1.0) >= MOVED or energy is None, turn.axis == OTHER_CHIP
+        place = "" if len(grades) < 2 or is_chip or not is_faster else worst["run"]
+        whole = HELPS(
+            head=head,
+            remedy=_name(turn)["remedy"],
+            would=("has" if is_chip else "would give") if is_faster else "would take",
+            place=place,
+            ratio=ratio if is_faster else energy,
+            what="throughput" if is_faster else "energy per inference",
+            latency=latency if is_faster and latency > 1.0 + MOVED else None,
+        )
         head = whole if whole.count(" ") < MOST_WORDS else head
     return head + "."
 
 
-def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on what would help the least used chip, and on flags, least used chips first."""
-    turns = [_describe_turn(one, facts) for one in facts.of(Turn)][:1]
-    return [*turns, *_describe_lanes(facts), *_describe_flags(facts), *_describe_time(facts)][:MOST_WHY]
+def _name(turn: Turn) -> dict[str, str]:
+    """Return a remedy in words, and what it applies to."""
+    is_chip, after = turn.axis == OTHER_CHIP, str(turn.after)
+    mark = "" if not is_chip or turn.values["is_available"] else PROJECTED
+    other = "" if turn.axis in ("larger batch", OTHER_CHIP) else f" ({turn.axis})"
+    name = f"{mark}{after}" + (", if accurate enough," if turn.axis == LOWER else other)
+    return {"remedy": name, "place": "instead of" if is_chip else "on"}
 
 
 def describe_ranges(facts: Facts) -> str:
     """Return the ends of the 80 % intervals of the best and of the least used chip; empty without intervals."""
-    entries = facts.of(Entry)
     spans = []
-    for one in (*entries[:1], *entries[1:][-1:]):
+    for one in (*facts.of(Entry)[:1], *facts.of(Entry)[1:][-1:]):
         value = one.values["utilization"]
         if value.half_width:
-            ends = (value.value * math.exp(sign * value.half_width) for sign in (-1.0, 1.0))
-            span = show_span(*(show_share(min(end, 1.0)) for end in ends))
-            spans.append(RANGE(range=span, name=name_run(facts.runs[one.runs[0]])))
+            ends = (min(value.value * math.exp(sign * value.half_width), 1.0) for sign in (-1.0, 1.0))
+            spans.append(RANGE(range=show_span(*map(show_share, ends)), name=name_run(facts.runs[one.runs[0]])))
     return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
-
-
-def _name(turn: Turn) -> str:
-    template = REMEDY.get(turn.axis, REMEDY[""])
-    mark = "" if turn.axis != OTHER_CHIP or turn.values["is_available"] else PROJECTED
-    return template(choice=f"{mark}{turn.after}", remedy=turn.axis)
-
-
-def _describe_turn(turn: Turn, facts: Facts) -> str:
-    return (GAIN_CHIP if turn.axis == OTHER_CHIP else GAIN)(
-        remedy=_name(turn),
-        name=name_run(facts.runs[turn.of[0]]),
-        throughput=turn.ratio,
-        energy=turn.values.get("energy_per_inference"),
-        latency=turn.values.get("latency"),
-    )
-
-
-def _describe_lanes(facts: Facts) -> Iterator[str]:
-    for one in facts.of(Share):
-        if one.level == "lanes":
-            yield LANES(name=name_run(facts.runs[one.runs[0]]), share=one.share)
-
-
-def _describe_flags(facts: Facts) -> Iterator[str]:
-    worst = {(one.runs[0], one.metric): one for one in facts.of(Share) if one.level == "subgraph"}
-    for one in facts.of(Limit):
-        if one.value is not None:
-            most = worst.get((one.runs[0], one.metric))
-            yield FLAG[one.metric](
-                name=name_run(facts.runs[one.runs[0]]),
-                value=one.value.value,
-                bound=one.bound.value,
-                worst=WORST(subgraph=most.name, share=most.share) if most else "",
-            )
-
-
-def _describe_time(facts: Facts) -> Iterator[str]:
-    for one in reversed(facts.of(Share)):
-        if one.level == "bottleneck":
-            yield SPENT(name=name_run(facts.runs[one.runs[0]]), share=one.share, bound=BOUND[one.name])
 
 
 def describe_time(facts: Facts) -> str:
@@ -164,19 +105,197 @@ def describe_time(facts: Facts) -> str:
     spent: dict[str, list[str]] = {}
     for one in facts.of(Share):
         if one.level == "bottleneck":
-            spent.setdefault(one.name, []).append(name_run(facts.runs[one.runs[0]]))
-    reasons = [TIME_ON(reason=BOUND[name], names=names) for name, names in spent.items()]
+            spent.setdefault(REASONS[one.name], []).append(name_run(facts.runs[one.runs[0]]))
+    reasons = [TIME_ON(reason=reason, names=names) for reason, names in spent.items()]
     return MOST_TIME(reasons=reasons) if reasons else ""
 
 
-def list_notes(grades: Sequence[tuple[str, float]], untraced: str, *, has_precisions: bool) -> list[str]:
+def list_notes(answer: UtilizationAnswer) -> list[str]:
     """Return notes on the least share of each grade, on why other batches were not tried, and on other precisions."""
-    *bounds, (last, _) = grades
-    told = GRADES(bounds=[GRADE(grade=grade, least=least) for grade, least in bounds], last=last)
-    notes = [told, *([UNTRACED(untraced=untraced)] if untraced else [])]
-    return [*notes, *([INACCURATE] if has_precisions else [])]
+    told = GRADES(bounds=[GRADE(row) for row in answer.grades.rows[:-1]], last=answer.grades.rows[-1].grade)
+    untraced = [UNTRACED(untraced=answer.untraced)] if answer.untraced else []
+    return [told, *untraced, *([INACCURATE] if answer.precisions else [])]
 
 
-def describe_pairing(model: str, *, has_several: bool) -> str:
-    """Return a line on the best hardware of each model size; several chips are compared among themselves."""
-    return PAIRING(model=model, among=ON_THESE if has_several else "")
+def list_bounds(row: Utilization) -> list[tuple[str, float]]:
+    """Return the bottlenecks of a run as (name, share of the time), largest first."""
+    shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
+    return sorted((one for one in shares if one[1] and one[1] >= SHOWN_FRACTION), key=lambda one: -one[1])
+
+
+def describe_bound(row: Utilization) -> str:
+    """Return the main bottleneck of a run and its share of the time."""
+    return next((f"{name} {show_share(share)}" for name, share in list_bounds(row)), "")
+
+
+def mark_choice(answer: UtilizationAnswer, row: Remedy) -> str:
+    """Return the setting of a remedy, marked if it is a chip that can be neither bought nor rented."""
+    return mark_projected(row.choice, answer.projected)
+
+
+def describe_size(answer: UtilizationAnswer, row: Pairing) -> str:
+    """Return a size class, marked if it is that of the model."""
+    low, mark = row.least_flop_count, "*" if row.least_flop_count == answer.used[0].least_flop_count else ""
+    return SIZE(low=low, high=10 * low, mark=mark) if low else NO_MACS(mark=mark)
+
+
+def choose(answer: UtilizationAnswer, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts and steps."""
+    *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
+    return {
+        "remedies": "" if answer.remedies is None else " *remedy choice | *throughput x efficiency gain |",
+        "model": answer.scope.model,
+        "worst": worst,
+        "rivals": ",".join((*others[:SHOWN_RIVALS], worst)),
+        "dropped": [BY_PAIRING] * bool(answer.pairings) + [BY_BATCH] * ("--batch" in repeated),
+    }
+
+
+def draw(answer: UtilizationAnswer) -> Figures:
+    """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
+    if not answer.used:
+        return ()
+    reasons = (next((REASONS[name] for name, _ in list_bounds(row)), None) for row in answer.rows)
+    bound = answer.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in reasons))
+    return (
+        draw_figure(answer.scope, "utilization", answer.rows, facts=describe_use(answer.facts)),
+        draw_figure(answer.scope, "rooflines", bound, facts=describe_time(answer.facts)),
+    )
+
+
+UTILIZATION: Final = Shape(
+    first=describe_use,
+    why=(
+        line(
+            "{remedy} {place} {of}: {ratio:x} the throughput[, {energy_per_inference:plain}x the energy per inference]"
+            "[, {latency:plain}x the latency]",
+            "turn",
+            more=_name,
+            among=slice(1),
+        ),
+        line(
+            "{run}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)",
+            "share lanes",
+        ),
+        line(
+            {
+                "utilization": "{run}: compute utilization {value:%}, below {bound:set %}"
+                "[; most time lost in {name} ({share:%})]",
+                "bandwidth": "{run}: {value:%} of the sustained off-chip bandwidth in use, above {bound:set %}"
+                "[; most in {name} ({share:%})]",
+                "idle": "{run}: units idle {value:%} of the time, above {bound:set %}[; most in {name} ({share:%})]",
+            },
+            "limit",
+            "share subgraph",
+        ),
+        line(
+            "{run}: {share:%} of the time is limited by {reason}",
+            "share bottleneck",
+            more=lambda one: {"reason": REASONS[one.name]},
+            among=slice(None, None, -1),
+        ),
+    ),
+    trust=describe_ranges,
+    notes=list_notes,
+    csv="rows",
+    choices=choose,
+    draw=draw,
+    limit=10,
+    steps=("analyze {model} {worst} --level subgraph", BY_PAIRING, BY_BATCH),
+    parts=(
+        Part(
+            table="used_rows",
+            columns="hardware | *utilization compute_utilization_fraction | grade compute_grade | "
+            "*bottleneck, share of time bound | idle units idle_units_fraction |{remedies} "
+            "bandwidth bandwidth_utilization_fraction | power average_power_w",
+            lay={
+                "noun": "chips",
+                "keep": "utilization | bottleneck, share of time | remedy | throughput x efficiency | grade",
+                "ranked": "utilization",
+                "bound": describe_bound,
+            },
+            cells=lambda answer: {
+                "choice": lambda row: (
+                    mark_choice(answer, answer.better[row.run_id]) if row.run_id in answer.better else ""
+                ),
+                "gain": lambda row: (
+                    Number(f"{show_plain(answer.better[row.run_id].gain_ratio)}x")
+                    if row.run_id in answer.better
+                    else ""
+                ),
+            },
+            is_long=True,
+            is_tight=True,
+            draw=lambda answer, grid, _, **__: (grid, *tell_left_out(answer.scope, is_brief=True)),
+        ),
+        Part(
+            title="Roofline",
+            table="rows",
+            columns="hardware | *utilization compute_utilization_fraction | *grade compute_grade | "
+            "*roofline share roofline_fraction | *roofline grade roofline_grade | *idle units idle_units_fraction | "
+            "attained attained_ops_per_s | peak peak_ops_per_s | bandwidth bandwidth_utilization_fraction | "
+            "share of sustained bandwidth sustained_bandwidth_fraction | "
+            "ops per off-chip byte dram_intensity_ops_per_byte | ridge ops per byte ridge_ops_per_byte | roof | "
+            "units used units_used_count | units units_total_count | power average_power_w | efficiency ops_per_j | "
+            "flags",
+        ),
+        Part(
+            title="Flags",
+            table="flags",
+            columns="hardware | *flag | *value value_fraction | *limit limit_fraction | *worst subgraph subgraph | "
+            "*share subgraph_fraction | bottleneck | subgraphs subgraph_count | their share bottleneck_fraction | "
+            "busy units units_used_count",
+        ),
+        Part(
+            title=REMEDY_TABLE,
+            table="tried",
+            columns="hardware | *setting choice | *speedup throughput_ratio | *energy energy_ratio | "
+            "*throughput x efficiency gain_ratio | latency per batch latency_ratio | remedy | helps is_better",
+            cells=lambda answer: {"choice": partial(mark_choice, answer)},
+        ),
+        Part(
+            title="Efficient batch sizes",
+            table="varied_zones",
+            columns="hardware | *efficient batches zone_batches | *best batch best_batch | "
+            "*utilization best_utilization_fraction | *lowest energy per inference least_energy_per_inference_j | "
+            "*latency latency_s | *peak memory peak_memory_bytes | *refused batch refused_batch",
+        ),
+        Part(
+            title="Gain of each precision",
+            table="precisions",
+            columns="hardware | *precision | *speedup speedup_ratio | *energy ratio energy_ratio | "
+            "*peak ratio peak_ratio | *memory ratio memory_ratio | *utilization compute_utilization_fraction | "
+            "*baseline baseline_precision",
+        ),
+        Part(
+            title=PAIRING_TABLE,
+            table="pairings",
+            columns="FLOPs least_flop_count | goal | hardware | wins won_count | median median_value | "
+            "advantage median_advantage_ratio | utilization median_utilization_fraction | models model_count | "
+            "hardware tried hardware_count | runner-up runner_up",
+            lay={
+                "keep": "goal | hardware | wins | median | utilization",
+                "goal": lambda row: GOALS[row.goal],
+                "won_count": Template("{won_count} of {contest_count}"),
+                "median_value": lambda row: (
+                    show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
+                ),
+                "median_advantage_ratio": Template("[{median_advantage_ratio:x} better]"),
+            },
+            cells=lambda answer: {
+                "least_flop_count": partial(describe_size, answer),
+                "runner_up": lambda row: (
+                    f"{mark_projected(row.runner_up, answer.projected)} ({row.runner_up_won_count})"
+                    if row.runner_up
+                    else ""
+                ),
+            },
+            draw=lambda answer, grid, _, **__: (
+                grid,
+                Text(PAIRING(model=answer.scope.model, among="on the chips above" if len(answer.rows) > 1 else "")),
+            ),
+        ),
+    ),
+)
+
+PAGES: Final = {UtilizationAnswer: UTILIZATION}

@@ -17,9 +17,9 @@ from joulemap.answer.explain.explain import ExplainAnswer, explain
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.sweep.sweep import SweepAnswer, sweep
-from joulemap.answer.utilization.utilization import UtilizationAnswer, utilization
 from joulemap.ask.answer import Answer, RunAnswer
 from joulemap.ask.edp import EdpAnswer, edp
+from joulemap.ask.utilization import UtilizationAnswer, utilization
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

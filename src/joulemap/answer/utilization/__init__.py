@@ -1,1 +1,0 @@
-"""Utilization of hardware by models, with causes and remedies."""

@@ -1,0 +1,55 @@
+"""Shapes of answers: the columns of their parts are fields of the rows."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import joulemap
+from joulemap.present.template import Template
+from joulemap.show.shape import Part, Shape
+
+SHOW = Path(joulemap.__file__).parent / "show"
+LEVELS = ("subgraph", "operator")
+
+
+def list_pages() -> Iterator[tuple[type[Any], Shape]]:
+    for path in sorted(SHOW.glob("*.py")):
+        module = importlib.import_module(f"joulemap.show.{path.stem}")
+        yield from getattr(module, "PAGES", {}).items()
+
+
+PAGES = list(list_pages())
+
+
+def find_record(answer: type[Any], table: str) -> Any:
+    """The type of the rows of a field or property of an answer."""
+    fields = {field.name: str(field.type) for field in attrs.fields(answer)}
+    told = fields.get(table) or str(inspect.signature(getattr(answer, table).fget).return_annotation)
+    module = inspect.getmodule(answer)
+    return getattr(module, told.removeprefix("Table[").partition("]")[0])
+
+
+PARTS = [(answer, part) for answer, shape in PAGES for part in shape.parts]
+
+
+@pytest.mark.parametrize(("answer", "part"), PARTS, ids=lambda one: getattr(one, "title", ""))
+def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
+    for by in LEVELS:
+        record = find_record(answer, part.table.format(by=by))
+        known = {*record.__annotations__, *part.lay}
+        named: set[str] = set()
+        if isinstance(part.columns, str):
+            text = part.columns.format_map(defaultdict(str, by=by))
+            words = [column.split()[-1] for column in text.split("|") if column.strip()]
+            named = {one for word in words for one in word.strip("*?!=@±#~+-").split(":") if one}
+        else:
+            named = {name for line in part.columns for name, _ in Template(line).slots}
+        assert named <= known, named - known
