@@ -50,7 +50,7 @@ BUDGETS = {
     ("sql", "SELECT hardware FROM runs"): Budget(102, 298, 15, 82),
     ("query", "run", "run.list"): Budget(102, 299, 17, 82),
     ("hardware", "list"): Budget(129, 329, 26, 95),
-    ("compare", "resnet18"): Budget(206, 495, 66, 123),
+    ("compare", "resnet18"): Budget(209, 498, 66, 124),
     ("compare", "mobilenet_v2"): Budget(255, 548, 115, 130),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(339, 647, 178, 156),
 }
