@@ -155,7 +155,7 @@ class Part:
 
 @frozen(kw_only=True)
 class Shape:
-    """What an answer says, shows and suggests."""
+    """Lines, parts and follow-up commands of an answer."""
 
     first: Line | Callable[[Facts], str]
     """First line of one run, or of facts without a choice; a function tells the whole line."""

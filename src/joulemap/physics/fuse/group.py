@@ -155,7 +155,7 @@ def is_elementwise(operator: Operator) -> bool:
 
 
 def reduces(operator: Operator) -> bool:
-    """Return whether an operator reduces rows to one value each. A scan does not: it writes as much as it reads."""
+    """Return whether an operator reduces rows to one value each. A pooling that enlarges its input does not."""
     is_reduction = operator.kind == "reduction" and operator.operation in REDUCING
     return is_reduction and reduced_extent(operator) >= operator.output_element_count
 
