@@ -29,8 +29,8 @@ from unittest.mock import patch
 import attrs
 
 from joulemap.cli.app import run
-from joulemap.present.document import table_document
-from joulemap.present.format import TABLE, write
+from joulemap.show.present.document import table_document
+from joulemap.show.present.format import TABLE, write
 from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[1]

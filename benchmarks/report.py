@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.physics.record.configuration import Precision
-from joulemap.webpage.page import start_drawing
+from joulemap.show.webpage.page import start_drawing
 from joulemap.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.figure.convert import FAINT, PALETTE, SYMBOLS, to_svg
+from joulemap.show.figure.convert import FAINT, PALETTE, SYMBOLS, to_svg
 from joulemap.system.record import frozen
 
 DOCS: Final = Path(__file__).parents[1] / "docs"

@@ -48,7 +48,7 @@ BESIDE: Final = {
     "joulemap.answer.record": ("Run",),  # rather than the run of a fact
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
-    "joulemap.figure.figure": ("draw_svg",),
+    "joulemap.show.figure.figure": ("draw_svg",),
     "joulemap.prediction": ("Prediction", "predict"),
 }
 """Module -> names that are always public."""
@@ -101,7 +101,7 @@ CATALOGUE: Final = {
 }  # fmt: skip
 """Modules of `physics` and `domain` whose records describe chips and their numbers."""
 
-ROOMS: Final = {"catalog": "catalog", "figure": "figure", "present": "present", "show": "present"}
+ROOMS: Final = {"catalog": "catalog", "show": "show"}
 """Room -> public module of what it defines."""
 
 

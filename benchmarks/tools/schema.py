@@ -24,8 +24,8 @@ from joulemap.cli.command import name_command
 from joulemap.cli.overview import list_commands
 from joulemap.domain.table import Row
 from joulemap.plan.kind import list_kinds
-from joulemap.present.format import SCHEMA_VERSION
 from joulemap.question import Question
+from joulemap.show.present.format import SCHEMA_VERSION
 from joulemap.store.library import find_query
 from joulemap.workspace import Workspace
 from tools import GENERATED, ROOT

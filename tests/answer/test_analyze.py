@@ -21,7 +21,7 @@ from joulemap.domain.settings import RunDivision
 from joulemap.generated.analyze import RunTotal
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.present.format import write
+from joulemap.show.present.format import write
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy

@@ -13,13 +13,13 @@ from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Caveat
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.settings import Settings
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import EnergyCell, Grid
 from joulemap.show.caveat import describe_trust
 from joulemap.show.layout import (
     is_whole,
     show_assumed,
 )
+from joulemap.show.present.cell import show_quantity, show_share
+from joulemap.show.present.document import EnergyCell, Grid
 from joulemap.workspace import Workspace
 
 

@@ -17,8 +17,8 @@ from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.present.format import write
 from joulemap.show.edp import EDP
+from joulemap.show.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, SqlError, UnsupportedError

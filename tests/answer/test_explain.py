@@ -29,7 +29,7 @@ from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware
-from joulemap.present.document import Grid
+from joulemap.show.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError, UsageError

@@ -18,7 +18,7 @@ from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.physics.root import solve
-from joulemap.present.format import TABLE, write
+from joulemap.show.present.format import TABLE, write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 

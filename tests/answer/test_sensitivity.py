@@ -38,8 +38,8 @@ from joulemap.physics.timing import ENGINE_PART
 from joulemap.physics.variation import FAILURES, Varied
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
-from joulemap.present.cell import show_span
-from joulemap.present.document import Grid
+from joulemap.show.present.cell import show_span
+from joulemap.show.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace

@@ -15,7 +15,7 @@ from joulemap.ask.fact import Choice
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Limits
 from joulemap.physics.record.configuration import Precision
-from joulemap.present.cell import DASH, show_quantity
+from joulemap.show.present.cell import DASH, show_quantity
 from joulemap.workspace import Workspace
 
 HALF_DIGIT = 0.0052

@@ -22,8 +22,8 @@ from joulemap.ask.fact import Change
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
-from joulemap.present.document import Grid
-from joulemap.present.format import write
+from joulemap.show.present.document import Grid
+from joulemap.show.present.format import write
 from joulemap.show.sweep import describe_fall, list_reasons
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

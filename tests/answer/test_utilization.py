@@ -15,9 +15,9 @@ from conftest import Run
 from joulemap.ask.fact import Share
 from joulemap.ask.utilization import KEEPING, UtilizationAnswer
 from joulemap.plan.variant import rebatch
-from joulemap.present.cell import mark_projected
-from joulemap.present.document import Grid
-from joulemap.present.format import write
+from joulemap.show.present.cell import mark_projected
+from joulemap.show.present.document import Grid
+from joulemap.show.present.format import write
 from joulemap.show.utilization import PAIRING_TABLE, REMEDY_TABLE, UNTRACED
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

@@ -17,8 +17,8 @@ from joulemap.ask.fact import Caveat
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import WEIGHED, Rules, SqlRule, list_sql_rules, list_wing_rules
 from joulemap.ask.scope import Scope
-from joulemap.present.template import Template
 from joulemap.show.caveat import CAVEAT, describe_caveat
+from joulemap.show.present.template import Template
 from joulemap.show.word import Words, read_words
 from joulemap.store.library import find_query
 from joulemap.system.resource import folder as resource_folder
@@ -38,6 +38,8 @@ def list_rooms(name: str) -> list[Path]:
 
 ASK = list_rooms("ask")
 SHOW = list_rooms("show")
+DRAWING = [path for name in ("present", "figure", "webpage") for path in SOURCE.glob(f"show/{name}/**/*.py")]
+"""Modules that put texts into a format; they wrap and escape them."""
 
 
 PARSING = {
@@ -59,7 +61,11 @@ NOTATION = {"ask.answer", "ask.check", "show.layout", "show.page", "show.shape"}
 """Modules that read a notation: names of types, models and columns, selectors, and the words of a command line."""
 
 
-@pytest.mark.parametrize("path", [one for one in (*ASK, *SHOW) if name_module(one) not in NOTATION], ids=name_module)
+@pytest.mark.parametrize(
+    "path",
+    [one for one in (*ASK, *SHOW) if one not in DRAWING and name_module(one) not in NOTATION],
+    ids=name_module,
+)
 def test_nothing_searches_text(path: Path) -> None:
     calls = [one for one in walk(path) if isinstance(one, ast.Call)]
     assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
@@ -162,7 +168,7 @@ def test_questions_hold_no_sentence(path: Path) -> None:
     assert not [text for one, text in texts if id(one) not in documented | raised and text.count(" ") > 2]
 
 
-BANNED = {"ask": ("show", "present"), "show": ("store", "plan", "model", "catalog", "row")}
+BANNED = {"ask": ("show",), "show": ("store", "plan", "model", "catalog", "row")}
 """Room -> rooms of the core, and modules of a wing, that it imports nowhere."""
 
 

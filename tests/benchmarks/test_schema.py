@@ -29,7 +29,7 @@ COMMANDS = [
     "db info",
     "db check",
 ]
-"""Beside those of tests/present/test_table.py, whose documents are held to the schema as well."""
+"""Beside those of tests/show/test_table.py, whose documents are held to the schema as well."""
 
 
 @pytest.mark.sample(3)

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from joulemap.domain.table import Column
-from joulemap.figure.spec import find_spec
 from joulemap.physics.record.reference import COMMON_CATEGORIES
-from joulemap.present import category
-from joulemap.present.cell import CATEGORY, show_in
+from joulemap.show.figure.spec import find_spec
+from joulemap.show.present import category
+from joulemap.show.present.cell import CATEGORY, show_in
 from joulemap.workspace import Workspace
 
 SOURCE = Path(category.__file__).parents[1]

@@ -22,7 +22,7 @@ from joulemap.device.processor import read_cpu
 from joulemap.device.trial import Subject, prepare, set_channels_last
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
-from joulemap.present.cell import show_quantity
+from joulemap.show.present.cell import show_quantity
 from joulemap.system.errors import ExitCode, ModelError
 from joulemap.workspace import Workspace
 from sample import thin

@@ -15,8 +15,8 @@ from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit, Refusal
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.present.cell import show_share
-from joulemap.present.format import write
+from joulemap.show.present.cell import show_share
+from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures

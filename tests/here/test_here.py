@@ -12,8 +12,8 @@ import pytest
 
 from conftest import Run
 from joulemap.ask.fact import Caveat, Choice, Limit, Refusal
-from joulemap.present.document import Grid
-from joulemap.present.format import write
+from joulemap.show.present.document import Grid
+from joulemap.show.present.format import write
 from joulemap.system.errors import UsageError
 from joulemap.wing.here.serve import FITS, FITS_NOT, Asked, choose_largest, choose_row
 from joulemap.workspace import Workspace

@@ -24,7 +24,7 @@ from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
-from joulemap.present.format import write
+from joulemap.show.present.format import write
 from joulemap.show.run_name import drop_settings, name_run
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query

@@ -37,7 +37,7 @@ from joulemap.physics.interval.scale import Subject, find_scale as find_subject_
 from joulemap.physics.interval.standing import draw_errors
 from joulemap.physics.record.quantity import BASES, Quantity
 from joulemap.physics.record.spread import BASIS_SPREAD
-from joulemap.present.document import Grid
+from joulemap.show.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing

@@ -25,7 +25,7 @@ from joulemap.physics.record.constant import Change
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
 from joulemap.physics.run import RunColumns
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.show.title import Conditions, Title, bind
 from joulemap.workspace import Workspace
 from models import shipped

@@ -31,8 +31,8 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.physics.workload import Floats
-from joulemap.present.cell import show_share
-from joulemap.present.document import Grid
+from joulemap.show.present.cell import show_share
+from joulemap.show.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S

@@ -10,8 +10,8 @@ import pytest
 
 from command import run_here
 from joulemap.answer.base import Answer
-from joulemap.figure.figure import draw_svg
-from joulemap.figure.spec import find_spec
+from joulemap.show.figure.figure import draw_svg
+from joulemap.show.figure.spec import find_spec
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.train.setting import Training
 from joulemap.workspace import Workspace

@@ -16,8 +16,8 @@ import typer
 
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.cli.app import EXIT_CODES, build
-from joulemap.present.document import table_document
-from joulemap.present.format import write
+from joulemap.show.present.document import table_document
+from joulemap.show.present.format import write
 from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 from layers import BELOW

@@ -32,8 +32,8 @@ EVERYWHERE: set[str] = {"system"}
 """What every room may import."""
 
 PUBLIC: set[str] = {
-    "answer", "ask", "bundle", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "figure",
-    "physics", "plan", "prediction", "present", "generated", "show", "store", "trace", "webpage",
+    "answer", "ask", "bundle", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange",
+    "physics", "plan", "prediction", "generated", "show", "store", "trace",
 }  # fmt: skip
 """Rooms of the core that a wing may import."""
 
@@ -46,11 +46,11 @@ OWNERS: dict[str, set[str]] = {
     "typer": {"cli", *(f"wing.{name}" for name in BUILT_IN)},
     "mcp": {"cli"},
     "mcp_types": {"cli"},
-    "tabulate": {"present"},
+    "tabulate": {"show"},
     "highspy": {"wing.place"},
-    "plotille": {"present"},
-    "rich": {"present"},
-    "vl_convert": {"figure"},
+    "plotille": {"show"},
+    "rich": {"show"},
+    "vl_convert": {"show"},
     "optuna": {"wing.embed", "wing.explore"},
     "pytest": {"wing.embed"},
     "numpy": {"bundle", "calibrate", "physics", "prediction", "store", *(f"wing.{name}" for name in BUILT_IN)},
@@ -364,14 +364,14 @@ DRAWING = [
 @pytest.mark.parametrize("count", [1, pytest.param(None, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_a_command_that_only_reads_never_imports_torch(database: Path, count: int | None) -> None:
     """Few: one of the commands that compute probabilities, and one that draws as well."""
-    heavy = {"torch", "torchvision", "pyarrow", "pandas", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
+    heavy = {"torch", "torchvision", "pyarrow", "pandas", "cattrs", "rich", "plotille", "joulemap.show.present.sketch"}
     code = ["import os", f"os.environ['JOULEMAP_DB'] = {str(database)!r}"]
     for arguments in READING:  # one process for all: what none of them imports is not there at the end
         code += [command(*arguments), f"assert not { ({*heavy, 'numpy'})!r} & set(sys.modules), {arguments!r}"]
     for arguments in RANKING[-1:] if count else RANKING:
         code += [command(*arguments), f"assert not {heavy!r} & set(sys.modules), {arguments!r}"]
     for arguments in DRAWING[:count]:
-        unloaded = heavy - {"joulemap.present.sketch"}
+        unloaded = heavy - {"joulemap.show.present.sketch"}
         code += [command(*arguments), f"assert not {unloaded!r} & set(sys.modules), {arguments!r}"]
     assert "joulemap.cli.app" in loaded_after("\n".join(code), database.parent)
 

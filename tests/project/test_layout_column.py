@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import joulemap
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from scope import (
     Scope,
     find_class,

@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 import joulemap
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.show.shape import Part, Shape
 
 SHOW = Path(joulemap.__file__).parent / "show"

@@ -16,7 +16,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 
 TEXT_METHODS: Final = frozenset({"format", "replace"})
 """Methods whose results name the parts of the text itself."""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conftest import Run
-from joulemap.present.text import STEERING, escape_json, make_visible, one_line
+from joulemap.show.present.text import STEERING, escape_json, make_visible, one_line
 from joulemap.store.contract import write_query
 from joulemap.store.library import find_query
 from joulemap.system.errors import ExitCode, UnknownNameError

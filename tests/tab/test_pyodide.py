@@ -19,7 +19,7 @@ import pytest
 from browser import DESKTOP, PHONE, running_browser, why_not
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import predict
-from joulemap.present.cell import show_quantity
+from joulemap.show.present.cell import show_quantity
 from joulemap.wing.tab import reply, site as making
 from joulemap.wing.tab.site import write_site
 from joulemap.wing.tab.state import DEFAULTS

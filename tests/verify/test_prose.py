@@ -12,7 +12,7 @@ import pytest
 
 from joulemap.answer.base import Answer
 from joulemap.domain.settings import Settings
-from joulemap.present.cell import show_chance, show_share
+from joulemap.show.present.cell import show_chance, show_share
 from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.offload import OffloadAnswer

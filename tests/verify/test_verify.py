@@ -20,7 +20,7 @@ from joulemap.catalog.calibration import read_calibration
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_share
+from joulemap.show.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.predict import predict_row

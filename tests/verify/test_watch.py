@@ -16,7 +16,7 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.present.cell import show_quantity
+from joulemap.show.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify import show as words

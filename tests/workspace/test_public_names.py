@@ -24,7 +24,14 @@ TEXTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *PACKAGE.rglob("*.py"))
 }
-CORE = ("joulemap", "joulemap.catalog", "joulemap.extend", "joulemap.figure", "joulemap.present", "joulemap.records")
+CORE = (
+    "joulemap",
+    "joulemap.catalog",
+    "joulemap.extend",
+    "joulemap.show.figure",
+    "joulemap.show.present",
+    "joulemap.records",
+)
 """Public modules of the core."""
 
 MOST = 120

@@ -26,8 +26,8 @@ from joulemap.physics.interval.error_scale import OWN_LEVEL, ErrorGroup, ErrorSc
 from joulemap.plan.catalogue import find_catalogue, known_hardware
 from joulemap.plan.model_name import ModelNames
 from joulemap.plan.version import interval_version
-from joulemap.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.question import ModelQuestion
+from joulemap.show.present.document import ENERGY_RUNS, find_energy_runs
 from joulemap.system.errors import ExitCode
 from joulemap.system.wing import APART, BUILT_IN, Wing, list_wings, load
 from joulemap.workspace import Workspace

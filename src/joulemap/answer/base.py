@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from joulemap.ask import answer as asked
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.present.cell import mark_projected
-from joulemap.present.document import Document, EnergyCell, Grid, Section, Text, draw_columns
-from joulemap.present.template import Template
 from joulemap.show import page
 from joulemap.show.layout import fill
 from joulemap.show.page import NO_TEXTS, Drawings, Figures
+from joulemap.show.present.cell import mark_projected
+from joulemap.show.present.document import Document, EnergyCell, Grid, Section, Text, draw_columns
+from joulemap.show.present.template import Template
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.fact import Facts
-    from joulemap.figure.figure import Drawing, Figure
-    from joulemap.figure.spec import DrawingName, ShownName
+    from joulemap.show.figure.figure import Drawing, Figure
+    from joulemap.show.figure.spec import DrawingName, ShownName
 
 
 @frozen(kw_only=True)

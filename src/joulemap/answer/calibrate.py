@@ -29,11 +29,11 @@ from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
 from joulemap.plan.version import formula_version
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
 from joulemap.show.page import add_marks
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output

@@ -23,10 +23,10 @@ from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.workload import choose_batches
-from joulemap.present.cell import Number, show, show_bound
-from joulemap.present.document import Grid, Section
-from joulemap.present.template import Template
 from joulemap.show.layout import shorten
+from joulemap.show.present.cell import Number, show, show_bound
+from joulemap.show.present.document import Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.show.run import repeat_boundary, show_limit
 from joulemap.show.title import Title
 from joulemap.system.record import frozen

@@ -32,12 +32,12 @@ from joulemap.generated.recommend import Violation
 from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import Number, show, show_chance
-from joulemap.present.document import Document, Grid, Section, choose_rows
-from joulemap.present.template import Template, join_clauses
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.cost import describe_answer, describe_beyond, describe_break_even, list_reasons
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import Number, show, show_chance
+from joulemap.show.present.document import Document, Grid, Section, choose_rows
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError, UsageError

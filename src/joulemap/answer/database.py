@@ -19,8 +19,8 @@ from joulemap.generated.database import StoredTable, StoredView
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Section, Text
-from joulemap.present.template import Template
+from joulemap.show.present.document import Document, Section, Text
+from joulemap.show.present.template import Template
 from joulemap.store.connection import (
     allow_folder,
     check_path,

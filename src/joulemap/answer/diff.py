@@ -23,12 +23,12 @@ from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_signed
-from joulemap.present.document import Document, Grid, Section, show_under
-from joulemap.present.picture import Picture
-from joulemap.present.template import Template
 from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons, show_change, show_ends
 from joulemap.show.page import keep_database
+from joulemap.show.present.cell import show_quantity, show_signed
+from joulemap.show.present.document import Document, Grid, Section, show_under
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection

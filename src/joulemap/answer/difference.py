@@ -15,10 +15,10 @@ from joulemap.domain.table import Table
 from joulemap.generated.run import Constant, Setting
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
-from joulemap.present.cell import show
-from joulemap.present.document import Document, Section, Text
-from joulemap.present.template import Template
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import show
+from joulemap.show.present.document import Document, Section, Text
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.store.library import find_query
 from joulemap.store.query import check_ledgers, check_runs, fetch

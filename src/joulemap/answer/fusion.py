@@ -20,12 +20,12 @@ from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_signed
-from joulemap.present.document import Document, Grid, Section, Text
-from joulemap.present.picture import Picture, PictureKind
-from joulemap.present.template import Template
 from joulemap.show.fusion import describe_ranges, describe_saving, list_reasons
 from joulemap.show.layout import lay_facts
+from joulemap.show.present.cell import show_signed
+from joulemap.show.present.document import Document, Grid, Section, Text
+from joulemap.show.present.picture import Picture, PictureKind
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen

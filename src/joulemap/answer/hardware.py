@@ -35,11 +35,11 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import describe_meanings, find_chip, find_default_chip, resolve_name
 from joulemap.plan.source import Source
-from joulemap.present.cell import Number, number, show_count, show_quantity
-from joulemap.present.document import Document, Lines, Section
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines
+from joulemap.show.present.cell import Number, number, show_count, show_quantity
+from joulemap.show.present.document import Document, Lines, Section
+from joulemap.show.present.template import Template
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch

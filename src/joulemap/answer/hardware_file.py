@@ -16,10 +16,10 @@ from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.physics.record.silicon import RETICLE, count_dies
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.present.cell import show
-from joulemap.present.document import Document, Section, Text
-from joulemap.present.template import Template
 from joulemap.show.layout import lay, lay_lines
+from joulemap.show.present.cell import show
+from joulemap.show.present.document import Document, Section, Text
+from joulemap.show.present.template import Template
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.system.record import frozen

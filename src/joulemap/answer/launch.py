@@ -14,9 +14,9 @@ from joulemap.domain.table import Table
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch

@@ -17,8 +17,8 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.kind import list_kinds
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_count
+from joulemap.show.present.template import Template
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, find_projected
 from joulemap.system.errors import UnknownNameError, UsageError

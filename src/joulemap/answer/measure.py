@@ -24,12 +24,12 @@ from joulemap.plan.selection import select_chip
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_runs, opening_runs
 from joulemap.plan.workload import name_model
-from joulemap.present.cell import mark_projected
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import fill_cells, lay_lines
 from joulemap.show.page import add_marks
+from joulemap.show.present.cell import mark_projected
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch

@@ -35,7 +35,7 @@ from joulemap.plan.workload import (
     stored_key,
     trace,
 )
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored

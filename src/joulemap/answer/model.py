@@ -25,12 +25,12 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, opening_workload
-from joulemap.present.cell import Remark, show_quantity
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay, lay_facts
 from joulemap.show.part import describe_modules, describe_ranges
+from joulemap.show.present.cell import Remark, show_quantity
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch

@@ -16,9 +16,9 @@ import attrs
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.hardware_file import LONGEST_TRIAL_S
 from joulemap.answer.validate import describe_medians
-from joulemap.present.cell import QUANTITY, show
-from joulemap.present.document import Document, Lines, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import QUANTITY, show
+from joulemap.show.present.document import Document, Lines, Section
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
 from joulemap.system.package import Package, list_packages, trying

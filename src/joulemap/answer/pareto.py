@@ -25,12 +25,12 @@ from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.generated.pareto import ParetoPoint
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_ends
-from joulemap.present.document import Document, FieldCell, Grid, Section
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
 from joulemap.show.page import Figures
 from joulemap.show.pareto import describe_answer, describe_beyond, list_reasons
+from joulemap.show.present.cell import show, show_ends
+from joulemap.show.present.document import Document, FieldCell, Grid, Section
+from joulemap.show.present.picture import Picture, make_intervals
+from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -93,7 +93,7 @@ class ParetoAnswer(CandidateAnswer):
 
     def figures(self) -> Figures:
         """Return a figure of all configurations in both metrics, with the front marked; empty without a front."""
-        from joulemap.figure.figure import describe_metric
+        from joulemap.show.figure.figure import describe_metric
 
         front = self.select("front")
         if not front.rows:

@@ -12,16 +12,16 @@ import attrs
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, MetricName
 from joulemap.domain.settings import Settings, SettingsKeywords, check_name
-from joulemap.figure.spec import FIGURES, FigureName
 from joulemap.plan.model_name import find_answer
 from joulemap.plan.source import Source
+from joulemap.show.figure.spec import FIGURES, FigureName
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
-    from joulemap.figure.figure import Figure
+    from joulemap.show.figure.figure import Figure
 
     Ask = Callable[..., Answer]
 

@@ -45,11 +45,11 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
-from joulemap.present.cell import number, show_chance, show_ends, show_plain
-from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_TIED
+from joulemap.show.present.cell import number, show_chance, show_ends, show_plain
+from joulemap.show.present.document import Document, FieldCell, Grid, Section, choose_rows
+from joulemap.show.present.picture import Picture, make_intervals
+from joulemap.show.present.template import Template
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit

@@ -21,8 +21,8 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
-from joulemap.present.document import Document, Section, Text
-from joulemap.present.template import Template
+from joulemap.show.present.document import Document, Section, Text
+from joulemap.show.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen

@@ -34,8 +34,8 @@ from joulemap.plan.reader import reading
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_all
-from joulemap.present.cell import QUANTITY, show, show_count
-from joulemap.present.template import Template
+from joulemap.show.present.cell import QUANTITY, show, show_count
+from joulemap.show.present.template import Template
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (

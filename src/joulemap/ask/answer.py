@@ -21,8 +21,8 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow, Checks
-    from joulemap.figure.figure import Drawing, Figure
-    from joulemap.present.document import Document
+    from joulemap.show.figure.figure import Drawing, Figure
+    from joulemap.show.present.document import Document
     from joulemap.store.connection import Connection
 
 PAGE: Final = "joulemap.show.page"

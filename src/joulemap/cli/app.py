@@ -350,7 +350,7 @@ def _find_damage() -> str:
 
 
 def _report(message: str, code: ExitCode) -> int:
-    from joulemap.present.text import one_line
+    from joulemap.show.present.text import one_line
 
     if sys.stderr is not None and not is_asked():
         with contextlib.suppress(OSError, ValueError):

@@ -20,8 +20,8 @@ from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
-from joulemap.present.format import TABLE, list_formats
-from joulemap.present.text import make_visible
+from joulemap.show.present.format import TABLE, list_formats
+from joulemap.show.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.system.name import fold_into
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.ask.check import CheckedAnswer
     from joulemap.cli.option.run import ModelOptions
     from joulemap.domain.table import Table
-    from joulemap.present.document import Document
+    from joulemap.show.present.document import Document
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
@@ -228,7 +228,7 @@ class OutputOptions(DatabaseOptions):
             )
             voice.inform(f"wrote {self.output}")
         else:
-            from joulemap.present.format import write
+            from joulemap.show.present.format import write
 
             form = self.written_form
             if form == "json":
@@ -263,7 +263,7 @@ class OutputOptions(DatabaseOptions):
         On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
         value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.
         """
-        from joulemap.present.document import table_document
+        from joulemap.show.present.document import table_document
 
         shown, rest = self._fold(table, most, most_of)
         self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer))
@@ -275,7 +275,7 @@ class OutputOptions(DatabaseOptions):
         if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
             return table, ""
 
-        from joulemap.present.cell import show_count
+        from joulemap.show.present.cell import show_count
 
         met: Counter[object] = Counter()
         kept = []
@@ -326,7 +326,7 @@ class OutputOptions(DatabaseOptions):
 
 def make_head() -> dict[str, Any]:
     """Return the first keys of a JSON document: schema version, command and program."""
-    from joulemap.present.format import SCHEMA_VERSION
+    from joulemap.show.present.format import SCHEMA_VERSION
     from joulemap.system.resource import package_version
 
     program = f"joulemap {package_version('joulemap')}"
@@ -352,7 +352,7 @@ def _move(done: int, total: int) -> None:
 
 
 def _import_drawing() -> None:
-    import joulemap.present.writer.table  # noqa: F401
+    import joulemap.show.present.writer.table  # noqa: F401
 
 
 def emit(

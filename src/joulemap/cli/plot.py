@@ -16,15 +16,15 @@ from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, voice
 from joulemap.domain.metric import MetricName
-from joulemap.figure.convert import Theme
-from joulemap.figure.spec import FigureName
-from joulemap.present.format import TABLE
+from joulemap.show.figure.convert import Theme
+from joulemap.show.figure.spec import FigureName
+from joulemap.show.present.format import TABLE
 from joulemap.system.errors import UsageError
 from joulemap.system.file import check_output, is_stream, write_pieces
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.figure.figure import Figure
+    from joulemap.show.figure.figure import Figure
 
 DRAWN: Final = (".svg", ".png", ".json")
 """File suffixes of figures; .json is the Vega-Lite specification with its data."""
@@ -96,7 +96,7 @@ def plot(
     inputs = database.guarded(output)
     if output is not None:
         check_output(output, inputs, force=force)
-    from joulemap.figure.convert import INSTALL, import_converter, is_installed
+    from joulemap.show.figure.convert import INSTALL, import_converter, is_installed
 
     if suffix == ".png":
         import_converter()
@@ -111,8 +111,8 @@ def plot(
     if suffix not in (".svg", ".png"):
         emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
         return
-    from joulemap.figure.figure import draw_png, draw_svg
-    from joulemap.figure.sketch import draw_text_svg
+    from joulemap.show.figure.figure import draw_png, draw_svg
+    from joulemap.show.figure.sketch import draw_text_svg
 
     drawn: str | bytes
     if suffix == ".svg" and not is_installed():
@@ -127,8 +127,8 @@ def plot(
 
 def _draw(figure: Figure) -> None:
     """Print a figure as a text chart."""
-    from joulemap.figure.sketch import make_sketches
-    from joulemap.present.document import Document, Section
+    from joulemap.show.figure.sketch import make_sketches
+    from joulemap.show.present.document import Document, Section
 
     drawn = list(make_sketches(figure, MOST_DRAWN, figure.projected))
     sections = (Section("", drawn),)

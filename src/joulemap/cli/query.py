@@ -68,7 +68,7 @@ def show(
     joulemap query show compare.summary
     """
     from joulemap.cli.argument import named_files
-    from joulemap.present.text import make_visible
+    from joulemap.show.present.text import make_visible
     from joulemap.store.contract import write_query
     from joulemap.store.library import find_query, ships
     from joulemap.system.file import read_text

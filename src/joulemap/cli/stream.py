@@ -144,7 +144,7 @@ class StreamOptions(OutputOptions):
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
         """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises like `run`."""
-        from joulemap.present.format import write_rows
+        from joulemap.show.present.format import write_rows
 
         workspace = self.workspace()
         if self.written_form == PARQUET:
@@ -170,8 +170,8 @@ class StreamOptions(OutputOptions):
             self._print_sql((statement.head(),), queries)
 
     def _save(self, workspace: Workspace, open_: Open, bounds: Bounds, queries: Path | None) -> None:
-        from joulemap.present.cell import show_quantity
-        from joulemap.present.progress import watching
+        from joulemap.show.present.cell import show_quantity
+        from joulemap.show.present.progress import watching
 
         output = self.output
         assert output is not None
@@ -198,9 +198,9 @@ class StreamOptions(OutputOptions):
         return self.limit or (SHOWN if is_terminal else None)
 
     def _draw_first(self, statement: Statement, batches: Iterator[Batch], most: int) -> str:
-        from joulemap.present.cell import show_count
-        from joulemap.present.document import table_document
-        from joulemap.present.format import write
+        from joulemap.show.present.cell import show_count
+        from joulemap.show.present.document import table_document
+        from joulemap.show.present.format import write
 
         rows: Batch = []
         while len(rows) <= most and (batch := next(batches, None)):
@@ -236,8 +236,8 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
     if not is_reported:
         yield batches
         return
-    from joulemap.present.cell import show_count
-    from joulemap.present.progress import watching
+    from joulemap.show.present.cell import show_count
+    from joulemap.show.present.progress import watching
 
     with watching() as say:
 
@@ -254,7 +254,7 @@ def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterat
 
 def _wrap(pieces: Iterator[str]) -> Iterator[str]:
     """Yield the pieces of a JSON array as the value of `rows` in an object that begins with the head."""
-    from joulemap.present.writer.json import dump
+    from joulemap.show.present.writer.json import dump
 
     yield dump(make_head()).removesuffix("\n}") + ',\n  "rows": '
     yield from pieces

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.present.text import make_visible
+from joulemap.show.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
 
 if TYPE_CHECKING:
-    from joulemap.present.progress import Bar
+    from joulemap.show.present.progress import Bar
 
 TALK_HELP: Final = "Print timings and the names of queries to stderr."
 
@@ -81,7 +81,7 @@ class Voice:
     def begin_progress(self) -> None:
         """Show on a terminal what the command does, until its answer is written; not with --quiet or --verbose."""
         if sys.stderr is not None and sys.stderr.isatty() and not self.is_quiet and not self.is_verbose:
-            from joulemap.present.progress import Bar
+            from joulemap.show.present.progress import Bar
 
             end_progress()
             _bars.append(Bar())

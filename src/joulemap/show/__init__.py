@@ -1,1 +1,14 @@
-"""Words for facts: the only English of an answer, and facts as data for programs."""
+"""Words for facts, and documents and figures of answers: the only English of an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from joulemap.system import make_lookup
+
+if TYPE_CHECKING:
+    from joulemap.generated.show import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.show")

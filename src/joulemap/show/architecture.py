@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share
-from joulemap.present.category import name_category
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
+from joulemap.show.present.category import name_category
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
 CLASS: Final = Template("{architecture} ({hardware})")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject, Value
-from joulemap.present.cell import show_interval, show_plain, show_quantity, show_span
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_interval, show_plain, show_quantity, show_span
+from joulemap.show.present.template import Template
 from joulemap.show.refusal import list_excluded_notes, list_refusal_notes
 from joulemap.show.run_name import drop_settings, join_names, name_all
 from joulemap.show.word import read_words

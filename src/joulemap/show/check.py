@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.present.document import Document, Lines, Section
-from joulemap.present.template import Template
+from joulemap.show.present.document import Document, Lines, Section
+from joulemap.show.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.ask.check import Checks

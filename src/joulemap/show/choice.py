@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied, show, show_chance, show_quantity
-from joulemap.present.template import Template
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import is_tied, show, show_chance, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
 from joulemap.show.word import read_words
 

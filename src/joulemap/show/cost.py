@@ -7,10 +7,10 @@ from typing import Final
 
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
-from joulemap.present.cell import show_chance, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_TIED, NOT_SOLD
+from joulemap.show.present.cell import show_chance, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.recommend import show_life
 from joulemap.show.run_name import join_names, name_all, name_run
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
-from joulemap.present.cell import show_plain, show_share, show_signed, show_span
-from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.present.cell import show_plain, show_share, show_signed, show_span
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all
 
 LEAST_SHARED: Final = 0.01

@@ -10,13 +10,13 @@ import attrs
 from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
 from joulemap.generated.edp import EdpComparison
-from joulemap.present.cell import Number, mark_projected, show_chosen_share
-from joulemap.present.document import Grid
-from joulemap.present.picture import Picture
-from joulemap.present.template import Template
 from joulemap.show.layout import lay_across
 from joulemap.show.page import Drawings, Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
+from joulemap.show.present.cell import Number, mark_projected, show_chosen_share
+from joulemap.show.present.document import Grid
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts, title_run
 from joulemap.show.shape import Part, Shape, line
 

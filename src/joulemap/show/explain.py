@@ -7,11 +7,11 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
-from joulemap.present.category import name_category
-from joulemap.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
-from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
 HIDDEN_ATTENTION: Final = Template(

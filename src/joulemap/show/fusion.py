@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
-from joulemap.present.cell import show_ends, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.present.cell import show_ends, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
 LEAST_SHARE: Final = 5e-4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import (
+from joulemap.show.present.cell import (
     mark_projected,
     show_doubt,
     show_ends,
@@ -19,12 +19,20 @@ from joulemap.present.cell import (
     show_share,
     show_signed,
 )
-from joulemap.present.document import SHARE_HEADING, EnergyCell, FieldCell, Grid, choose_rows, find_energy_runs, grid
-from joulemap.present.template import Template
+from joulemap.show.present.document import (
+    SHARE_HEADING,
+    EnergyCell,
+    FieldCell,
+    Grid,
+    choose_rows,
+    find_energy_runs,
+    grid,
+)
+from joulemap.show.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.domain.assumed import AssumedEnergy
-    from joulemap.present.picture import Picture, PictureKind
+    from joulemap.show.present.picture import Picture, PictureKind
 
 LEAST_STATED: Final = 1.0 / 3.0
 """Assumed share of an energy above which answers show it."""
@@ -130,7 +138,7 @@ def lay(
 
 def _draw(table: Table[Any], rows: Sequence[Any], heading: str, named: Mapping[str, str]) -> Picture:
     """Return the picture of a column; `named` holds all columns by heading, as in the text of `lay`."""
-    from joulemap.present.picture import Picture, make_intervals
+    from joulemap.show.present.picture import Picture, make_intervals
 
     name = named[heading]
     field, _, half_width = name.strip("?!=@±#~+-").partition(":")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.ask.engine import describe_evaluation, describe_unread
-from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, EnergyCell, Grid, Lines, Section, Text
-from joulemap.present.format import TABLE, write
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.layout import is_whole, lay, show_assumed
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import PROJECTION_NOTE
+from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
+from joulemap.show.present.format import TABLE, write
+from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out, describe_left_out
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.title import Title, bind
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from joulemap.ask.fact import Facts, Refusal
     from joulemap.ask.scope import Scope
     from joulemap.domain.table import Table
-    from joulemap.figure.figure import Drawing, Figure
-    from joulemap.figure.spec import DrawingName, ShownName
+    from joulemap.show.figure.figure import Drawing, Figure
+    from joulemap.show.figure.spec import DrawingName, ShownName
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
@@ -45,8 +45,8 @@ def draw_text(answer: Answer) -> str:
 
 def draw_html(answer: Answer) -> str:
     """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
-    from joulemap.figure.convert import is_installed
-    from joulemap.figure.figure import draw_svg
+    from joulemap.show.figure.convert import is_installed
+    from joulemap.show.figure.figure import draw_svg
 
     drawn = [draw_svg(figure) for figure in answer.figures()] if is_installed() else []
     figures = "".join(f"<figure>{one}</figure>\n" for one in drawn)
@@ -190,7 +190,7 @@ def draw_figure(
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> Figure:
     """Return a figure of rows; `subject` defaults to the scope's title. See `make_figure`."""
-    from joulemap.figure.figure import make_figure
+    from joulemap.show.figure.figure import make_figure
 
     line = bind(subject or title_runs(scope), find_conditions(scope))
     made = make_figure(name, table, line, facts, texts)
@@ -199,7 +199,7 @@ def draw_figure(
 
 def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
     """Return a text drawing of rows; see `make_drawing`."""
-    from joulemap.figure.figure import make_drawing
+    from joulemap.show.figure.figure import make_drawing
 
     return make_drawing(name, table, texts)
 

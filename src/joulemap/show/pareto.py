@@ -6,9 +6,9 @@ from typing import Final, cast
 
 from joulemap.ask.fact import Caveat, Entry, Facts, Front
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.present.cell import show
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
+from joulemap.show.present.cell import show
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_run
 
 FRONT: Final = Template("{count} configurations are on the front, from {first} to {last}.")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
-from joulemap.present.category import OVERHEAD, name_category
-from joulemap.present.cell import show_ends, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS, describe_choices
+from joulemap.show.present.category import OVERHEAD, name_category
+from joulemap.show.present.cell import show_ends, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
 TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from joulemap.physics.record.engine import TENSORRT
 from joulemap.physics.record.product import DEFAULT, FP32, HIGHEST, NVIDIA, Products, find_products
 from joulemap.physics.record.runtime import RUNTIME
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 
 CONVOLUTIONS: Final = Template("{precision} convolutions")
 GEMMS: Final = Template("{precision} GEMMs")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.ask.fact import Choice, Facts, Share
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
 LIMITED: Final = Template("{name} {limits:and}")

@@ -21,8 +21,6 @@ from joulemap.ask.fact import (
     Value,
 )
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.present.cell import show_bound, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
@@ -32,6 +30,8 @@ from joulemap.show.choice import (
     name_metric,
     show_value,
 )
+from joulemap.show.present.cell import show_bound, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import drop_settings, name_run
 
 DAY_S: Final = 86400.0

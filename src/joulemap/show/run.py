@@ -11,9 +11,9 @@ from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.engine import has_framework, name_engine
 from joulemap.physics.record.product import FP32
 from joulemap.physics.record.runtime import RUNTIME
-from joulemap.present.cell import mark_projected
-from joulemap.present.document import Text
-from joulemap.present.template import Template
+from joulemap.show.present.cell import mark_projected
+from joulemap.show.present.document import Text
+from joulemap.show.present.template import Template
 from joulemap.show.product import Fp32Run, Meaning, describe_fp32
 from joulemap.show.title import RUNS, Conditions, Title
 

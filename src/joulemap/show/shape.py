@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Block, Document, Section
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.document import Block, Document, Section
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
 

@@ -9,10 +9,10 @@ from typing import Final
 import attrs
 
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
-from joulemap.present.cell import show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import format_value
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_run
 
 ALONE: Final = Template(

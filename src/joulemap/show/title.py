@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.physics.record.configuration import NO_HOST
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")

@@ -7,10 +7,10 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_odds, show_quantity, show_span
-from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WORDS, describe_choice, name_metric
+from joulemap.show.present.cell import show_odds, show_quantity, show_span
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_run
 
 DIGITS: Final = 3

@@ -11,14 +11,14 @@ from joulemap.ask.fact import Entry, Facts, Share, Turn
 from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
 from joulemap.domain.table import Column
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
-from joulemap.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
-from joulemap.present.document import Text
-from joulemap.present.template import Template
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS
 from joulemap.show.explain import RANGE
 from joulemap.show.page import Figures, draw_figure, tell_left_out
 from joulemap.show.part import BOUND as REASONS, RANGES_ARE
+from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
+from joulemap.show.present.document import Text
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape, line, read
 from joulemap.system.name import PROJECTED

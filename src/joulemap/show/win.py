@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Win
-from joulemap.present.cell import show_quantity
-from joulemap.present.template import Template
 from joulemap.show.choice import (
     MOST_TIED,
     MOST_WHY,
@@ -17,6 +15,8 @@ from joulemap.show.choice import (
     describe_choice,
     name_metric,
 )
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_run
 
 TRAFFIC: Final = "off-chip traffic"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts
 

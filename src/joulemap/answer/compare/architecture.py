@@ -29,12 +29,12 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRun, opening_plans
-from joulemap.present.category import CATEGORY, name_category
-from joulemap.present.cell import Number, Remark, name_unit, show_amount, show_price, show_quantity
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
 from joulemap.show.architecture import DOMINANT, describe_answer, list_reasons
+from joulemap.show.present.category import CATEGORY, name_category
+from joulemap.show.present.cell import Number, Remark, name_unit, show_amount, show_price, show_quantity
+from joulemap.show.present.document import Block, Document, Grid, Lines, Section, Text, show_under
+from joulemap.show.present.picture import Picture, make_intervals
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J

@@ -18,13 +18,13 @@ from joulemap.domain.table import Table
 from joulemap.generated.compare import EnergyBranch, RunFigure
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_units
-from joulemap.present.document import Document, Grid, Section, Text, show_under
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.layout import lay_beside
 from joulemap.show.page import Figures
 from joulemap.show.part import describe_energies, describe_least
+from joulemap.show.present.cell import show_units
+from joulemap.show.present.document import Document, Grid, Section, Text, show_under
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.system.record import frozen
 

@@ -21,11 +21,11 @@ from joulemap.domain.table import Table
 from joulemap.generated.compare import Contender, ModelFigure, Victory
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import Number, show_quantity
-from joulemap.present.document import Document, Grid, show_under
-from joulemap.present.picture import Picture
-from joulemap.present.template import Template
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import Number, show_quantity
+from joulemap.show.present.document import Document, Grid, show_under
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.title import Title
 from joulemap.show.win import COUNTED, describe_parts, describe_wins, list_part_reasons

@@ -20,10 +20,10 @@ from joulemap.domain.table import Table
 from joulemap.generated.compare import ModelFigure
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Grid, Section, show_under
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
 from joulemap.show.page import Drawings
+from joulemap.show.present.document import Document, Grid, Section, show_under
+from joulemap.show.present.picture import Picture, make_intervals
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.win import describe_models, list_model_reasons
 from joulemap.store.query import fetch

@@ -28,11 +28,11 @@ from joulemap.generated.compare import (
 )
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_ends, show_units
-from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
-from joulemap.present.picture import Picture, make_intervals
-from joulemap.present.template import Template
 from joulemap.show.page import Drawings
+from joulemap.show.present.cell import show_ends, show_units
+from joulemap.show.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.show.present.picture import Picture, make_intervals
+from joulemap.show.present.template import Template
 from joulemap.show.ranking import describe_answer, list_reasons
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -175,7 +175,7 @@ class RankingAnswer(RunAnswer):
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return a text drawing of the metric that ranks the hardware."""
-        from joulemap.figure.figure import describe_metric
+        from joulemap.show.figure.figure import describe_metric
 
         return (self._sketch("ranking", self.rows, {**describe_metric(self._metric), "column": self._metric.column}),)
 

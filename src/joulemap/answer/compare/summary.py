@@ -21,11 +21,11 @@ from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_units
-from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
-from joulemap.present.template import Template
 from joulemap.show.choice import describe_answer, list_reasons
 from joulemap.show.page import Figures, drop_options, keep_database
+from joulemap.show.present.cell import show_units
+from joulemap.show.present.document import Document, Grid, Section, choose_rows, show_under
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError

@@ -28,9 +28,9 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.variation import Variation
-from joulemap.present.cell import show_share
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_share
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen

@@ -34,10 +34,10 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.variation import Variation
-from joulemap.present.cell import Remark, show_odds
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template, join_clauses
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import Remark, show_odds
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import title_runs
 from joulemap.show.turn import BOTH, REVERSAL_NOTES, describe_batches, describe_odds, describe_turn, list_reasons
 from joulemap.store.query import fetch

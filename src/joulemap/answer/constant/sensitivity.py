@@ -30,11 +30,11 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation
-from joulemap.present.cell import show_quantity, show_share, show_span
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.picture import Marks, Picture
-from joulemap.present.template import Template
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import show_quantity, show_share, show_span
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.turn import describe_swings, list_swing_notes
 from joulemap.system.errors import UsageError
@@ -137,7 +137,7 @@ class SensitivityAnswer(ConstantAnswer):
 
     def figures(self) -> Figures:
         """Return a figure for each chip that any constant affects."""
-        from joulemap.figure.figure import describe_metric
+        from joulemap.show.figure.figure import describe_metric
 
         metric, findings, made = METRIC[self.metric], describe_swings(self.facts), []
         for name in dict.fromkeys(row.hardware for row in self.rows):

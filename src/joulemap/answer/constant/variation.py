@@ -23,9 +23,9 @@ from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.variation import BILLED, Variation, find_variations
-from joulemap.present.cell import number
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import number
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.turn import TIMES, describe_meanings, describe_odds, describe_turn, list_reasons
 from joulemap.system.record import frozen

@@ -22,10 +22,10 @@ from joulemap.generated.explain import Traffic
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Lines, Section, Text
-from joulemap.present.template import Template, join_clauses
 from joulemap.show.explain import CLASS_NOTE, describe_difference, describe_ranges, list_reasons, list_ways
 from joulemap.show.page import Figures
+from joulemap.show.present.document import Document, Lines, Section, Text
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import find_conditions, prove, title_runs
 from joulemap.show.title import Title, bind
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError

@@ -25,9 +25,9 @@ from joulemap.generated.explain import (
     SubgraphDifference,
     Traffic,
 )
-from joulemap.present.category import name_category
-from joulemap.present.cell import is_tied
 from joulemap.show.explain import BOUND
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import is_tied
 from joulemap.system.record import frozen
 
 COUNT, PRICE, PRESENCE = "count", "price", "presence"

@@ -11,12 +11,12 @@ from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, fi
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.generated.explain import CategoryDifference, RoleDifference
-from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
-from joulemap.present.document import Block, Grid, Section, Text, show_under
-from joulemap.present.picture import Picture
-from joulemap.present.template import Template
 from joulemap.show.explain import HIDDEN_ATTENTION, SI_WORDS
 from joulemap.show.layout import lay
+from joulemap.show.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
+from joulemap.show.present.document import Block, Grid, Section, Text, show_under
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.system.units import FJ_PER_J
 

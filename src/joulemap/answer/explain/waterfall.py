@@ -12,8 +12,8 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.explain.pair import PairAnswer, find_role, name_spent
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
-from joulemap.figure.figure import Figure, describe_metric, make_figure
-from joulemap.present.cell import show_quantity, show_signed
+from joulemap.show.figure.figure import Figure, describe_metric, make_figure
+from joulemap.show.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14

@@ -27,20 +27,6 @@ from joulemap.generated.analyze import (
 )
 from joulemap.generated.report import EnergyLeaf
 from joulemap.plan.source import Source
-from joulemap.present.category import OVERHEAD, name_category
-from joulemap.present.cell import (
-    name_unit,
-    show,
-    show_amount,
-    show_count,
-    show_plain,
-    show_price,
-    show_quantity,
-    show_units,
-)
-from joulemap.present.document import Document, Grid, Section, Text, show_under
-from joulemap.present.picture import Picture
-from joulemap.present.template import Template
 from joulemap.show.layout import fill_cells, lay_facts, lay_lines
 from joulemap.show.page import Drawings, Figures
 from joulemap.show.part import (
@@ -52,6 +38,20 @@ from joulemap.show.part import (
     describe_run,
     list_reasons,
 )
+from joulemap.show.present.category import OVERHEAD, name_category
+from joulemap.show.present.cell import (
+    name_unit,
+    show,
+    show_amount,
+    show_count,
+    show_plain,
+    show_price,
+    show_quantity,
+    show_units,
+)
+from joulemap.show.present.document import Document, Grid, Section, Text, show_under
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, title_run
 from joulemap.show.title import bind
 from joulemap.store.query import start
@@ -60,9 +60,9 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
-    from joulemap.figure.figure import Figure
-    from joulemap.figure.spec import DrawingName
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.show.figure.figure import Figure
+    from joulemap.show.figure.spec import DrawingName
 
 
 PARTS: Final = ("compute", "memory", "control", "static")
@@ -137,14 +137,14 @@ NAMED_ACTIONS: Final = 3
 
 def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
     """Return a figure of a run's energy as a tree of categories, actions and subgraphs."""
-    from joulemap.figure.figure import make_figure
+    from joulemap.show.figure.figure import make_figure
 
     return make_figure("tree", leaves, subject, _describe_actions(leaves))
 
 
 def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
     """Return the roofline figure of a run's subgraphs."""
-    from joulemap.figure.figure import make_figure
+    from joulemap.show.figure.figure import make_figure
 
     return make_figure("roofline", roofs, subject, _describe_roof(list(roofs)))
 

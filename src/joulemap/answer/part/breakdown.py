@@ -17,13 +17,13 @@ from joulemap.domain.table import Table
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.category import name_category
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Text
-from joulemap.present.template import Template
 from joulemap.show.layout import lay_across
 from joulemap.show.page import Drawings
 from joulemap.show.part import describe_parts, describe_ranges
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import show_quantity, show_share
+from joulemap.show.present.document import Document, Grid, Section, Text
+from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_runs
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError

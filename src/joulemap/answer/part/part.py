@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.answer.base import RunAnswer
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.present.document import Grid, Text
+from joulemap.show.present.document import Grid, Text
 from joulemap.show.run import prove_parts
 from joulemap.system.record import frozen
 

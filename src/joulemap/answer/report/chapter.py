@@ -14,22 +14,34 @@ from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.ask.answer import Answer
 from joulemap.domain.table import Table
-from joulemap.figure.spec import FigureName
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
-from joulemap.present.category import name_category
-from joulemap.present.cell import join_names, mark_projected, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
-from joulemap.present.template import Template
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
 from joulemap.show.explain import list_reasons as list_causes
+from joulemap.show.figure.spec import FigureName
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import join_names, mark_projected, show_quantity, show_share
+from joulemap.show.present.document import Document, Grid, Lines, Section, Steps, Text
+from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.title import bind
+from joulemap.show.webpage.report import (
+    Badge,
+    Badges,
+    Block,
+    Branch,
+    Chapter,
+    Choice,
+    Exhibit,
+    Fold,
+    Leaf,
+    Source,
+    Trees,
+)
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
-from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
 
 BADGE: Final = Template("{quantity} on {name}")
 STANDING: Final = Template("{half_width:±}, {standing}")

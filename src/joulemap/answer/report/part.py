@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.domain.table import Table
-    from joulemap.figure.spec import FigureName
     from joulemap.plan.source import Source
-    from joulemap.present.document import Document, Section
-    from joulemap.webpage.report import Chapter
+    from joulemap.show.figure.spec import FigureName
+    from joulemap.show.present.document import Document, Section
+    from joulemap.show.webpage.report import Chapter
 
 
 TABLE: Final = "As a table"

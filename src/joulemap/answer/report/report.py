@@ -19,18 +19,12 @@ from joulemap.ask import answer as asked
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.figure.spec import find_spec
 from joulemap.plan.source import Source
-from joulemap.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
-from joulemap.present.template import Template
-from joulemap.store.connection import keeping_open
-from joulemap.system.errors import UsageError
-from joulemap.system.file import write_file
-from joulemap.system.name import is_module_name
-from joulemap.system.record import frozen
-from joulemap.system.resource import package_version
-from joulemap.webpage.page import write_page
-from joulemap.webpage.report import (
+from joulemap.show.figure.spec import find_spec
+from joulemap.show.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
+from joulemap.show.present.template import Template
+from joulemap.show.webpage.page import write_page
+from joulemap.show.webpage.report import (
     Block as Part,
     Chapter,
     Choice,
@@ -42,11 +36,17 @@ from joulemap.webpage.report import (
     Source as Behind,
     unify_colours,
 )
+from joulemap.store.connection import keeping_open
+from joulemap.system.errors import UsageError
+from joulemap.system.file import write_file
+from joulemap.system.name import is_module_name
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
-    from joulemap.figure.figure import Figure
-    from joulemap.figure.spec import ShownName
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.show.figure.figure import Figure
+    from joulemap.show.figure.spec import ShownName
 
 
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")

@@ -25,12 +25,21 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.workload import choose_batches
-from joulemap.present.cell import Remark, is_tied, show, show_chance, show_ends, show_quantity, show_share, show_span
-from joulemap.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
-from joulemap.present.picture import Marks, Picture
-from joulemap.present.template import Template, join_clauses
 from joulemap.show.layout import Cell
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import (
+    Remark,
+    is_tied,
+    show,
+    show_chance,
+    show_ends,
+    show_quantity,
+    show_share,
+    show_span,
+)
+from joulemap.show.present.document import Document, FieldCell, Grid, Section, choose_rows, show_under
+from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import show_limit
 from joulemap.show.sweep import describe_answer, list_decided, list_other_turns, list_reasons, list_turns
 from joulemap.show.title import Title

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.ask.check import CheckedAnswer
     from joulemap.domain.settings import RunDivision
-    from joulemap.present.document import Document
+    from joulemap.show.present.document import Document
     from joulemap.workspace import Workspace
 
 
@@ -34,8 +34,8 @@ class PlotOptions:
         """
         if not self.plot:
             return document
-        from joulemap.figure.sketch import make_sketches
-        from joulemap.present.document import Section, Text
+        from joulemap.show.figure.sketch import make_sketches
+        from joulemap.show.present.document import Section, Text
 
         drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
         section = Section("Sketch", drawn)
@@ -45,8 +45,8 @@ class PlotOptions:
 
 def begin_drawing() -> None:
     """Start the process that draws the images of a page; report on stderr if it is not installed."""
-    from joulemap.figure.convert import INSTALL, is_installed
-    from joulemap.webpage.page import start_drawing
+    from joulemap.show.figure.convert import INSTALL, is_installed
+    from joulemap.show.webpage.page import start_drawing
 
     if is_installed():
         start_drawing()
@@ -84,7 +84,7 @@ class PageOptions(PlotOptions):
         """
         if self.report is not None:
             from joulemap.answer.report.report import report_answer
-            from joulemap.webpage.page import write_page
+            from joulemap.show.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)

@@ -8,7 +8,7 @@ from typing import Any
 from joulemap.cli.value import read_quantity
 from joulemap.physics.record.workload import Workload
 from joulemap.prediction import check_count, check_names, predict
-from joulemap.present.cell import show_interval
+from joulemap.show.present.cell import show_interval
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 

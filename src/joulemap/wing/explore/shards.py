@@ -12,9 +12,9 @@ from joulemap.answer.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.physics.record.constant import SHORT
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_span
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_quantity, show_span
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template
 from joulemap.store.shard import Shard, is_abandoned
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen

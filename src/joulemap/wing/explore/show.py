@@ -7,9 +7,9 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share
 from joulemap.domain.metric import TIE_RATIO
-from joulemap.present.cell import show_quantity
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WORDS
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.word import Words
 from joulemap.wing.explore.ask import ALIKE
 

@@ -14,11 +14,11 @@ from joulemap.answer.computed import make_table, take
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
-from joulemap.present.cell import join_names, show_ends, show_quantity
-from joulemap.present.document import Document, Grid, Section, Text, show_under
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import join_names, show_ends, show_quantity
+from joulemap.show.present.document import Document, Grid, Section, Text, show_under
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here.ask import find_facts

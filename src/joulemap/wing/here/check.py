@@ -13,7 +13,7 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.wing.here.match import Device
 from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked

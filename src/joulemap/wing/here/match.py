@@ -15,7 +15,7 @@ from joulemap.domain.machine import Cpu, Gpu
 from joulemap.domain.printed import read_words, shorten
 from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen

@@ -14,7 +14,7 @@ import attrs
 from joulemap.answer.computed import find_unknown
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips

@@ -6,9 +6,9 @@ import math
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.present.cell import show_interval, show_plain, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.choice import describe_choice
+from joulemap.show.present.cell import show_interval, show_plain, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.word import Words
 
 TARIFF: Final = Template(

@@ -13,10 +13,10 @@ from joulemap.domain.table import Table
 from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.physics.record.weight import spell_precision
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Section, show_under
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.present.cell import show_quantity, show_share
+from joulemap.show.present.document import Document, Section, show_under
+from joulemap.show.present.template import Template
 from joulemap.show.title import Title
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError

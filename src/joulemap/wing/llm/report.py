@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
-    from joulemap.webpage.report import Chapter
+    from joulemap.show.webpage.report import Chapter
 
 
 TITLE: Final = "Serving"

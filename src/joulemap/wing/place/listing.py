@@ -8,8 +8,8 @@ from joulemap.answer.base import Answer
 from joulemap.answer.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Lines, Section
-from joulemap.present.template import Template
+from joulemap.show.present.document import Document, Lines, Section
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.place.file import find_box, load_boxes, refuse_box
 from joulemap.wing.place.record import Box

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Refusal
-from joulemap.present.cell import show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_run
 from joulemap.show.word import Words
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.answer.computed import described, make_table
-from joulemap.present.cell import show_count, show_plain, show_share
-from joulemap.present.document import Document, Section
 from joulemap.show.layout import lay
+from joulemap.show.present.cell import show_count, show_plain, show_share
+from joulemap.show.present.document import Document, Section
 from joulemap.system.record import frozen
 from joulemap.wing.record.chain import Chain
 from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow

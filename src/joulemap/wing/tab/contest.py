@@ -31,7 +31,7 @@ from joulemap.physics.interval.standing import Axis, Candidate, Standing, estima
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.total import PointColumns
 from joulemap.prediction import Cells, Prediction, evaluate_cells, form_prediction
-from joulemap.present.category import ON_CHIP
+from joulemap.show.present.category import ON_CHIP
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from joulemap.ask.fact import Quantity, Term
 from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.present.category import CATEGORY, name_category
-from joulemap.present.cell import show_chance, show_ends, show_quantity, show_share, show_signed
+from joulemap.show.present.category import CATEGORY, name_category
+from joulemap.show.present.cell import show_chance, show_ends, show_quantity, show_share, show_signed
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.tab import show
 from joulemap.wing.tab.axis import Axis

@@ -10,8 +10,8 @@ from typing import Any, Final
 from joulemap.ask.fact import Quantity
 from joulemap.domain.value import read_value
 from joulemap.prediction import find_constant
-from joulemap.present.cell import show_quantity
 from joulemap.show.caveat import RANGES
+from joulemap.show.present.cell import show_quantity
 from joulemap.system.errors import JoulemapError, UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import choose_precision

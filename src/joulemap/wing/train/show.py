@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Refusal, Share
-from joulemap.present.cell import show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat, show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.present.cell import show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.show.word import Words
 

@@ -134,7 +134,7 @@ def verify(
 
         raise UnscoredError("no measurement could be scored: the answer gives the reasons")
     if answer.outside:
-        from joulemap.present.cell import show_count
+        from joulemap.show.present.cell import show_count
         from joulemap.system.errors import OutsideError
 
         judged, count = show_count(len(answer.judged), "measurement"), len(answer.outside)

@@ -12,10 +12,10 @@ import attrs
 
 from joulemap.ask.fact import Caveat, Change, Facts, Quantity, Refusal, Score
 from joulemap.ask.finding import Finding
-from joulemap.present.cell import show_interval, show_plain, show_quantity, show_share, show_span
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, describe_values, list_notes
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.present.cell import show_interval, show_plain, show_quantity, show_share, show_span
+from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_refusal
 from joulemap.show.word import Words
 from joulemap.system.errors import Reason

@@ -23,11 +23,11 @@ from joulemap.domain.table import Table
 from joulemap.physics.record.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show, show_quantity
-from joulemap.present.document import Document, Section
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.part import describe_ranges
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import mark_projected, show, show_quantity
+from joulemap.show.present.document import Document, Section
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch

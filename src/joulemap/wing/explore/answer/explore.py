@@ -23,13 +23,13 @@ from joulemap.domain.value import show_constant
 from joulemap.physics.record.product import FP32
 from joulemap.physics.record.silicon import count_dies
 from joulemap.plan.source import Source
-from joulemap.present.cell import Number, number, show_plain, show_share
-from joulemap.present.document import Document, Grid, Section
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.layout import lay
 from joulemap.show.page import Figures
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import Number, number, show_plain, show_share
+from joulemap.show.present.document import Document, Grid, Section
+from joulemap.show.present.template import Template
 from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text

@@ -12,9 +12,9 @@ from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_chance
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.best import show_objective
 from joulemap.wing.explore.design.question import NO_SHARES, read_shares

@@ -14,7 +14,7 @@ from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import describe_design, find_constant
 
 if TYPE_CHECKING:
-    from joulemap.figure.figure import Figure
+    from joulemap.show.figure.figure import Figure
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.survey import Survey
 
@@ -120,7 +120,7 @@ def draw_designs(
 
     `records` are the rows of an answer, `headline` is its headline.
     """
-    from joulemap.figure.figure import make_figure
+    from joulemap.show.figure.figure import make_figure
 
     if len(objectives) < 2:
         return ()

@@ -12,8 +12,8 @@ from joulemap.domain.constant import name_constant
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC, list_constants
 from joulemap.physics.record.silicon import RETICLE
-from joulemap.present.cell import show_interval, show_within
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_interval, show_within
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from joulemap.domain.constant import name_constant
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import check_value
 from joulemap.physics.root import MOST_FACTOR, TOLERANCE
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.survey import evaluate_rows
 

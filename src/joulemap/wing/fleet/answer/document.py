@@ -11,9 +11,9 @@ from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Column, Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.weight import spell_precision
-from joulemap.present.cell import join_names, show_quantity, show_share
-from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import join_names, show_quantity, show_share
+from joulemap.show.present.document import Document, Section, Text, show_under
 from joulemap.show.refusal import ENCLOSED, describe_refusal
 from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import Title, bind
@@ -151,7 +151,7 @@ class FleetAnswer(RunAnswer):
         """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
         the day.
         """
-        from joulemap.figure.figure import make_figure
+        from joulemap.show.figure.figure import make_figure
 
         best, subject = first_of_each(self.ok), bind(self.title(), find_conditions(self.scope))
         if not best:

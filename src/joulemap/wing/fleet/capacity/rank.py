@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import attrs
 
 from joulemap.physics.interval.error_scale import LOGISTIC
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.likely import grow_devices
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late

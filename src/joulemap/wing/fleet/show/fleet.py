@@ -7,9 +7,9 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain.metric import TIE_RATIO
-from joulemap.present.cell import show_chance, show_plain, show_quantity, show_share
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
+from joulemap.show.present.cell import show_chance, show_plain, show_quantity, show_share
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Objective

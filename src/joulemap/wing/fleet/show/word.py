@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.show.word import Words
 
 WORDS: Final = Words(

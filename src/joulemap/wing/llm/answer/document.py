@@ -14,10 +14,10 @@ from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.weight import spell_precision
-from joulemap.present.cell import show_count
-from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.show.layout import head_assumed, show_assumed
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import show_count
+from joulemap.show.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.show.title import Title
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED

@@ -12,8 +12,8 @@ from joulemap.answer.computed import make_table
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.offload import OffloadRow, divide_layers

@@ -21,7 +21,7 @@ from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.present.document import Document, Grid, Text, show_under
+from joulemap.show.present.document import Document, Grid, Text, show_under
 from joulemap.show.title import Title
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen

@@ -15,8 +15,8 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.communication import HOST_DEVICES
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.catalogue import known_hardware
-from joulemap.present.cell import join_names
-from joulemap.present.template import Template
+from joulemap.show.present.cell import join_names
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (

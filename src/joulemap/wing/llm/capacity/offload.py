@@ -14,7 +14,7 @@ from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.reference import FJ_PER_J
 from joulemap.plan.calibration import use_calibration
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS, Question

@@ -12,7 +12,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import Precision, name_precision
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions

@@ -9,10 +9,10 @@ from typing import Final
 import attrs
 
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
-from joulemap.present.cell import show_plain, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
+from joulemap.show.present.cell import show_plain, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_all, name_run
 from joulemap.wing.llm.phase import PHASE_NAMES, PROMPT
 

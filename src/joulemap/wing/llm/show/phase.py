@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Share
-from joulemap.present.cell import show_span
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_span
+from joulemap.show.present.template import Template
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 RATIOS: Final = Template("An output token uses {ratios:and} the energy of a prompt token")

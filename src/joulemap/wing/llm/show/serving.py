@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Quantity
-from joulemap.present.template import Template
 from joulemap.show.caveat import show_range
+from joulemap.show.present.template import Template
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving

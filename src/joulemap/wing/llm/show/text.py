@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.present.template import Template
+from joulemap.show.present.template import Template
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 
 TITLE: Final = Template("{model}[ (same sizes as {like})]")

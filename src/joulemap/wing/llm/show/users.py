@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
-from joulemap.present.cell import join_names, show_chance, show_plain, show_quantity
-from joulemap.present.template import Template
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
+from joulemap.show.present.cell import join_names, show_chance, show_plain, show_quantity
+from joulemap.show.present.template import Template
 from joulemap.wing.llm.ask.users import CHEAPER, LIKELY
 from joulemap.wing.llm.show.serving import describe_hits
 

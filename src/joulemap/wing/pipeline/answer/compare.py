@@ -11,9 +11,9 @@ from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PartMetricName
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Section
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_quantity, show_share
+from joulemap.show.present.document import Section
+from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
 

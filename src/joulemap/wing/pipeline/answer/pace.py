@@ -8,8 +8,8 @@ from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration
 from joulemap.plan.run import plan_selected
 from joulemap.plan.stored_runs import opening_runs
-from joulemap.present.cell import show_share
-from joulemap.present.template import Template
+from joulemap.show.present.cell import show_share
+from joulemap.show.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.generated.row import StageTime

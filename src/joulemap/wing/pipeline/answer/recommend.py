@@ -17,7 +17,7 @@ from joulemap.wing.pipeline.answer.pace import FRAMES, Paced, find_paced, pace
 if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings, Usage
     from joulemap.plan.source import Source
-    from joulemap.present.document import Grid
+    from joulemap.show.present.document import Grid
 
 PER_INFERENCE, PER_FRAME = "per inference", "per frame"
 """Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""

@@ -19,13 +19,13 @@ from joulemap.domain.table import Table
 from joulemap.physics.record.weight import label_precision, spell_precision
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_chance
-from joulemap.present.document import Document, Section
-from joulemap.present.template import Template, join_clauses
 from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.layout import head_assumed, show_assumed
 from joulemap.show.page import Figures
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import show_chance
+from joulemap.show.present.document import Document, Section
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen

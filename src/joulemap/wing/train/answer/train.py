@@ -23,10 +23,10 @@ from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
-from joulemap.present.cell import show_interval
-from joulemap.present.document import Document, Section, Text, show_under
-from joulemap.present.template import Template
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import show_interval
+from joulemap.show.present.document import Document, Section, Text, show_under
+from joulemap.show.present.template import Template
 from joulemap.show.title import Title
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch

@@ -19,11 +19,11 @@ from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.source import Source
-from joulemap.present.cell import show
-from joulemap.present.document import Document, Section, Text, show_under
-from joulemap.present.template import Template
 from joulemap.show.layout import lay
 from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import show
+from joulemap.show.present.document import Document, Section, Text, show_under
+from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow

@@ -1,0 +1,1 @@
+"""Figures of answers: Vega-Lite specifications with their rows, and drawing them."""
