@@ -21,7 +21,7 @@ from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.ask.answer import RunAnswer
+    from joulemap.ask.answer import Answer
 
 TAGS: Final = ("metric", "level", "axis", "cause", "kind")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
@@ -137,7 +137,7 @@ class Part:
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
 
-    def show(self, answer: RunAnswer, limit: int, values: Mapping[str, Any]) -> Section | None:
+    def show(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> Section | None:
         """Return the section of an answer with `limit` rows of a long table; None without rows."""
         rows = getattr(answer, self.table.format(**values))
         if not rows:
