@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Run
 from document_schema import check, check_document, schema
-from joulemap.answer.computed import described
+from joulemap.domain.computed import described
 from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 from tools import GENERATED

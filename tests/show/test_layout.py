@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.computed import described, make_table, take
 from joulemap.cli.value import read_as
+from joulemap.domain.computed import described, make_table, take
 from joulemap.domain.settings import Limits
 from joulemap.show.layout import lay
 from joulemap.system.errors import UsageError

@@ -15,9 +15,9 @@ import pytest
 
 from conftest import Run
 from document_schema import check_document
-from joulemap.answer.computed import described, make_table
 from joulemap.ask.check import CheckedAnswer
 from joulemap.cli.output import OutputOptions, _put_head
+from joulemap.domain.computed import described, make_table
 from joulemap.show.layout import lay
 from joulemap.show.present.arrange import arrange
 from joulemap.show.present.document import Document, Grid, Section, choose_rows

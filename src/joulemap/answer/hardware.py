@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import described, make_table
 from joulemap.ask.answer import fetch_tables
 from joulemap.ask.setting import find_calibrations
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
 from joulemap.domain.label import CUT_MEANING

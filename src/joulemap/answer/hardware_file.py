@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.computed import described, make_table
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.physics.record.silicon import RETICLE, count_dies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import LONGEST_WINDOW_S, find_here
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.label import MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.measurement import MeasuredRow, list_kinds, load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.day import check_day, find_date
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement

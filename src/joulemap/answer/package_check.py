@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.hardware_file import LONGEST_TRIAL_S
 from joulemap.answer.validate import describe_medians
+from joulemap.domain.computed import described, make_table
 from joulemap.show.present.cell import QUANTITY, show
 from joulemap.show.present.document import Document, Lines, Section
 from joulemap.show.present.template import Template

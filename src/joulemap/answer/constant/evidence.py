@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.variation import (
     DIGITS,
     ConstantAnswer,
@@ -17,6 +16,7 @@ from joulemap.answer.constant.variation import (
     show_elasticity,
 )
 from joulemap.ask.turn import find_swings
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Settings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.pair import Flip, Pair
 from joulemap.answer.constant.variation import (
     DIGITS,
@@ -22,6 +21,7 @@ from joulemap.answer.price import name_unpriced
 from joulemap.ask.fact import Choice
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.turn import HALF, choose, find_reversals, is_better
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name

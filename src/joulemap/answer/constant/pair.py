@@ -18,8 +18,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.computed import described
 from joulemap.answer.constant.variation import Varied, describe_constant
+from joulemap.domain.computed import described
 from joulemap.domain.metric import VariedMetricName
 from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.record.constant import STATIC

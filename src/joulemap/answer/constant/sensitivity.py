@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.constant.variation import (
     DIGITS,
     SHOWN,
@@ -21,6 +20,7 @@ from joulemap.answer.constant.variation import (
 )
 from joulemap.answer.price import name_unpriced
 from joulemap.ask.turn import find_swings
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import Settings, Usage, check_name

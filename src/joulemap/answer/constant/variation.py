@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.computed import described
 from joulemap.answer.price import find_prices
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
+from joulemap.domain.computed import described
 from joulemap.domain.constant import name_constant
 from joulemap.domain.metric import VariedMetricName
 from joulemap.domain.settings import Usage

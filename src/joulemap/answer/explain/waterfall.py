@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.explain.pair import PairAnswer, find_role, name_spent
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.show.figure.figure import Figure, describe_metric, make_figure

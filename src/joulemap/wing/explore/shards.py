@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import described, make_table
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.physics.record.constant import SHORT
 from joulemap.plan.source import Source

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import make_table, take
 from joulemap.ask.fact import Choice, Facts
+from joulemap.domain.computed import make_table, take
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.show.caveat import describe_trust

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.computed import find_unknown, take
 from joulemap.domain.default import SETTINGS
 from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.catalogue import known_hardware

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import find_unknown
+from joulemap.domain.computed import find_unknown
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.show.present.template import Template

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import described, make_table
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.show.present.document import Document, Lines, Section

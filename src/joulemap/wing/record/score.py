@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described
 from joulemap.bundle.chip import load_chips
+from joulemap.domain.computed import described
 from joulemap.domain.day import check_day
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.answer.computed import described, make_table
+from joulemap.domain.computed import described, make_table
 from joulemap.show.layout import lay
 from joulemap.show.present.cell import show_count, show_plain, show_share
 from joulemap.show.present.document import Document, Section

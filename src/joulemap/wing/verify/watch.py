@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import find_here
 from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

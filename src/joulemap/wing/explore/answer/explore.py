@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import make_table
 from joulemap.ask.fact import Choice, Facts
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Limits, Settings, check_name

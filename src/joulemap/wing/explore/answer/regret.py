@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.settings import Limits, Settings, check_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, find_unknown, make_table
+from joulemap.domain.computed import described, find_unknown, make_table
 from joulemap.domain.table import Column, Table
 from joulemap.system.record import frozen
 from joulemap.wing.explore.block import name_column

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.answer.computed import described
+from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.total import evaluate_totals

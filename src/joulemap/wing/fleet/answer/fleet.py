@@ -10,7 +10,6 @@ from typing import Final
 import attrs
 
 from joulemap.answer.candidate import read_usage
-from joulemap.answer.computed import make_table
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.ask.fact import Refusal
 from joulemap.ask.finding import Finding
@@ -18,6 +17,7 @@ from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table

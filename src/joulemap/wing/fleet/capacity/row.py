@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.computed import described
+from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.record import frozen
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

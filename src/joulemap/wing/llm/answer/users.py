@@ -11,12 +11,12 @@ import attrs
 
 from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
-from joulemap.answer.computed import make_table
 from joulemap.ask.engine import describe_unread
 from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table

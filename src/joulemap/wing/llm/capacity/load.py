@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, find_unknown, take
 from joulemap.domain.assumed import AssumedEnergy
+from joulemap.domain.computed import described, find_unknown, take
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J

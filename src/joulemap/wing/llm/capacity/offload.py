@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, find_unknown, take
 from joulemap.catalog.memory import find_usable
+from joulemap.domain.computed import described, find_unknown, take
 from joulemap.domain.default import SERVED
 from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import Configuration

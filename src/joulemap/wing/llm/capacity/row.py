@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described, find_unknown, take
+from joulemap.domain.computed import described, find_unknown, take
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import TOO_LARGE
 from joulemap.wing.llm.capacity.slow import SlowHost

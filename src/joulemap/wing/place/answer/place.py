@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.computed import make_table
 from joulemap.ask.fact import Facts
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.error_scale import load_doubt
+from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.computed import described, find_unknown
 from joulemap.domain.assumed import AssumedEnergy
+from joulemap.domain.computed import described, find_unknown
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.weight import label_precision

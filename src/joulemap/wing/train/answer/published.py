@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.answer.computed import described, make_table
 from joulemap.catalog.digest import DATA
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source

@@ -10,10 +10,10 @@ import attrs
 
 from joulemap.answer.base import RunAnswer
 from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
-from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import Scope
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table

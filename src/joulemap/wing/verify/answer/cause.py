@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import described
 from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES

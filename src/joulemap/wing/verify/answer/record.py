@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.answer.computed import described
+from joulemap.domain.computed import described
 from joulemap.system.record import frozen
 
 

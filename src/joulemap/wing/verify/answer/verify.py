@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.base import Answer
 from joulemap.answer.calibrate import calibrate as fit
-from joulemap.answer.computed import make_table
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
+from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.scope import SCOPE
 from joulemap.domain.settings import check_name
