@@ -178,7 +178,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "measure_host": Question("joulemap.answer.launch"),
     "modules": ModelQuestion("joulemap.answer.model", "RunKeywords"),
     "evaluate": ModelQuestion("joulemap.plan.stored_runs"),
-    "run": Question("joulemap.answer.record", is_shared=True),
+    "run": Question("joulemap.ask.record", is_shared=True),
     "workload": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
     "operators": ModelQuestion("joulemap.answer.model", "ModelKeywords"),
     "profile": ModelQuestion("joulemap.answer.model", "ModelKeywords"),

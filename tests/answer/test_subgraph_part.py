@@ -20,7 +20,7 @@ from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap import records
-from joulemap.answer.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
+from joulemap.ask.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.physics.record.configuration import Precision

@@ -87,7 +87,7 @@ def plot(
     tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
     a wrong number of chips, UnsupportedError if there is nothing to draw.
     """
-    from joulemap.answer.subject import list_hardware
+    from joulemap.ask.subject import list_hardware
 
     check_name("figure", figure, FIGURES)
     named = (settings or SETTINGS).with_keywords(keywords).hardware

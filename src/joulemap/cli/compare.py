@@ -80,7 +80,7 @@ def compare(
     joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --check
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
-    from joulemap.answer.subject import split_models
+    from joulemap.ask.subject import split_models
 
     voice.set(verbose=verbose or talking)
     model, named = split_models(words)
