@@ -44,7 +44,7 @@ BESIDE: Final = {
     "joulemap.system.errors": ("ExitCode", *ERRORS),
     "joulemap.domain.table": ("Row",),
     "joulemap.store.connection": ("Patience",),
-    "joulemap.answer.hardware_file": ("FileChecks",),
+    "joulemap.ask.hardware_file": ("FileChecks",),
     "joulemap.ask.record": ("Run",),  # rather than the run of a fact
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
@@ -60,7 +60,7 @@ HIDDEN: Final = {
 """Names that public objects use, but that callers do not need, so that they are not public."""
 
 EXTEND: Final = {
-    "joulemap.answer.package_check": ("check_package",),
+    "joulemap.ask.package_check": ("check_package",),
     "joulemap.answer.report.part": ("ReportPart",),
     "joulemap.ask.rule": ("Rules",),
     "joulemap.cli.command": ("command", "option"),

@@ -13,8 +13,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.calibrate import DRY
-from joulemap.answer.measurement import find_workloads
+from joulemap.ask.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
@@ -38,6 +37,7 @@ from joulemap.physics.timing import place
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
 from joulemap.plan.version import formula_version
+from joulemap.show.calibrate import DRY
 from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import write_measurements
 from joulemap.system.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError

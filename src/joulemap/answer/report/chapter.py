@@ -13,12 +13,12 @@ from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.ask.answer import Answer
+from joulemap.domain.figure import FigureName
 from joulemap.domain.table import Table
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
 from joulemap.show.explain import list_reasons as list_causes
-from joulemap.show.figure.spec import FigureName
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
 from joulemap.show.present.category import name_category

@@ -9,10 +9,10 @@ from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
+    from joulemap.domain.figure import FigureName
     from joulemap.domain.settings import Settings
     from joulemap.domain.table import Table
     from joulemap.plan.source import Source
-    from joulemap.show.figure.spec import FigureName
     from joulemap.show.present.document import Document, Section
     from joulemap.show.webpage.report import Chapter
 

@@ -44,9 +44,9 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
+    from joulemap.domain.figure import ShownName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.show.figure.figure import Figure
-    from joulemap.show.figure.spec import ShownName
 
 
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, Literal
 
 from joulemap.domain.architecture import find_class
@@ -17,22 +16,12 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.kind import list_kinds
 from joulemap.plan.source import Source
-from joulemap.show.present.cell import show_count
-from joulemap.show.present.template import Template
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, find_projected
 from joulemap.system.errors import UnknownNameError, UsageError
 
-CLASSES: Final = Template(
-    "{chips}[: {classes:list}][, {unavailable} not available][; {members} (`joulemap hardware list --family all`)]."
-)
 EVERY_FAMILY: Final = "all"
 """Value of `family` that selects the members of all families."""
-
-CLASS: Final = Template("{count} {architecture}")
-MORE: Final = Template("{count} more are listed only in chip families")
-SOME: Final = "chips of families are not shown"
-NO_MATCH: Final = "No chip matches."
 
 
 def hardware_list(
@@ -83,26 +72,11 @@ def _opening_family(family: str) -> Iterator[Connection]:
         yield connection
 
 
-def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
-    """Return a sentence with the number of listed chips per class and of unavailable chips.
-
-    `has_families` adds the number of chips in families; `is_filtered` omits this number, because filters apply to it
-    too.
-    """
-    counts = Counter(row.architecture for row in rows).most_common()
-    if not counts:
-        return NO_MATCH
+def count_members(architectures: Collection[str] = ()) -> int:
+    """Return the number of chips that only families list, of these classes or of all."""
     from joulemap.catalog.family import list_members
 
-    listed = {architecture for architecture, _ in counts}
-    members = sum(len(counts) > 1 or one.architecture in listed for one in list_members().values())
-    alone = next(iter(listed)) if len(counts) == 1 else None
-    return CLASSES(
-        chips=show_count(len(rows), f"{alone} chip" if alone else "chip"),
-        classes=None if alone else [CLASS(count=count, architecture=architecture) for architecture, count in counts],
-        unavailable=sum(not row.is_available for row in rows) or None,
-        members=(SOME if is_filtered else MORE(count=members)) if has_families and members else None,
-    )
+    return sum(not architectures or one.architecture in architectures for one in list_members().values())
 
 
 def list_others() -> list[tuple[str, tuple[str, ...]]]:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from joulemap.answer.base import Answer
-from joulemap.answer.measure import LONGEST_WINDOW_S, find_here
+from joulemap.ask.answer import Answer
+from joulemap.ask.measure import LONGEST_WINDOW_S, find_here
 from joulemap.domain.computed import described, make_table
-from joulemap.domain.label import MEASURED_HOST
-from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device
 from joulemap.domain.table import Table
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.source import Source
-from joulemap.show.present.cell import show_quantity
-from joulemap.show.present.document import Document, Grid, Section
-from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
 
-TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
-HEADINGS: Final = ("kind of call", "time")
-TIMED: Final = Template("timed on {device}")
-LAUNCHED: Final = "launch on a GPU beside it"
-TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
-SCALED_NOTE: Final = Template(
-    "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
-    "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
-)
-SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
-STEP: Final = Template("joulemap compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}")
 EXAMPLE: Final = "l4"
 """GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
@@ -70,24 +54,6 @@ class HostAnswer(Answer):
         """Value for `--set` that applies this result."""
         return f"{LAUNCH}={self.pace.launch_s * 1e6:.3g}us"
 
-    def document(self) -> Document:
-        """Return the document."""
-        pace = self.pace
-        times = ((TIMED(pace), show_quantity(pace.call_s, "s")), (LAUNCHED, show_quantity(pace.launch_s, "s")))
-        return Document(
-            title=TITLE(pace),
-            sections=(Section("", Grid(headings=HEADINGS, rows=times)),),
-            notes=(
-                TIMED_NOTE,
-                *([SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)] if pace.is_scaled else []),
-                *([SPREAD_NOTE(pace)] if pace.spread_fraction > LARGEST_SPREAD else []),
-            ),
-            steps=(STEP(chip=self.chip, setting=self.setting),),
-            data=self.data(),
-            table=self.paces,
-            tables=self.tables,
-        )
-
 
 def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
     """Time the calls of an eager framework on this machine; return the time of a kernel launch on a GPU.
@@ -111,6 +77,6 @@ def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0
     )
     here = EXAMPLE if is_scaled else find_here(device).id
     return HostAnswer(
-        paces=make_table("pace of this machine as a host", HostPace, [pace]),
+        paces=make_table("measure host", HostPace, [pace]),
         chip=here if here in known_hardware() else EXAMPLE,
     )
