@@ -61,7 +61,7 @@ HIDDEN: Final = {
 
 EXTEND: Final = {
     "joulemap.ask.package_check": ("check_package",),
-    "joulemap.answer.report.part": ("ReportPart",),
+    "joulemap.ask.report": ("ReportPart",),
     "joulemap.ask.rule": ("Rules",),
     "joulemap.cli.command": ("command", "option"),
     "joulemap.cli.option.run": ("Model",),

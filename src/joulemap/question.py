@@ -158,7 +158,7 @@ def _are_names(model: object) -> bool:
 QUESTIONS: Final[Mapping[str, Question]] = {
     "compare": ModelQuestion("joulemap.answer.compare.summary"),
     "compare_models": ModelQuestion("joulemap.answer.compare.model"),
-    "report": ModelQuestion("joulemap.answer.report.report"),
+    "report": ModelQuestion("joulemap.ask.report"),
     "compare_runs": ModelQuestion("joulemap.answer.compare.breakdown"),
     "compare_parts": ModelQuestion("joulemap.answer.compare.contest"),
     "compare_breakdowns": ModelQuestion("joulemap.answer.part.breakdown"),
