@@ -58,7 +58,7 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
-    "ask.answer", "ask.calibrate", "ask.check", "ask.hardware", "ask.listing", "ask.measure", "ask.package_check",
+    "ask.answer", "ask.calibrate", "ask.check", "ask.hardware", "ask.measure", "ask.package_check",
     "ask.subject", "ask.validate", "show.layout", "show.model", "show.page",
     "show.shape",
 }  # fmt: skip

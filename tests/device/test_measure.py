@@ -13,7 +13,7 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.launch import HostAnswer, HostPace
+from joulemap.ask.measure import HostAnswer, HostPace
 from joulemap.catalog.sheet import load_models
 from joulemap.construct.source import parse_input, resolve_model
 from joulemap.device.processor import read_cpu

@@ -1,4 +1,4 @@
-"""Measure a model on this machine, and compare it with the prediction."""
+"""Measure a model on this machine next to its prediction, and the time that a thread takes to launch a kernel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import Answer
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, Timing
 from joulemap.domain.settings import Device, Settings
@@ -15,6 +16,7 @@ from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.measure import Score
 from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.run import plan_selected
@@ -44,6 +46,9 @@ ORIGIN: Final = "joulemap measure on"
 
 MEMORY_TOLERANCE: Final = 1.2
 """Maximum ratio between a board's advertised memory and the size that its driver reports."""
+
+EXAMPLE: Final = "l4"
+"""GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
 TIMING: Final = (
     "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
@@ -115,6 +120,11 @@ def detect_text(device: Device, threads: int | None = None) -> str:
     return cpu_text(cpu if threads is None else cpu.with_cores(threads))
 
 
+def _check_window(seconds: float) -> None:
+    if not 0.0 < seconds <= LONGEST_WINDOW_S:
+        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+
+
 def check_threads(threads: int | None) -> None:
     """Raise UsageError for an impossible number of threads."""
     if threads is not None and not 1 <= threads <= MOST_THREADS:
@@ -172,8 +182,7 @@ def measure(
     precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run the
     configuration, the prediction is omitted with the reason.
     """
-    if not 0.0 < seconds <= LONGEST_WINDOW_S:
-        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+    _check_window(seconds)
     check_threads(threads)
     settings.check_single("measure")
     if settings.changes:
@@ -248,3 +257,64 @@ def _store(connection: Connection, measurement: Measurement) -> int:
         {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
     ).fetchall()
     return int(measurement_id)
+
+
+@frozen(kw_only=True)
+class HostPace:
+    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
+
+    device: str = described("processor that ran the timed calls")
+    call_s: float = described("median time of one call", "s")
+    launch_s: float = described("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = described("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
+    spread_fraction: float = described("spread of the repetitions, (third - first quartile) / median", "1")
+
+
+@frozen(kw_only=True)
+class HostAnswer(Answer):
+    """Measured kernel launch times of this machine as a host."""
+
+    paces: Table[HostPace]
+    """Measured times; one row."""
+    chip: str = EXAMPLE
+    """Catalogue id of a GPU that the launch time applies to."""
+
+    @property
+    def pace(self) -> HostPace:
+        """Measured times of this machine."""
+        return self.paces[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, including the `--set` value."""
+        return {**self.paces.records()[0], "setting": self.setting}
+
+    @property
+    def setting(self) -> str:
+        """Value for `--set` that applies this result."""
+        return f"{LAUNCH}={self.pace.launch_s * 1e6:.3g}us"
+
+
+def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
+    """Time the calls of an eager framework on this machine; return the time of a kernel launch on a GPU.
+
+    Raises UsageError for a device that is not present.
+    """
+    _check_window(seconds)
+    need_torch("timing this machine")
+    from joulemap.device.launch import CALLS, LAUNCH_PER_DISPATCH, time_calls
+
+    source.talk(f"timing the calls of an eager framework for about {seconds:g} s …")
+    name, timing = time_calls(device, seconds)
+    call_s, is_scaled = timing.latency_s / CALLS, device == "cpu"
+    pace = HostPace(
+        device=name,
+        call_s=call_s,
+        launch_s=call_s * (LAUNCH_PER_DISPATCH if is_scaled else 1.0),
+        is_scaled=is_scaled,
+        spread_fraction=timing.spread_fraction,
+    )
+    here = EXAMPLE if is_scaled else find_here(device).id
+    return HostAnswer(
+        paces=make_table("measure host", HostPace, [pace]),
+        chip=here if here in known_hardware() else EXAMPLE,
+    )

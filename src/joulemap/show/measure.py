@@ -1,15 +1,16 @@
-"""Page of a measurement on this machine, next to its prediction."""
+"""Pages of measurements on this machine: of a model next to its prediction, and of kernel launches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask.measure import MeasureAnswer
+from joulemap.ask.measure import HostAnswer, MeasureAnswer
 from joulemap.ask.setting import find_calibrations
+from joulemap.domain.label import MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD, Timing
 from joulemap.show.caveat import describe_values
-from joulemap.show.layout import fill_cells, lay_lines
+from joulemap.show.layout import fill_cells, lay_facts, lay_lines
 from joulemap.show.present.cell import mark_projected
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template
@@ -51,6 +52,15 @@ DETECTED: Final = Template(
     "{hardware} is described by the machine itself; to correct its description: joulemap hardware detect --output "
     "this.toml, edit it, then --hardware ./this.toml"
 )
+
+HOST_TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
+TIMES: Final = ("timed on {device} | {call_s:s}", "launch on a GPU beside it | {launch_s:s}")
+TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
+SCALED_NOTE: Final = Template(
+    "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
+    "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
+)
+SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
 
 
 def _name(answer: MeasureAnswer) -> str:
@@ -108,6 +118,16 @@ def list_notes(answer: MeasureAnswer) -> Iterator[str]:
         yield DETECTED(score)
 
 
+def list_host_notes(answer: HostAnswer) -> Iterator[str]:
+    """Yield notes on the timed calls, and on an estimated or unreliable time."""
+    pace = answer.pace
+    yield TIMED_NOTE
+    if pace.is_scaled:
+        yield SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)
+    if pace.spread_fraction > LARGEST_SPREAD:
+        yield SPREAD_NOTE(pace)
+
+
 PAGES: Final = {
     MeasureAnswer: Sheet(
         title=lambda answer: TITLE(answer.score, hardware=_name(answer)),
@@ -115,5 +135,17 @@ PAGES: Final = {
         notes=list_notes,
         parts=(Part(table="scores", draw=lay_scores),),
         csv="rows",
-    )
+    ),
+    HostAnswer: Sheet(
+        title=lambda answer: HOST_TITLE(answer.pace),
+        parts=(
+            Part(
+                table="paces",
+                draw=lambda answer, *_, **__: lay_facts("kind of call | time", TIMES, answer.pace),
+            ),
+        ),
+        notes=list_host_notes,
+        steps=("compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}",),
+        csv="paces",
+    ),
 }
