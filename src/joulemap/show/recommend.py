@@ -1,11 +1,13 @@
-"""Words for a recommendation: the decision within limits, what would change it, hosts and batteries."""
+"""Words and tables of a recommendation: the decision within limits, what would change it, hosts and batteries."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
 
+from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import (
     Cause,
     Caveat,
@@ -20,7 +22,29 @@ from joulemap.ask.fact import (
     Turn,
     Value,
 )
+from joulemap.ask.recommend import TOTAL, RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.generated.recommend import RankedConfiguration
+from joulemap.show.candidate import (
+    ASSUMED,
+    BATCH_NOTE,
+    BOUND,
+    CONFIGURATIONS,
+    FACTOR,
+    LIMIT,
+    WITH_HOST,
+    ask_next,
+    describe_limits,
+    describe_unranked,
+    describe_use,
+    is_best,
+    label_limited,
+    list_metrics,
+    list_terms,
+    mark_ranked,
+    show_metric,
+    title_candidates,
+)
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
@@ -30,9 +54,13 @@ from joulemap.show.choice import (
     name_metric,
     show_value,
 )
-from joulemap.show.present.cell import show_bound, show_quantity
+from joulemap.show.present.cell import number, show_bound, show_chance, show_plain, show_quantity
+from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
+from joulemap.show.refusal import describe_unsupported
+from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_run
+from joulemap.show.shape import Part, Shape
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
@@ -56,9 +84,6 @@ ABOVE: Final = Template("{label} {value} ({ratio:x} the limit of {bound})")
 BELOW: Final = Template("{label} {value} ({ratio:x} below the limit of {bound})")
 UNPRICED: Final = Template("its {label} is unknown (limit {bound})")
 
-LIMITED: Final = {"purchase": "purchase price with host"}
-"""Metric -> what a limit on it refers to, if that is more than the metric."""
-
 ALSO: Final = Template("{name} also misses the limit on {labels:and}")
 HOSTLESS: Final = Template("without hosts, {name} would lead: {value} ({whole} with its host)")
 WITHOUT: Final = Template("{host} ({alone} without it)")
@@ -68,6 +93,59 @@ WAYS: Final = {"rented": "rent", "bought": "buy"}
 LOOSER: Final = Template("{label} {word} {limit}: {name} would lead with {value}")
 UP_TO, DOWN_TO = "up to", "down to"
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
+
+ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
+TRIED: Final = Template("{configurations} of {chips:n chip}")
+PLUS_HOST: Final = " plus host"
+NOT_KNOWN: Final = "not known"
+FURTHER: Final = Template("; {count:#} more, of unavailable hardware, are not shown")
+RANKED_BEGIN: Final = (
+    "hardware | *precision! | *batch! | *runtime! | {pay}{label} objective_value | "
+    "range -objective_value:objective_half_width? | *ratio objective_ratio! | "
+)
+RANKED_END: Final = "confidence probability_best? | {price}{parts}{rated}"
+RANKING: Final[Mapping[str, Any]] = {
+    "keep": "precision | batch | runtime | ratio | range",
+    "pictures": "range",
+    "throughput_limit": show_limit,
+}
+"""Options of tables of ranked configurations."""
+
+RATED: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
+"""Columns of each configuration at a fixed rate, in the syntax of `lay`."""
+
+CHANCE_NOTE: Final = (
+    "confidence: probability that a chip is the best, in any of its configurations; under `Every configuration`, "
+    "probability that this configuration is the best"
+)
+MISS_NOTE: Final = (
+    "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
+    "limit / value - 1 for throughput"
+)
+HOST_NOTE: Final = (
+    "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
+    "accelerators this is the static power of the host's board (`cost` counts an idle host at the wall instead); for a "
+    "part of a module or SoC, it is the static power of the rest of it. For other chips it is the share that fleet and "
+    "cost use; complete computers need none. `--host` selects the host"
+)
+RATE_NOTE: Final = Template(
+    "{per}s arrive at a fixed {rate}: energy and power include the idle power of chip and host between {per}s. "
+    "Average power = {label} x rate; `busy` is rate / throughput"
+)
+POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
+STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
+STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
+
+FIGURES: Final[tuple[MetricName, ...]] = (
+    "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
+)  # fmt: skip
+"""Metrics shown in addition to the objective."""
+
+PER_WORK: Final = ("energy_per_inference", "edp_per_inference")
+"""Metrics whose label names the unit of work."""
+
+SHOWN_LIMITS: Final = 2
+"""Maximum limited metrics whose columns stay visible on narrow terminals."""
 
 
 def describe_recommendation(facts: Facts) -> str:
@@ -112,21 +190,19 @@ def _find_lack(facts: Facts) -> Template | None:
 
 def _describe_miss(facts: Facts) -> str:
     """Return the clause on the nearest miss, or on unknown values."""
-    missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
-    if not missed:
-        return UNKNOWN(noun=name_metric(facts.asked[0]), limits=name_limits(facts))
-    first = missed[0]
-    run = facts.runs[first.runs[0]]
-    return NOTHING(name=name_run(run), limits=name_limits(facts), miss=_describe_limit(first))
+    limits = name_limits(facts)
+    for one in facts.of(Limit):
+        if one.miss != 0.0 and one.runs:
+            return NOTHING(name=name_run(facts.runs[one.runs[0]]), limits=limits, miss=_describe_limit(one))
+    return UNKNOWN(noun=name_metric(facts.asked[0]), limits=limits)
 
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    metric = METRIC[cast("MetricName", limit.metric)]
-    given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit.bound.value, limit.bound.unit)}
+    given = {"label": label_limited(limit.metric), "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
-    template = BELOW if metric.is_higher_better else ABOVE
+    template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
     return template(value=show_quantity(limit.value.value, limit.value.unit), ratio=math.exp(limit.miss), **given)
 
 
@@ -134,7 +210,7 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the cause of the lead, what would change the decision, the host, and the battery."""
     choices, runs = facts.of(Choice), drop_settings(facts.runs, facts.runs)
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
-    labels = [LIMITED.get(one.metric, METRIC[cast("MetricName", one.metric)].label) for one in also]
+    labels = [label_limited(one.metric) for one in also]
     lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
     lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
               for one in facts.of(Supply)]  # fmt: skip
@@ -186,3 +262,208 @@ def show_life(life: Quantity) -> str:
         years = f"{days / YEAR_DAYS:.2g}"
         return f"{years} year" if years == "1" else f"{years} years"
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+
+
+def label_metric(name: str, per: str) -> str:
+    """Return the heading of a metric; a metric per inference is named per unit of work."""
+    return name_metric(name, per) if name in PER_WORK else METRIC[cast("MetricName", name)].label
+
+
+def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
+    metric, rows = METRIC[answer.objective], answer.rows.rows
+    label, is_money = label_metric(answer.objective, answer.per), answer.objective == "cost"
+    rate = show_rate(answer)
+    precisions = {row.precision for row in rows if row.status != "unsupported"}
+    about = ABOUT(
+        metric=metric,
+        rate=rate if metric.energy_power else "",
+        limits=describe_limits(answer.limits, BOUND),
+        use=describe_use(answer.assumptions, rows[0].pay) if is_money and rows else "",
+    )
+    bounded = {
+        WITH_HOST(label=METRIC[name].label) if name in TOTAL and not answer.counts_hosts else METRIC[name].label: (
+            TOTAL.get(name, METRIC[name].column)
+        )
+        for name, _ in answer.limits.bounds
+        if name != answer.objective
+    }
+    has_power = bool(rate or answer.limits.max_power_w)
+    figures = list_metrics(FIGURES, (answer.objective, *(("power",) if has_power else ())))
+    power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
+    host = "host energy host_energy_per_inference_j | " if metric.unit == "J" else ""
+    precision = min(precisions) if len(precisions) == 1 else ""
+    return {
+        "label": label,
+        "pay": "payment way! | " if is_money else "",
+        "bounded": "".join(f"{heading} {column} | " for heading, column in bounded.items()),
+        "held": "".join(f" | {heading}" for heading in [*bounded][:SHOWN_LIMITS]),
+        "more": f"{figures}{power}throughput limit throughput_limit? | ",
+        "price": "price price_text | " if is_money else "",
+        "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
+        "rated": RATED if rate else "",
+        "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
+        "count": len(answer.shown),
+        "missed": len(answer.missed),
+        "further": _count_further(answer),
+        "title": title_candidates(answer, about, precision=precision),
+        "beside": PLUS_HOST if answer.counts_hosts else "",
+        "asked": list_steps(answer, repeated),
+        "shown": ("shown_chips",) if answer.shown.rows else ("missed",),
+    }
+
+
+def _count_further(answer: RecommendAnswer) -> str:
+    """Return the count of configurations of unavailable hardware that miss a limit and are not shown; empty if none."""
+    count = len(answer.select("infeasible")) - len(answer.missed)
+    return FURTHER(count=count) if count else ""
+
+
+def show_rate(answer: RecommendAnswer) -> str:
+    """Return the fixed rate; empty if the chip runs at full speed."""
+    return show_metric("throughput", answer.rate_per_s) if answer.rate_per_s else ""
+
+
+def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return follow-up commands: show the trade-off if no configuration fits, otherwise compare the best two.
+
+    Commands that analyze the best configurations follow.
+    """
+    best, nearest, model = answer.best, answer.nearest_miss, answer.scope.model
+    chosen = [row for row in (best, nearest, answer.projection) if row is not None]
+    if best is None and nearest is not None and nearest.worst_limit is not None:
+        other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
+        trade = STEP_TRADE.words(model=model, limit=nearest.worst_limit, other=other, repeated=repeated)
+        return [trade, *ask_next(answer, (), chosen, repeated)]
+    steps = ask_next(answer, [best, *answer.likely[:1]] if best is not None else (), chosen, repeated)
+    case = answer.use_case
+    if case is not None and case.battery is not None and not answer.rate_per_s:
+        rated = STEP_RATE.words(model=model, scenario=answer.scope.settings.scenario, repeated=repeated)
+        steps.insert(len(steps) - len(chosen), rated)
+    return steps
+
+
+def list_notes(answer: RecommendAnswer) -> list[str]:
+    """Return notes on what was tried, how it is ranked, hosts, rates and hardware that is not ranked."""
+    limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in answer.limits.bounds)
+    rate, label = show_rate(answer), label_metric("energy_per_inference", answer.per)
+    unranked = (row for row in answer.select("feasible") if row.rank is None)
+    refused = describe_unsupported(answer.scope.refused_runs)
+    return [
+        TRIED(configurations=CONFIGURATIONS(count=len(answer.rows)), chips=len({*map(find_chip, answer.rows)})),
+        BATCH_NOTE,
+        *([CHANCE_NOTE] if any(len(one.runs) > 1 for one in answer.facts.of(Choice)) else []),
+        *([MISS_NOTE] if answer.select("infeasible").rows else []),
+        *([HOST_NOTE] if answer.counts_hosts or limits_energy else []),
+        *([RATE_NOTE(rate=rate, per=answer.per, label=label)] if rate else []),
+        *([POWER_NOTE] if answer.limits.max_power_w is not None else []),
+        *describe_unranked(answer, unranked),
+        *list_terms(answer),
+        *([refused] if refused else []),
+    ]
+
+
+def find_cells(answer: RecommendAnswer, chance: Callable[[Any], float | None]) -> Mapping[str, Any]:
+    """Return cells and options of a table of ranked configurations; `chance` is the probability that a row tells."""
+    metric = METRIC[answer.objective]
+
+    def show_value(row: Any) -> str:
+        return show_metric(answer.objective, row.objective_value)
+
+    def show_ratio(row: Any) -> str:
+        ratio = row.objective_ratio
+        return "" if ratio is None else FACTOR(ratio=1.0 / ratio if metric.is_higher_better else ratio)
+
+    whole = "objective_value" if answer.counts_hosts else metric.column
+    alone = {metric.column: lambda row: show_metric(answer.objective, row.hostless_value)}
+    return {
+        **(alone if answer.counts_hosts else {}),
+        "stays": is_best(answer),
+        "objective_value": FieldCell(whole, show_value),
+        "objective_ratio": show_ratio,
+        "probability_best": lambda row: show_chance(chance(row)),
+    }
+
+
+def _find_chances(answer: RecommendAnswer) -> Mapping[str, Any]:
+    chances, is_single = answer.chances, len(answer.shown_chips) < 2
+    return find_cells(answer, lambda row: None if is_single else chances.get(find_chip(row)))
+
+
+@number
+def _percent(row: RankedConfiguration) -> str:
+    return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
+
+
+def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
+    """Return the cell with the violated limits of a row, except the one with the largest violation."""
+    failed: dict[int, set[str]] = {}
+    for one in answer.violations:
+        failed.setdefault(one.run_id, set()).add(one.limit_name)
+
+    def list_others(row: RankedConfiguration) -> str:
+        names = failed.get(row.run_id, set()) - {row.worst_limit}
+        return ", ".join(label_limited(name) for name in METRIC if name in names)
+
+    return {"failed": list_others}
+
+
+RECOMMEND: Final = Shape(
+    first=describe_recommendation,
+    why=list_reasons,
+    csv="rows",
+    choices=choose,
+    notes=list_notes,
+    words=lambda answer: {
+        "limits": [
+            {**one, "meaning": meaning}
+            for one, meaning in zip(
+                answer.data()["limits"], describe_limits(answer.limits, LIMIT, show_rate(answer)), strict=True
+            )
+        ]
+    },
+    parts=(
+        Part(
+            table="shown_chips",
+            columns=RANKED_BEGIN + "{bounded}" + RANKED_END,
+            lay={**RANKING, "noun": "chips", "ranked": "{label}{held}"},
+            cells=_find_chances,
+            is_long=True,
+            draw=partial(mark_ranked, "shown_chips"),
+        ),
+        Part(
+            title="Every configuration ({count:,})",
+            table="shown",
+            columns=RANKED_BEGIN + "{more}" + RANKED_END,
+            lay={**RANKING, "noun": "configurations", "ranked": "{label}"},
+            cells=lambda answer: find_cells(
+                answer, lambda row: row.probability_best if len(answer.shown) > 1 else None
+            ),
+            is_long=True,
+            draw=partial(mark_ranked, "shown"),
+        ),
+        Part(
+            title="Configurations that miss a limit ({missed:,}), nearest first{further}",
+            table="missed",
+            columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | "
+            "*excess violation_fraction | *value worst_value | *limit worst_bound | also missed failed",
+            lay={
+                "noun": "configurations",
+                "ranked": "missed limit | excess",
+                "worst_limit": lambda row: label_limited(row.worst_limit) if row.worst_limit else "",
+                "violation_fraction": _percent,
+                "worst_value": lambda row: (
+                    (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN
+                ),
+                "worst_bound": lambda row: (
+                    show_bound(row.worst_bound or 0.0, row.worst_unit) if row.worst_limit else ""
+                ),
+            },
+            cells=_find_misses,
+            is_long=True,
+        ),
+        ASSUMED,
+    ),
+)
+
+PAGES: Final = {RecommendAnswer: RECOMMEND}

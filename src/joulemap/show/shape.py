@@ -162,18 +162,24 @@ class Shape:
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...]
-    trust: Callable[[Facts], str]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
-    steps: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
 
-    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    Read from them, too: `title`; `row` of the steps, those `dropped`, and `asked`, which are the words of further
+    ones; `notes`; `beside` the boundary of the title; the tables of the parts that are `shown` in place of the first
+    one with rows.
     """
+    told: Callable[[Any], str] | None = None
+    """Function of the answer that returns the first line, where it says what the facts lack."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, str], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
@@ -182,7 +188,7 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts)
+        return self.tell(answer.facts) if self.told is None else self.told(answer)
 
     def tell(self, facts: Facts) -> str:
         """Return the first line of facts."""
@@ -199,6 +205,8 @@ class Shape:
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
+        if not isinstance(self.why, tuple):
+            return list(self.why(facts))
         return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
 
     def document(
@@ -206,21 +214,25 @@ class Shape:
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
-        values = self.choices(answer, repeated=repeated, **chosen)
-        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        sections = [(one.table, own) for one in self.parts if (own := one.show(answer, most, values)) is not None]
+        shown = values.get("shown")
+        first = [own for at, (name, own) in enumerate(sections) if (name in shown if shown is not None else not at)]
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,
             facts,
-            (first,),
+            first,
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts),
+            headline=self.headline(answer),
             reasons=self.explain(facts),
             trust=self.trust(facts),
-            details=details,
-            notes=self.notes(answer),
-            steps=fill_steps(steps, values.get("row"), repeated, **values),
+            details=[own for _, own in sections if own not in first],
+            notes=[*self.notes(answer), *values.get("notes", ())],
+            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), repeated, **values)],
+            beside=values.get("beside", ""),
+            words=self.words(answer),
         )
 
     def figures(self, answer: Any) -> Figures:

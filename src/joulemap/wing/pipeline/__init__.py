@@ -28,8 +28,8 @@ def register() -> Wing:
         name="pipeline",
         answers={
             "compare": "joulemap.wing.pipeline.answer.compare",
-            "recommend": "joulemap.wing.pipeline.answer.recommend",
-            "cost": "joulemap.wing.pipeline.answer.cost",
+            "recommend": "joulemap.wing.pipeline.ask.recommend",
+            "cost": "joulemap.wing.pipeline.ask.cost",
         },
         parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
         queries=("pipeline",),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from joulemap.answer import cost as core
+from joulemap.ask import cost as core
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.wing.pipeline.answer.pace import find_paced
-from joulemap.wing.pipeline.answer.recommend import FRAME
+from joulemap.wing.pipeline.ask.recommend import FRAME
 
 if TYPE_CHECKING:
-    from joulemap.answer.cost import CostAnswer
+    from joulemap.ask.cost import CostAnswer
     from joulemap.domain.settings import Limits, Price, Settings, Usage
     from joulemap.plan.source import Source
 
