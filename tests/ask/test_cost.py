@@ -11,7 +11,7 @@ from compare import assert_close
 from joulemap.ask.cost import CostAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Turn
 from joulemap.domain.settings import Limits, Price
-from joulemap.show.cost import describe_break_even, describe_choice, list_reasons
+from joulemap.show.cost import EVEN, describe_choice, list_reasons
 from joulemap.workspace import Workspace
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
@@ -101,7 +101,8 @@ def test_a_break_even_beyond_a_lifetime_is_told_as_such() -> None:
     runs = {1: Subject(hardware="a"), 2: Subject(hardware="b")}
     values = {"case": "worn", "way": "bought", "other_way": "bought", "time": None, "life": 2e9, "worn": 2}
     turn = Turn(runs=(1, 2), axis="inferences", after=3e9, values=values)
-    (line,) = describe_break_even(Facts(asked=("cost",), runs=runs, facts=(turn,)), "frame")
+    choice = Choice(runs=(1,), metric="cost", value=Quantity(1.0, "USD"), per="frame")
+    (line,) = EVEN.tell(Facts(asked=("cost",), runs=runs, facts=(turn, choice)))
     assert line == (
         "bought b is cheaper than bought a up to 2G frames, the lifetime of one b; the break-even at 3G is beyond it"
     )

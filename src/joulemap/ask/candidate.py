@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, get_args
 
 import attrs
 
-from joulemap.ask.answer import RunAnswer
+from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity
 from joulemap.ask.finding import Finding
+from joulemap.ask.scope import Scope
 from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
@@ -135,6 +136,21 @@ def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
     return next(row.value for row in assumptions if row.assumption == "utilization") * HOURS
 
 
+def fetch_candidates(
+    scope: Scope, answer: type[RunAnswer], units: Mapping[str, str], but: Collection[str] = (), **given: Any
+) -> dict[str, Any]:
+    """Return field -> table for an answer about candidates, without the fields in `but`; `given` holds parameters.
+
+    `units` maps columns of the rows whose unit depends on the question to it. Raises like `fetch_tables`, and
+    UnsupportedError if no run has a result.
+    """
+    tables = fetch_tables(scope.connection, answer, but, takes_all=scope.settings.takes_all, **given)
+    scope.check_evaluated()
+    rows = tables["rows"]
+    columns = tuple(attrs.evolve(one, unit=units.get(one.name, one.unit)) for one in rows.columns)
+    return {**tables, "rows": attrs.evolve(rows, columns=columns)}
+
+
 def read_chip(hardware: str) -> str:
     """Return the name of hardware without its power mode."""
     return HardwareRef.read(hardware).label
@@ -169,8 +185,9 @@ def find_lost(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
 def lack_price(reason: str, rows: Iterable[Candidate], value: Quantity | None = None, weight: float = 0.0) -> Caveat:
     """Return the caveat on chips that a missing price leaves out; `value` is that of the best of them."""
     values = {"reason": reason, "value": value}
-    kind = "unpriced" if reason else "elsewhere"
-    return Caveat(kind=kind, runs=list_ids(list_first(rows)), values=values, weight=weight)
+    return Caveat(
+        kind="unpriced" if reason else "elsewhere", runs=list_ids(list_first(rows)), values=values, weight=weight
+    )
 
 
 def count_host(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import attrs
 
-from joulemap.ask.answer import fetch_tables
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
     RankedAnswer,
     count_host,
+    fetch_candidates,
     find_chip,
     list_first,
     list_ids,
@@ -229,8 +229,8 @@ def _find_prices(rows: Sequence[CostOption]) -> Iterator[Finding]:
     for row in rows:
         hardware, electricity = row.hardware_usd_per_million or 0.0, row.energy_usd_per_million or 0.0
         if row.price_half_width and hardware:
-            share = hardware / (hardware + electricity)  # a price moves only its part of the cost
-            doubt = row.price_half_width * share
+            # a price moves only its part of the cost
+            doubt = row.price_half_width * hardware / (hardware + electricity)
             yield Finding(kind="priced", run_id=row.run_id, values={"price": read_price(row)}, doubt=doubt)
         if row.price_basis == GIVEN:
             yield Finding(kind="given", run_id=row.run_id)
@@ -278,14 +278,13 @@ def cost_per(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        connection, ids, takes_all = scope.connection, list(scope.run_ids), settings.takes_all
+        connection, ids = scope.connection, list(scope.run_ids)
         if limits.bounds:
             given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}
             outside = {row.run_id for row in fetch(connection, Violation, **given)}
             ids = [one for one in ids if one not in outside]  # refused runs have no values to test
-        given = {"run_ids": ids, "takes_all": takes_all, **options, **used, **paid, **named, **pay}
-        tables = fetch_tables(connection, CostAnswer, ("grid",), **given)
-        scope.check_evaluated()
+        given = {"run_ids": ids, **options, **used, **paid, **named, **pay}
+        tables = fetch_candidates(scope, CostAnswer, {}, ("grid",), **given)
         if not {*ids} & {*scope.evaluated_ids}:
             told = ", ".join(f"{METRIC[name].meaning}: {bound:g} {METRIC[name].unit}" for name, bound in limits.bounds)
             raise UnsupportedError(
@@ -295,7 +294,7 @@ def cost_per(
         if between and not evens.rows:
             _refuse_between(options, rows)
         hidden = {row.hardware for row in rows if not row.is_available}
-        if not between and not takes_all and any(row.is_available for row in rows):
+        if not between and not settings.takes_all and any(row.is_available for row in rows):
             evens = evens.with_rows(row for row in evens if not {row.hardware_a, row.hardware_b} & hidden)
         known = [row for row in rows if row.kwh_per_million is not None]
         available = [row for row in known if row.is_available] or known

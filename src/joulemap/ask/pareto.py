@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import fetch_tables
-from joulemap.ask.candidate import CandidateAnswer, find_lost, lack_price, list_ids, plan_candidates, read_usage
+from joulemap.ask.candidate import (
+    CandidateAnswer,
+    fetch_candidates,
+    find_lost,
+    lack_price,
+    list_ids,
+    plan_candidates,
+    read_usage,
+)
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope
@@ -150,7 +157,7 @@ def pareto(
     settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings)
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        given = {"run_ids": list(scope.run_ids), "x": x, "y": y, "takes_all": settings.takes_all, **used, **pay}
-        answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_tables(scope.connection, ParetoAnswer, **given))
-        scope.check_evaluated()
+        units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
+        given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
+        answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))
         return attrs.evolve(answer, facts=find_facts(answer))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import fetch_tables
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
     RankedAnswer,
     count_host,
+    fetch_candidates,
     find_chip,
     find_lost,
     is_use_case,
@@ -438,9 +438,9 @@ def recommend_at_rate(
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
-        given = {"run_ids": list(scope.run_ids), "takes_all": settings.takes_all, **limits.parameters, **used, **pay}
-        tables = fetch_tables(scope.connection, RecommendAnswer, **given, **asked)
-        scope.check_evaluated()
+        given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
+        units = {"objective_value": METRIC[objective].unit}
+        tables = fetch_candidates(scope, RecommendAnswer, units, **given)
         answer = RecommendAnswer(scope=scope, limits=limits, per=per, **asked, **tables)
         return attrs.evolve(answer, facts=find_facts(answer))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+import attrs
+
 from joulemap.ask.candidate import CandidateAnswer, RankedAnswer, find_busy_hours, find_chip, list_first
 from joulemap.ask.fact import Caveat, Choice, Facts
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import describe_pay
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
@@ -30,8 +32,8 @@ MODEL: Final = Template("{model}")
 OF_INPUT: Final = " as in the input (--batch tries others)"
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 
-LIMIT: Final = Template("{meaning}: {word} {bound}")
-BOUND: Final = Template("{label} {word} {bound}")
+LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
+BOUND: Final = Template("{metric.label} {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 WITH_HOST: Final = Template("{label} with host")
 AT_MOST, AT_LEAST = "at most", "at least"
@@ -101,18 +103,17 @@ def show_metric(name: str, value: float | None) -> str:
     return show(value, metric.column, metric.unit)
 
 
-def label_limited(name: str) -> str:
-    """Return the label of a metric as limits refer to it: a limit on the purchase price includes the host."""
-    label = METRIC[cast("MetricName", name)].label
-    return WITH_HOST(label=label) if name == "purchase" else label
+def find_limited(name: str) -> Metric:
+    """Return a metric as limits refer to it: a limit on the purchase price includes the host."""
+    metric = METRIC[cast("MetricName", name)]
+    return attrs.evolve(metric, label=WITH_HOST(label=metric.label)) if name == "purchase" else metric
 
 
 def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
     """Return one sentence per limit. If a `rate` is given, the power limit applies to the average power."""
     return [
         (MEAN_KEPT if rate and name == "power" else template)(
-            label=label_limited(name),
-            meaning=METRIC[name].meaning,
+            metric=find_limited(name),
             rate=rate,
             word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
             bound=show_bound(bound, METRIC[name].unit),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
-from joulemap.show.shape import Part, Shape
+from joulemap.show.shape import Part, Shape, line
 
 CHEAPEST: Final = Template(
     "{name} is cheapest{way} at {cost} per million {unit}[, {ratio:x} less than {rival}][, within 0.5 % of {equal}]"
@@ -60,25 +60,7 @@ TO: Final[Mapping[str, str]] = {"rented": " to rent", "bought": " to buy"}
 IF: Final[Mapping[str, str]] = {"rented": ", if rented", "bought": ", if bought"}
 """Way of paying -> its words, where one way is compared, and where both are."""
 
-COSTLIER: Final = Template("{way} {name} costs {value}, {ratio:x} as much as {other_way} {other}")
-CHEAPER: Final = Template("{way} {name} costs {value}, {ratio:x} less than {other_way} {other}")
-OTHER_ONLY: Final = Template("{way} {name} costs {value} (`--pay {way}`)")
 BEYOND: Final = Template("{name}, which cannot be bought, would cost {ratio:x} less")
-
-EVEN: Final[Mapping[str, Template]] = {
-    "same": Template("{above} and {below} cost the same at any volume"),
-    "never": Template("{below} is cheaper than {above} at any volume"),
-    "within": Template("break-even at {volume} {unit}[ ({time} of one chip)]: {below} is cheaper below, {above} above"),
-    "beyond": Template(
-        "{below} is cheaper than {above} at any volume: the break-even at {volume} {unit} is beyond the {life} of one "
-        "{worn}'s lifetime"
-    ),
-    "worn": Template(
-        "{below} is cheaper than {above} up to {life} {unit}, the lifetime of one {worn}; the break-even at {volume} "
-        "is beyond it"
-    ),
-}
-"""Case of a break-even -> its sentence."""
 
 ABOUT: Final = Template("cost of a million {unit}[, {limits:list}], {use}")
 IN_RENT: Final = "in the rent"
@@ -155,42 +137,42 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the other way of paying, the break-even, and named hardware that is left out."""
     is_named = any(one.is_named for one in facts.runs.values())
     beyond = describe_beyond(facts) if is_named else []
-    return [*describe_lost(facts), *_describe_ways(facts), *describe_break_even(facts), *beyond]
+    return [*describe_lost(facts), *PAY.tell(facts), *EVEN.tell(facts), *beyond]
 
 
-def _describe_ways(facts: Facts) -> Iterator[str]:
-    """Yield a line on the cheapest chip in the other way of paying."""
-    for one in facts.of(Turn):
-        if one.axis == "pay" and one.value is not None:
-            name, *others = (name_run(facts.runs[run]) for run in one.runs)
-            value = show_quantity(one.value.value, one.value.unit)
-            form = OTHER_ONLY if one.ratio is None else CHEAPER if one.ratio >= 1.0 else COSTLIER
-            ratio = one.ratio and max(one.ratio, 1.0 / one.ratio)
-            yield form(way=one.after, name=name, value=value, ratio=ratio, other_way=one.before, other="".join(others))
+def _compare_ways(turn: Turn) -> Mapping[str, Any]:
+    """Return how the other way of paying compares, or that it alone has a price."""
+    if turn.ratio is None:
+        return {"only": turn.after}
+    return {"less": turn.ratio} if turn.ratio >= 1.0 else {"more": 1.0 / turn.ratio}
 
 
-def describe_break_even(facts: Facts, per: str = "") -> Iterator[str]:
-    """Yield a line on the volume from which another option is cheaper; `per` is the unit of work, by default that of
-    the choice.
-    """
-    per = per or next((one.per for one in facts.of(Choice)), "inference")
-    for one in facts.of(Turn):
-        if one.axis == "inferences":
-            values, names = one.values, [name_run(facts.runs[run]) for run in one.runs]
-            worn, time = values.get("worn"), values.get("time")
-            yield EVEN[str(values["case"])](
-                above=f"{values['way']} {names[0]}",
-                below=f"{values['other_way']} {names[1]}",
-                unit=f"{per}s",
-                volume=_show_count(one.after),
-                time=show_life(time) if isinstance(time, Quantity) else None,
-                life=_show_count(values.get("life")),
-                worn=name_run(facts.runs[worn]) if isinstance(worn, int) else "",
-            )
+def _show_time(turn: Turn) -> Mapping[str, Any]:
+    time = turn.values.get("time")
+    return {"time": show_life(time) if isinstance(time, Quantity) else None}
 
 
-def _show_count(value: object) -> str:
-    return show_quantity(value, "").strip() if isinstance(value, float) else ""
+PAY: Final = line(
+    "{after} {run} costs {value}[, {more:x} as much as {before} {rival}][, {less:x} less than {before} {rival}]"
+    "[ (`--pay {only}`)]",
+    "turn pay",
+    more=_compare_ways,
+)
+EVEN: Final = line(
+    {
+        "same": "{way} {run} and {other_way} {rival} cost the same at any volume",
+        "never": "{other_way} {rival} is cheaper than {way} {run} at any volume",
+        "within": "break-even at {after:~} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, "
+        "{way} {run} above",
+        "beyond": "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after:~} {per}s "
+        "is beyond the {life:~} of one {run}'s lifetime",
+        "worn": "{other_way} {rival} is cheaper than {way} {run} up to {life:~} {per}s, the lifetime of one {rival}; "
+        "the break-even at {after:~} is beyond it",
+    },
+    "turn inferences",
+    more=_show_time,
+)
+"""Case of a break-even -> its sentence; `rival` is the option that is cheaper at a low volume."""
 
 
 def describe_beyond(facts: Facts) -> list[str]:
@@ -284,7 +266,7 @@ def draw(answer: CostAnswer) -> Figures:
     """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""
     if answer.best is None:
         return ()
-    told = join_clauses([describe_answer(answer), *describe_break_even(answer.facts)])
+    told = join_clauses([describe_answer(answer), *EVEN.tell(answer.facts)])
     use = describe_use(answer.assumptions, answer.pay, answer.kind)
     return draw_candidates(answer, "cost", answer.shown, use, told, ", {way}")
 

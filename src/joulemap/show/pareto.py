@@ -10,7 +10,6 @@ import attrs
 from joulemap.ask.fact import Entry, Facts, Front
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.table import Table
 from joulemap.show.candidate import (
     ASSUMED,
     BATCH_NOTE,
@@ -24,8 +23,8 @@ from joulemap.show.candidate import (
     show_metric,
     title_candidates,
 )
-from joulemap.show.page import Figures, lay_rows
-from joulemap.show.present.document import FieldCell, Grid
+from joulemap.show.page import Figures
+from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
@@ -45,6 +44,7 @@ PLACED: Final = (
     "hardware | *precision= | *batch= | runtime= | *{x} x_value | {x} range -x_value:x_half_width? | *{y} y_value | "
     "{y} range -y_value:y_half_width? | *front confidence probability_front? | "
 )
+MORE: Final = "{more}throughput limit throughput_limit?"
 DOMINATED_BY: Final = (
     "*dominated by dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominating points dominator_count"
 )
@@ -97,46 +97,36 @@ def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
     return tuple(rows[round(step * (len(rows) - 1) / (count - 1))] for step in range(count))
 
 
-def lay_points(answer: ParetoAnswer, rows: Table[Any], limit: int, *, columns: str = "", **values: Any) -> Grid:
-    """Return a grid of configurations: values and intervals in both metrics, with the intervals drawn."""
-    metrics = {"x_value": METRIC[answer.x], "y_value": METRIC[answer.y]}
-    units = [
-        attrs.evolve(one, unit=metrics[one.name].unit) if one.name in metrics else one for one in answer.rows.columns
-    ]
-
-    def show_value(name: str) -> FieldCell:
-        metric = metrics[name]
-        return FieldCell(metric.column, lambda row: show_metric(metric.name, getattr(row, name)))
-
-    return lay_rows(
-        answer,
-        attrs.evolve(rows, columns=tuple(units)),
-        (PLACED + columns).format(**values),
-        ranked="{x} | {y}".format(**values),
-        pictures="{y} range | {x} range".format(**values),
-        limit=limit,
-        noun="configurations",
-        throughput_limit=show_limit,
-        **{name: show_value(name) for name in metrics},
-    )
-
-
-def lay_front(answer: ParetoAnswer, front: Table[Any], limit: int, **values: Any) -> Grid:
+def lay_front(answer: ParetoAnswer, _: Grid, limit: int, **values: Any) -> Sequence[Block]:
     """Return a grid of `limit` configurations of the front, including both ends."""
+    front = answer.front
     kept = spread_evenly(front.rows, limit)
-    drawn = lay_points(answer, front.with_rows(kept), limit, **values)
-    return drawn.out_of(len(front), len(kept), "configurations")
+    section = POINTS.show(attrs.evolve(answer, rows=front.with_rows(kept)), limit, values)
+    return [one.out_of(len(front), len(kept), "configurations") for one in section.grids] if section else ()
 
 
-def lay_more(answer: ParetoAnswer, rows: Table[Any], limit: int, **values: Any) -> Grid:
-    """Return a grid of configurations with further metrics."""
-    more = list_metrics(SHOWN, (answer.x, answer.y)) + "throughput limit throughput_limit?"
-    return lay_points(answer, rows, limit, columns=more, **values)
+def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
+    """Return the cells with the values of both metrics."""
+    x, y = METRIC[answer.x], METRIC[answer.y]
+    return {
+        "x_value": FieldCell(x.column, lambda row: show_metric(x.name, row.x_value)),
+        "y_value": FieldCell(y.column, lambda row: show_metric(y.name, row.y_value)),
+    }
 
 
-def lay_dominated(answer: ParetoAnswer, rows: Table[Any], limit: int, **values: Any) -> Grid:
-    """Return a grid of configurations with the ones that beat them."""
-    return lay_points(answer, rows, limit, columns=DOMINATED_BY, **values)
+POINTS: Final = Part(
+    table="front",
+    columns=PLACED,
+    lay={
+        "ranked": "{x} | {y}",
+        "pictures": "{y} range | {x} range",
+        "noun": "configurations",
+        "throughput_limit": show_limit,
+    },
+    cells=find_cells,
+    is_long=True,
+)
+"""Configurations: values and intervals in both metrics, with the intervals drawn."""
 
 
 def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapping[str, Any]:
@@ -154,7 +144,7 @@ def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapp
     return {
         "x": x.label,
         "y": y.label,
-        "count": {name: len(getattr(answer, name)) for name in ("front", "projections", "dominated")},
+        "more": list_metrics(SHOWN, (answer.x, answer.y)),
         "title": title_candidates(answer, about, spread_evenly(front, limit)),
         "asked": ask_next(answer, ends, ends, repeated),
         **({} if front else {"shown": ()}),
@@ -191,9 +181,9 @@ PARETO: Final = Shape(
     limit=8,
     parts=(
         Part(table="front", draw=lay_front),
-        Part(title="Front ({count[front]})", table="front", draw=lay_more),
-        Part(title="On the front if available ({count[projections]})", table="projections", draw=lay_more),
-        Part(title="Dominated ({count[dominated]:,})", table="dominated", draw=lay_dominated),
+        attrs.evolve(POINTS, title="Front ({count})", columns=PLACED + MORE),
+        attrs.evolve(POINTS, title="On the front if available ({count})", columns=PLACED + MORE, table="projections"),
+        attrs.evolve(POINTS, title="Dominated ({count:,})", columns=PLACED + DOMINATED_BY, table="dominated"),
         ASSUMED,
     ),
 )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+import attrs
+
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import (
     Cause,
@@ -17,10 +19,7 @@ from joulemap.ask.fact import (
     Limit,
     Quantity,
     Refusal,
-    Subject,
-    Supply,
     Turn,
-    Value,
 )
 from joulemap.ask.recommend import TOTAL, RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
@@ -37,15 +36,15 @@ from joulemap.show.candidate import (
     describe_limits,
     describe_unranked,
     describe_use,
+    find_limited,
     is_best,
-    label_limited,
     list_metrics,
     list_terms,
     mark_ranked,
     show_metric,
     title_candidates,
 )
-from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
+from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
     describe_causes,
@@ -60,7 +59,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_run
-from joulemap.show.shape import Part, Shape
+from joulemap.show.shape import Part, Shape, line
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
@@ -85,14 +84,9 @@ BELOW: Final = Template("{label} {value} ({ratio:x} below the limit of {bound})"
 UNPRICED: Final = Template("its {label} is unknown (limit {bound})")
 
 ALSO: Final = Template("{name} also misses the limit on {labels:and}")
-HOSTLESS: Final = Template("without hosts, {name} would lead: {value} ({whole} with its host)")
 WITHOUT: Final = Template("{host} ({alone} without it)")
-PAID: Final = Template("{name} is the cheapest to {way}: {value} (--pay {pay})")
 WAYS: Final = {"rented": "rent", "bought": "buy"}
 """Way of paying -> its verb."""
-LOOSER: Final = Template("{label} {word} {limit}: {name} would lead with {value}")
-UP_TO, DOWN_TO = "up to", "down to"
-LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 
 ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
 TRIED: Final = Template("{configurations} of {chips:n chip}")
@@ -199,7 +193,7 @@ def _describe_miss(facts: Facts) -> str:
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    given = {"label": label_limited(limit.metric), "bound": show_bound(limit.bound.value, limit.bound.unit)}
+    given = {"label": find_limited(limit.metric).label, "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
     template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
@@ -208,50 +202,31 @@ def _describe_limit(limit: Limit) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the cause of the lead, what would change the decision, the host, and the battery."""
-    choices, runs = facts.of(Choice), drop_settings(facts.runs, facts.runs)
+    facts = attrs.evolve(facts, runs=drop_settings(facts.runs, facts.runs))
+    choices, runs = facts.of(Choice), facts.runs
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
-    labels = [label_limited(one.metric) for one in also]
-    lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
-    lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
-              for one in facts.of(Supply)]  # fmt: skip
-    lines += describe_causes(facts.of(Cause)[:1], runs)
-    lines += [_describe_turn(one, runs) for one in facts.of(Turn)]
-    lines += _describe_hosts(facts)
-    for one in choices[1:2]:
-        run = runs[one.runs[0]]
-        lines += [BEYOND(name=name_run(run), clause=describe_choice(one, runs))] if run.is_named else []
-    return lines
-
-
-def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
-    """Return the sentence on what would make another configuration the best."""
-    name, value = name_run(runs[turn.runs[0]]), format_value(turn.value)
-    if turn.axis == "pay":
-        return PAID(name=name, value=value, way=WAYS[str(turn.after)], pay=turn.after)
-    if turn.axis == "host":
-        return HOSTLESS(name=name, value=value, whole=format_bare(turn.before))
-    metric = METRIC[cast("MetricName", turn.axis)]
-    word = DOWN_TO if metric.is_higher_better else UP_TO
-    return LOOSER(
-        label=metric.label, word=word, limit=format_value(turn.after), name=name, value=format_bare(turn.value)
-    )
-
-
-def format_bare(value: Value) -> str:
-    """Return a quantity without its interval."""
-    return show_quantity(value.value, value.unit) if isinstance(value, Quantity) else str(value)
+    missed = [ALSO(name=name_run(runs[one.runs[0]]), labels=[find_limited(each.metric).label for each in also])
+              for one in also[:1]]  # fmt: skip
+    beyond = [one for one in choices[1:2] if runs[one.runs[0]].is_named]
+    return [
+        *missed,
+        *LIVES.tell(facts),
+        *describe_causes(facts.of(Cause)[:1], runs),
+        *TURNS.tell(facts),
+        *_describe_hosts(facts),
+        *(BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond),
+    ]
 
 
 def _describe_hosts(facts: Facts) -> list[str]:
     """Return the sentence on the host of the winner, unless the line on trust has it."""
+    own = {one.runs[0] for one in facts.of(Choice)[:1]}
+    alone = [one.values["hostless"] for one in facts.of(Entry) if one.runs[0] in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
-    alone = {one.runs[0]: one.values["hostless"] for one in facts.of(Entry) if "hostless" in one.values}
-    runs = drop_settings(facts.runs, facts.runs)
     return [
-        WITHOUT(host=describe_caveat(one, runs, own), alone=format_bare(alone[own[0]]))
-        for own in [one.runs[:1] for one in facts.of(Choice)[:1]]
+        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_quantity(alone[0].value, alone[0].unit))
         for one in facts.of(Caveat)
-        if one.kind == "counted" and one.kind not in told and own[0] in one.runs
+        if one.kind == "counted" and one.kind not in told and own & {*one.runs}
     ]
 
 
@@ -262,6 +237,30 @@ def show_life(life: Quantity) -> str:
         years = f"{days / YEAR_DAYS:.2g}"
         return f"{years} year" if years == "1" else f"{years} years"
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+
+
+def _loosen(turn: Turn) -> Mapping[str, Any]:
+    """Return the verb of a way of paying, or the label of a limit and the direction in which it is looser."""
+    if turn.axis not in METRIC:
+        return {"verb": WAYS.get(str(turn.after))}
+    metric = METRIC[turn.axis]
+    return {"label": metric.label, "word": "down to" if metric.is_higher_better else "up to"}
+
+
+LIVES: Final = line(
+    "{run} draws {power} on average, without sensor and radio: {time} on {name}",
+    "supply",
+    more=lambda one: {"time": show_life(one.life)},
+)
+TURNS: Final = line(
+    {
+        "pay": "{run} is the cheapest to {verb}: {value} (--pay {after})",
+        "host": "without hosts, {run} would lead: {value} ({before} with its host)",
+        "": "{label} {word} {after}: {run} would lead with {value}",
+    },
+    "turn",
+    more=_loosen,
+)
 
 
 def label_metric(name: str, per: str) -> str:
@@ -303,8 +302,6 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
         "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
         "rated": RATED if rate else "",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
-        "count": len(answer.shown),
-        "missed": len(answer.missed),
         "further": _count_further(answer),
         "title": title_candidates(answer, about, precision=precision),
         "beside": PLUS_HOST if answer.counts_hosts else "",
@@ -403,7 +400,7 @@ def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
 
     def list_others(row: RankedConfiguration) -> str:
         names = failed.get(row.run_id, set()) - {row.worst_limit}
-        return ", ".join(label_limited(name) for name in METRIC if name in names)
+        return ", ".join(find_limited(name).label for name in METRIC if name in names)
 
     return {"failed": list_others}
 
@@ -443,14 +440,14 @@ RECOMMEND: Final = Shape(
             draw=partial(mark_ranked, "shown"),
         ),
         Part(
-            title="Configurations that miss a limit ({missed:,}), nearest first{further}",
+            title="Configurations that miss a limit ({count:,}), nearest first{further}",
             table="missed",
             columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | "
             "*excess violation_fraction | *value worst_value | *limit worst_bound | also missed failed",
             lay={
                 "noun": "configurations",
                 "ranked": "missed limit | excess",
-                "worst_limit": lambda row: label_limited(row.worst_limit) if row.worst_limit else "",
+                "worst_limit": lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
                 "violation_fraction": _percent,
                 "worst_value": lambda row: (
                     (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN
