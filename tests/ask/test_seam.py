@@ -58,7 +58,7 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {"ask.answer", "ask.check", "ask.cost", "ask.hardware", "show.layout", "show.page", "show.shape"}
-"""Modules that read a notation: names of types, options, models, columns and operators, selectors, words of commands."""
+"""Modules that read a notation: names of types, options, models, columns and operators, selectors, and commands."""
 
 
 @pytest.mark.parametrize(

@@ -259,22 +259,6 @@ def cost(
     the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
     a price, UnsupportedError if no configuration meets the limits.
     """
-    per = count_in(model)
-    return cost_per(source, model, settings, between=between, usage=usage, limits=limits, prices=prices, per=per)
-
-
-def cost_per(
-    source: Source,
-    model: str,
-    settings: Settings,
-    *,
-    between: Sequence[str],
-    usage: Usage,
-    limits: Limits,
-    prices: Sequence[Price],
-    per: str,
-) -> CostAnswer:
-    """Return the answer of `cost`, where `per` is the unit of work of the model, such as a frame."""
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
     options, (paid, named) = _read_options(between), price_parameters(prices)
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
@@ -308,7 +292,7 @@ def cost_per(
             grid=fetch(connection, GridFootprint, run_ids=list(drawn), **numbers),
             objective="cost",
             limits=limits,
-            per=per,
+            per=count_in(model),
             seller=pay["seller"],
         )
         return attrs.evolve(answer, facts=find_facts(answer))

@@ -39,7 +39,7 @@ WITH_HOST: Final = Template("{label} with host")
 AT_MOST, AT_LEAST = "at most", "at least"
 
 CONFIGURATIONS: Final = Template("{count:n configuration}")
-FACTOR: Final = Template("{ratio:x}")
+FACTOR: Final = Template("[{ratio:x}]")
 
 BATCH_NOTE: Final = (
     "latency, memory, energy and energy x delay are per batch unless the column says per inference; every inference "

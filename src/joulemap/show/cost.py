@@ -10,6 +10,7 @@ from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.fact import Choice, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
+from joulemap.domain.table import Table
 from joulemap.generated.cost import CostOption, GridFootprint
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.runtime import USUAL_RUNTIME
@@ -205,35 +206,19 @@ def list_notes(answer: CostAnswer) -> list[str]:
     ]
 
 
-def name_grid_runs(answer: CostAnswer) -> tuple[dict[int, str], dict[int, str]]:
-    """Return run id -> name of each configuration with carbon by grid, and run id -> a short name."""
-    drawn = {row.run_id for row in answer.grid}
-    rows = {row.run_id: row for row in answer.rows if row.run_id in drawn}
-    names = {
-        run: NAME(
-            row,
-            hardware=mark_projected(row.hardware, answer.projected),
-            runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
-        )
-        for run, row in rows.items()
-    }
-    chips = {run: mark_projected(find_chip(row), answer.projected) for run, row in rows.items()}
-    return names, chips if len({*chips.values()}) == len(chips) else names
-
-
-def lay_grids(answer: CostAnswer, rows: Sequence[GridFootprint], _limit: int, **_: Any) -> Grid:
+def lay_grids(
+    _answer: CostAnswer, rows: Table[GridFootprint], _limit: int, *, names: Mapping[int, str], **_: Any
+) -> Grid:
     """Return a grid with a row per region and the carbon of each configuration."""
     grams = {(row.region, row.run_id): row.gco2_per_million for row in rows}
-    names = name_grid_runs(answer)[0]
-    runs = dict.fromkeys(row.run_id for row in rows)
-    headings = [CO2_ON(name=names[run]) for run in runs]
+    headings = [CO2_ON(name=name) for name in names.values()]
     lines = tuple(
         (
             row.region,
             row.name,
             Number(row.year),
             Number(f"{row.gco2_per_kwh:.3g} g/kWh"),
-            *(show(grams[row.region, run], "", "g") for run in runs),
+            *(show(grams[row.region, run], "", "g") for run in names),
         )
         for row in {row.region: row for row in rows}.values()
     )
@@ -244,15 +229,23 @@ def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[
     """Return the values of slots in the texts of parts, the title and the follow-up commands."""
     use = describe_use(answer.assumptions, answer.pay, answer.kind)
     about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
-    short = name_grid_runs(answer)[1]
-    energies = [
-        ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[row.run_id])
-        for row in {row.run_id: row for row in answer.grid}.values()
-    ]
+    drawn, hidden = {row.run_id: row for row in answer.grid}, answer.projected
+    chips = {run: mark_projected(find_chip(row), hidden) for run, row in drawn.items()}
+    names = {
+        run: NAME(
+            row,
+            hardware=mark_projected(row.hardware, hidden),
+            runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
+        )
+        for run, row in drawn.items()
+    }
+    short = chips if len({*chips.values()}) == len(chips) else names
+    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in drawn.items()]
     best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
     rivals = [answer.best, *answer.likely[:1]] if answer.best is not None else []
     return {
         "label": "cost",
+        "names": names,
         "unit": f"{answer.per}s",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
         "energies": f" ({', '.join(energies)})" if energies else "",
@@ -281,11 +274,10 @@ def _show_usd(value: float | None) -> str:
 
 def _find_cells(answer: CostAnswer) -> Mapping[str, Any]:
     """Return cells and options of the first table that depend on the whole answer."""
-    chances, is_single = answer.chances, len(answer.shown) < 2
-    least = answer.best.usd_per_million if answer.best is not None else None
+    best, chances, is_single = answer.best, answer.chances, len(answer.shown) < 2
     return {
         "stays": is_best(answer),
-        "ratio": lambda row: FACTOR(ratio=row.usd_per_million / least) if least and row.usd_per_million else "",
+        "ratio": lambda row: FACTOR(ratio=best and answer.compare(best, row)),
         "is_best_of_hardware": lambda row: "" if is_single else show_chance(chances.get(find_chip(row))),
     }
 

@@ -326,17 +326,15 @@ def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[st
 
     Commands that analyze the best configurations follow.
     """
-    best, nearest, model = answer.best, answer.nearest_miss, answer.scope.model
+    best, nearest, case = answer.best, answer.nearest_miss, answer.use_case
     chosen = [row for row in (best, nearest, answer.projection) if row is not None]
+    steps = ask_next(answer, [best, *answer.likely[:1]] if best is not None else (), chosen, repeated)
+    given = {"model": answer.scope.model, "repeated": repeated}
     if best is None and nearest is not None and nearest.worst_limit is not None:
         other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
-        trade = STEP_TRADE.words(model=model, limit=nearest.worst_limit, other=other, repeated=repeated)
-        return [trade, *ask_next(answer, (), chosen, repeated)]
-    steps = ask_next(answer, [best, *answer.likely[:1]] if best is not None else (), chosen, repeated)
-    case = answer.use_case
+        return [STEP_TRADE.words(limit=nearest.worst_limit, other=other, **given), *steps]
     if case is not None and case.battery is not None and not answer.rate_per_s:
-        rated = STEP_RATE.words(model=model, scenario=answer.scope.settings.scenario, repeated=repeated)
-        steps.insert(len(steps) - len(chosen), rated)
+        steps.insert(len(steps) - len(chosen), STEP_RATE.words(scenario=answer.scope.settings.scenario, **given))
     return steps
 
 
@@ -362,22 +360,16 @@ def list_notes(answer: RecommendAnswer) -> list[str]:
 
 def find_cells(answer: RecommendAnswer, chance: Callable[[Any], float | None]) -> Mapping[str, Any]:
     """Return cells and options of a table of ranked configurations; `chance` is the probability that a row tells."""
-    metric = METRIC[answer.objective]
-
-    def show_value(row: Any) -> str:
-        return show_metric(answer.objective, row.objective_value)
-
-    def show_ratio(row: Any) -> str:
-        ratio = row.objective_ratio
-        return "" if ratio is None else FACTOR(ratio=1.0 / ratio if metric.is_higher_better else ratio)
-
+    name, metric = answer.objective, METRIC[answer.objective]
     whole = "objective_value" if answer.counts_hosts else metric.column
-    alone = {metric.column: lambda row: show_metric(answer.objective, row.hostless_value)}
+    alone = {metric.column: lambda row: show_metric(name, row.hostless_value)} if answer.counts_hosts else {}
     return {
-        **(alone if answer.counts_hosts else {}),
+        **alone,
         "stays": is_best(answer),
-        "objective_value": FieldCell(whole, show_value),
-        "objective_ratio": show_ratio,
+        "objective_value": FieldCell(whole, lambda row: show_metric(name, row.objective_value)),
+        "objective_ratio": lambda row: FACTOR(
+            ratio=1.0 / row.objective_ratio if row.objective_ratio and metric.is_higher_better else row.objective_ratio
+        ),
         "probability_best": lambda row: show_chance(chance(row)),
     }
 

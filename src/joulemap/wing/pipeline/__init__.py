@@ -29,7 +29,6 @@ def register() -> Wing:
         answers={
             "compare": "joulemap.wing.pipeline.answer.compare",
             "recommend": "joulemap.wing.pipeline.ask.recommend",
-            "cost": "joulemap.wing.pipeline.ask.cost",
         },
         parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
         queries=("pipeline",),

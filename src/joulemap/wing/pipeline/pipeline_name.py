@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from joulemap.plan.model import Model
 
 
+FRAME: Final = "frame"
+"""Unit of work of a pipeline, in which a frame may need several inferences."""
+
 AROUND: Final = ("prepare(", "boxes(")
 """Prefixes of the names of pre- and postprocessing stages, which a host computes."""
 
@@ -60,6 +63,12 @@ class PipelineNames(ModelNames):
         from joulemap.wing.pipeline.stage import read_pipeline
 
         return tuple(stage.model for stage in read_pipeline(model).stages if not _is_around(stage.model))
+
+    def count_in(self, model: str) -> str:
+        """Return the noun of a frame for a pipeline with a rate; empty for any other name."""
+        from joulemap.wing.pipeline.answer.pace import find_paced
+
+        return "" if find_paced(model) is None else FRAME
 
 
 def is_pipeline(word: str) -> bool:

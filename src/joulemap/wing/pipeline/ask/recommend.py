@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -13,13 +13,11 @@ from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
+from joulemap.wing.pipeline.pipeline_name import FRAME
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings, Usage
     from joulemap.plan.source import Source
-
-FRAME: Final = "frame"
-"""Unit of work of a pipeline."""
 
 
 @frozen(kw_only=True)
