@@ -284,7 +284,7 @@ def _find_cells(answer: CostAnswer) -> Mapping[str, Any]:
 
 COST: Final = Shape(
     first=lambda _: "",
-    told=describe_answer,
+    opening=describe_answer,
     why=list_reasons,
     csv="rows",
     choices=choose,

@@ -181,7 +181,7 @@ class Shape:
     ones; `notes`; `beside` the boundary of the title; the tables of the parts that are `shown` in place of the first
     one with rows.
     """
-    told: Callable[[Any], str] | None = None
+    opening: Callable[[Any], str] | None = None
     """Function of the answer that returns the first line, where it says what the facts lack."""
     words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns further texts for machine formats."""
@@ -193,7 +193,7 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts) if self.told is None else self.told(answer)
+        return self.tell(answer.facts) if self.opening is None else self.opening(answer)
 
     def tell(self, facts: Facts) -> str:
         """Return the first line of facts."""

@@ -66,9 +66,11 @@ class PipelineNames(ModelNames):
 
     def count_in(self, model: str) -> str:
         """Return the noun of a frame for a pipeline with a rate; empty for any other name."""
-        from joulemap.wing.pipeline.answer.pace import find_paced
+        if not is_pipeline(model):
+            return ""
+        from joulemap.wing.pipeline.stage import read_pipeline
 
-        return "" if find_paced(model) is None else FRAME
+        return FRAME if read_pipeline(model).frames_per_s else ""
 
 
 def is_pipeline(word: str) -> bool:
