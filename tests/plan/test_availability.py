@@ -328,7 +328,7 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
         assert (first.probability, first.ratio) == (goal.probability_best, goal.advantage_ratio)
         # a confidence too low to call it the best names the chips that may be better
         assert {answer.facts.runs[one].hardware for one in first.tied} == set(goal.rivals)
-        assert answer.describe_best().startswith(f"{goal.hardware} ")
+        assert answer.headline().startswith(f"{goal.hardware} ")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -13,7 +13,7 @@ import attrs
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows
+from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
@@ -136,12 +136,28 @@ class Part:
     """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
+    is_brief: bool = False
+    """True if a part of the details has all of this part; a terminal then shows only one of them."""
+    counts_left_out: bool = False
+    """True if a line directly below the first section counts what has no result."""
+    divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
+    """Function of the answer that returns the choices and the rows of each of several sections."""
 
-    def show(self, answer: RunAnswer, limit: int, values: Mapping[str, Any]) -> Section | None:
-        """Return the section of an answer with `limit` rows of a long table; None without rows."""
-        rows = getattr(answer, self.table.format(**values))
-        if not rows:
-            return None
+    def show(self, answer: RunAnswer, limit: int, values: Mapping[str, Any]) -> list[Section]:
+        """Return the sections of an answer with `limit` rows of a long table; none without rows."""
+        if self.divide is not None:
+            parts: list[tuple[Mapping[str, Any], Any]] = [
+                ({**values, **own}, rows) for own, rows in self.divide(answer)
+            ]
+        else:
+            parts = [(values, getattr(answer, self.table.format(**values)))]
+        drawn = [self._draw(answer, rows, limit, own) for own, rows in parts if rows or self.divide is not None]
+        if not self.counts_left_out or not drawn:
+            return drawn
+        below = tell_left_out(answer.scope, is_brief=True)
+        return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
+
+    def _draw(self, answer: RunAnswer, rows: Any, limit: int, values: Mapping[str, Any]) -> Section:
         grid: Any = rows
         if not isinstance(self.columns, str):
             grid = lay_facts("quantity | value | detail", self.columns, rows[0])
@@ -150,7 +166,7 @@ class Part:
             most = {"limit": limit} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        return Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        return Section(self.title.format(**values), blocks, is_tight=self.is_tight, is_brief=self.is_brief)
 
 
 @frozen(kw_only=True)
@@ -162,18 +178,22 @@ class Shape:
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...]
-    trust: Callable[[Facts], str]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
-    steps: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
 
-    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
+    those below, and those `dropped`; `notes`; `has_reasons`; the tables of the parts that are `shown` in place of the
+    first one, or `omitted`; `is_alone` if the shown part needs no title.
     """
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, str], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
@@ -199,6 +219,8 @@ class Shape:
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
+        if not isinstance(self.why, tuple):
+            return list(self.why(facts))[:MOST_WHY]
         return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
 
     def document(
@@ -206,21 +228,23 @@ class Shape:
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
-        values = self.choices(answer, repeated=repeated, **chosen)
-        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
-        steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
+        values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
+        drawn = {one.table: one.show(answer, most, values) for one in self.parts if one.table not in omitted}
+        shown = values.get("shown") or [name for name, own in drawn.items() if own][:1]
+        steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
         return compose(
             answer,
             facts,
-            (first,),
+            [attrs.evolve(one, title="") if is_alone else one for name in shown for one in drawn[name]],
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts),
-            reasons=self.explain(facts),
+            headline=self.headline(answer),
+            reasons=self.explain(facts) if values.get("has_reasons", True) else (),
             trust=self.trust(facts),
-            details=details,
-            notes=self.notes(answer),
-            steps=fill_steps(steps, values.get("row"), repeated, **values),
+            details=[one for name, own in drawn.items() if name not in shown for one in own],
+            notes=[*self.notes(answer), *values.get("notes", ())],
+            steps=fill_steps(steps, values.get("row"), values.get("options", repeated), **values),
         )
 
     def figures(self, answer: Any) -> Figures:

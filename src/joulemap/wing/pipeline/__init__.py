@@ -27,7 +27,7 @@ def register() -> Wing:
     return Wing(
         name="pipeline",
         answers={
-            "compare": "joulemap.wing.pipeline.answer.compare",
+            "compare": "joulemap.wing.pipeline.ask.compare",
             "recommend": "joulemap.wing.pipeline.answer.recommend",
             "cost": "joulemap.wing.pipeline.answer.cost",
         },
