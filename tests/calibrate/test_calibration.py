@@ -15,7 +15,6 @@ import pytest
 from calibration_case import TARGET, hardware, made
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.ask.fact import Caveat
 from joulemap.ask.setting import find_calibrations
 from joulemap.calibrate.calibration import Outcome
@@ -35,6 +34,7 @@ from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_A
 from joulemap.physics.record.target import extend_digest
 from joulemap.plan.run import plan_runs
 from joulemap.show.caveat import describe_values
+from joulemap.show.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin

@@ -10,6 +10,7 @@ import pytest
 
 import joulemap
 from joulemap.domain.dimension import list_dimensions
+from joulemap.plan.model_name import find_names
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm import phase as module
 from joulemap.wing.llm.option import PassRunOptions

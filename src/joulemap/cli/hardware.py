@@ -132,8 +132,10 @@ def show(
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     elif operators:
+        from joulemap.show.hardware import describe_operators
+
         answer = workspace.describe_hardware(hardware, calibration=calibration)
-        output.write_table(answer.list_operators(), answer=answer.describe_operators())
+        output.write_table(answer.list_operators(), answer=describe_operators(answer))
     else:
         output.write(workspace.describe_hardware(hardware, calibration=calibration).document())
 

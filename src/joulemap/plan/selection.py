@@ -324,15 +324,6 @@ def resolve_name(name: str) -> str:
     return str(HardwareRef(meant, "", HardwareRef.read(name).mode)) if meant else name
 
 
-def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each class that was resolved to its default chip."""
-    return [
-        f"{name} means {hardware}, the default of its class; `{find_class(ref.label)}s` means all chips of the class"
-        for name, hardware in meanings.items()
-        for ref in (HardwareRef.read(name),)
-    ]
-
-
 def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str, ...]:
     """Return the hardware that an alias means, then the versions that differ only in memory and form.
 

@@ -13,7 +13,6 @@ from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.page import Figures
 from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
 from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import (
@@ -25,12 +24,13 @@ from joulemap.show.present.cell import (
     show_signed,
     show_span,
 )
-from joulemap.show.present.document import Block, Document, Grid, Section, Text
+from joulemap.show.present.document import Block, Document, Grid, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
 from joulemap.show.run_name import join_names, name_all
 from joulemap.show.shape import Part, Shape
+from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -469,16 +469,24 @@ VERSIONS: Final = Shape(
 
 RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
 REFUSED: Final = "A run was refused, so there is no energy to compare."
-SETTINGS_TABLE: Final = "Settings that differ"
-CONSTANTS_TABLE: Final = "Constants that differ"
+NONE_DIFFERS: Final = "No {noun} differs."
 MOVED: Final = Template(
     "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
 )
 
 
-def draw_constants(answer: DifferenceAnswer, grid: Grid, *_: Any, **__: Any) -> tuple[Grid, Text]:
-    """Return the constants that differ, and the energy difference that those of energy and power cause."""
-    return grid, Text(MOVED(moved=sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)))
+def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the rows of a table with its title; no title without rows."""
+    rows = getattr(answer, table)
+    return [({"title": f"{table.capitalize()} that differ" if rows else "", "table": table}, rows)]
+
+
+def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
+    """Return the rows that differ, or that none does; with the energy difference that constants cause."""
+    if not getattr(answer, table):
+        return [Text(NONE_DIFFERS.format(noun=table[:-1]))]
+    moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
+    return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
 
 
 def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
@@ -491,77 +499,58 @@ def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> l
     return [*lay_terms(answer.delays, limit), *([proof] if answer.delays.rows else [])]
 
 
-RUN_PARTS: Final = (
-    Part(title=SETTINGS_TABLE, table="settings", columns="setting | A value_a | B value_b"),
-    Part(
-        title=CONSTANTS_TABLE,
-        table="constants",
-        columns="constant | A value_a | B value_b | unit | ratio | energy moved moved_j | basis B basis_b | "
-        "source B source_b",
-        lay={
-            "noun": "constants",
-            "keep": "ratio | A | B | unit | energy moved",
-            "value_a": lambda row: show(row.value_a, "value"),
-            "value_b": lambda row: show(row.value_b, "value"),
-        },
-        draw=draw_constants,
-        is_long=True,
-    ),
-    Part(
-        title="Terms of the latency",
-        table="delays",
-        divide=lambda answer: [({}, answer.delays)],
-        draw=draw_delays,
-    ),
-)
-EMPTY: Final = {"settings": "No setting differs.", "constants": "No constant differs."}
-"""Table -> sentence in its place if it is empty."""
+class RunsSheet(Sheet):
+    """Sheet of two stored runs, with the explanation of their energies unless a run was refused."""
 
-
-class RunsPage:
-    """Page of two stored runs: the explanation of their energies, and the settings and constants that differ."""
-
-    parts = RUN_PARTS
-
-    def headline(self, answer: DifferenceAnswer) -> str:
-        """Return the first line."""
-        return REFUSED if answer.explanation is None else answer.explanation.headline()
-
-    def document(self, answer: DifferenceAnswer, *, limit: int = 20) -> Document:
+    def document(self, answer: Any, *, limit: int | None = None, **chosen: Any) -> Document:
         """Return the document with `limit` rows of each table; csv contains the constants."""
-        settings, constants, delays = (
-            one.show(answer, limit, {}) or [Section("", Text(EMPTY[one.table]))] for one in self.parts
-        )
-        whole = Document(
-            title=RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
-            answer=REFUSED,
-            sections=tuple(settings),
-            details=tuple(constants),
-            data=answer.data(),
-            table=answer.constants,
-            tables=answer.tables,
-        )
+        whole = super().document(answer, limit=limit, **chosen)
         if answer.explanation is None:
             return whole
-        explained = answer.explanation.document(limit=limit)
+        constants, *delays = whole.details
+        explained: Document = answer.explanation.document(limit=limit or self.limit)
         return attrs.evolve(
             explained,
             title=whole.title,
-            sections=(*explained.sections, *settings),
-            details=(*constants, *explained.details, *delays),
+            sections=(*explained.sections, *whole.sections),
+            details=(constants, *explained.details, *delays),
             steps=(),
             data={**answer.data(), **list_facts(answer.explanation.facts)},
             table=whole.table,
             tables=whole.tables,
         )
 
-    def figures(self, _answer: DifferenceAnswer) -> Figures:
-        """Return no figure."""
-        return ()
 
-    def sketched(self, _answer: DifferenceAnswer, _by: str) -> Figures:
-        """Return no drawing."""
-        return ()
+RUNS: Final = RunsSheet(
+    title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
+    first=lambda answer: REFUSED if answer.explanation is None else answer.explanation.headline(),
+    csv="constants",
+    limit=20,
+    parts=(
+        Part(
+            title="{title}",
+            table="settings",
+            divide=partial(list_differing, table="settings"),
+            columns="setting | A value_a | B value_b",
+            draw=draw_differing,
+        ),
+        Part(
+            title="{title}",
+            table="constants",
+            divide=partial(list_differing, table="constants"),
+            columns="constant | A value_a | B value_b | unit | ratio | energy moved moved_j | basis B basis_b | "
+            "source B source_b",
+            lay={
+                "noun": "constants",
+                "keep": "ratio | A | B | unit | energy moved",
+                "value_a": lambda row: show(row.value_a, "value"),
+                "value_b": lambda row: show(row.value_b, "value"),
+            },
+            draw=draw_differing,
+            is_long=True,
+        ),
+        Part(title="Terms of the latency", table="delays", draw=draw_delays),
+    ),
+)
 
-
-PAGES: Final = {DiffAnswer: VERSIONS, DifferenceAnswer: RunsPage()}
+PAGES: Final = {DiffAnswer: VERSIONS, DifferenceAnswer: RUNS}

@@ -21,7 +21,7 @@ from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.ask.answer import RunAnswer
+    pass
 
 TAGS: Final = ("metric", "level", "axis", "cause", "kind")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
@@ -143,7 +143,7 @@ class Part:
     divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
     """Function of the answer that returns the choices and the rows of each of several sections."""
 
-    def show(self, answer: RunAnswer, limit: int, values: Mapping[str, Any]) -> list[Section]:
+    def show(self, answer: Any, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
         """Return the sections of an answer with `limit` rows of a long table; none without rows."""
         if self.divide is not None:
             parts: list[tuple[Mapping[str, Any], Any]] = [
@@ -157,7 +157,7 @@ class Part:
         below = tell_left_out(answer.scope, is_brief=True)
         return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
 
-    def _draw(self, answer: RunAnswer, rows: Any, limit: int, values: Mapping[str, Any]) -> Section:
+    def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:
         grid: Any = rows
         if not isinstance(self.columns, str):
             grid = lay_facts("quantity | value | detail", self.columns, rows[0])
