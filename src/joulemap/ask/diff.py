@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.explain import TERMS, ExplainAnswer, MetricTerm, explain_pair
+from joulemap.ask.explain import TERMS, ExplainAnswer, MetricTerm, explain_pair, make_subgraph
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
@@ -31,7 +31,6 @@ from joulemap.store.library import find_query
 from joulemap.store.query import check_ledgers, check_runs, fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J
 
 TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
 """Default hardware: one chip each for rented inference, throughput, the edge, and a host alone."""
@@ -133,7 +132,11 @@ def find_facts(
         facts=(
             *map(_change, known),
             *(_bound(known, metric, most) for metric, most in allowed.items()),
-            *(term for name, pair in pairs.items() for term in _lead(parts[name], pair)),
+            *(
+                term
+                for row in {one.hardware: one for one in known}.values()
+                for term in _lead(parts[row.hardware], row)
+            ),
             *_find_lost(rows),
             *weigh_findings(list(findings), []),
         ),
@@ -185,27 +188,11 @@ def _bound(rows: Iterable[VersionFigure], metric: str, allowed: float) -> Limit:
     )
 
 
-def _lead(rows: Sequence[SubgraphDifference], pair: Pair) -> list[Term]:
+def _lead(rows: Sequence[SubgraphDifference], pair: VersionFigure) -> list[Term]:
     """Return the subgraph of one chip whose energy changes most, then the one that changes most the other way."""
     first = rows[0].energy_difference_fj if rows else 0
-    other = next((row for row in rows if row.energy_difference_fj * first < 0), None)
-    return [_change_of(row, rows, pair) for row in (*rows[:1], *([other] if other is not None else []))]
-
-
-def _change_of(row: SubgraphDifference, rows: Sequence[SubgraphDifference], pair: Pair) -> Term:
-    """Return the change of a subgraph, with the number of `rows` that change alike."""
-    return Term(
-        runs=pair,
-        level="subgraph",
-        quantity="energy",
-        name=row.name,
-        amounts=(Quantity(row.energy_a_fj / FJ_PER_J, "J"), Quantity(row.energy_b_fj / FJ_PER_J, "J")),
-        difference=Quantity(row.energy_difference_fj / FJ_PER_J, "J"),
-        exact=row.energy_difference_fj,
-        share=row.share_fraction,
-        alike=sum(one.energy_difference_fj == row.energy_difference_fj for one in rows) - 1,
-        total=len(rows),
-    )
+    other = [row for row in rows if row.energy_difference_fj * first < 0]
+    return [make_subgraph(row, rows, pair, exact=row.energy_difference_fj) for row in (*rows[:1], *other[:1])]
 
 
 def _find_lost(rows: Iterable[VersionFigure]) -> Iterator[Caveat]:

@@ -37,6 +37,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
@@ -247,16 +248,8 @@ def _list_categories(
         sign = 1 if row.difference_exact > 0 else -1
         leading = max(own, key=lambda one: sign * one.difference_fj, default=None)
         causes = _list_work(row, total) if leading is None else _list_causes(leading, total)
-        yield Term(
-            runs=(total.run_a, total.run_b),
-            level="category",
-            quantity=row.quantity,
-            name=row.category,
-            amounts=(Quantity(row.spent_a, row.spent_unit), Quantity(row.spent_b, row.spent_unit)),
-            difference=Quantity(row.difference, row.unit),
-            exact=row.difference_exact,
-            share=row.share_fraction,
-            **causes,
+        yield make_term(
+            total, "category", row.quantity, row.category, (row.spent_a, row.spent_b), row.spent_unit, row, **causes
         )
 
 
@@ -309,28 +302,37 @@ def _list_work(row: CategoryDifference, total: RunPair) -> dict[str, Any]:
     }
 
 
-def _sum_quantities(terms: Iterable[Term], total: RunPair) -> list[Term]:
-    """Return how much energy and time contribute to a difference in energy x delay."""
+def make_term(
+    pair: Any, level: str, quantity: str, name: str, amounts: Iterable[float], unit: str, row: Any = None, **more: Any
+) -> Term:
+    """Return a term of the difference of the runs of `pair`; `row` has the difference and its share."""
+    known = {} if row is None else {"difference": Quantity(row.difference, row.unit), "share": row.share_fraction}
+    if hasattr(row, "difference_exact"):
+        known["exact"] = row.difference_exact
+    value_a, value_b = (Quantity(one, unit) for one in amounts)
+    ends = {"runs": (pair.run_a, pair.run_b), "amounts": (value_a, value_b)}
+    return Term(**{**ends, **known, **more}, level=level, quantity=quantity, name=name)
+
+
+def make_subgraph(row: SubgraphDifference, rows: Sequence[SubgraphDifference], total: Any, **more: Any) -> Term:
+    """Return the term of a subgraph among all `rows`, with the number of those that differ alike."""
+    amounts = row.energy_a_fj / FJ_PER_J, row.energy_b_fj / FJ_PER_J
+    alike = sum(one.difference == row.difference for one in rows) - 1
+    return make_term(total, "subgraph", "energy", row.name, amounts, "J", row, alike=alike, total=len(rows), **more)
+
+
+def _sum_quantities(terms: Iterable[Term], total: RunPair) -> Iterator[Term]:
+    """Yield how much energy and time contribute to a difference in energy x delay."""
     listed = list(terms)
     whole = sum(one.exact or 0 for one in listed)
-    ends = {
-        "energy": (Quantity(total.energy_a_j, "J"), Quantity(total.energy_b_j, "J")),
-        "time": (Quantity(total.latency_a_s, "s"), Quantity(total.latency_b_s, "s")),
-    }
-    return [
-        Term(
-            runs=(total.run_a, total.run_b),
-            level="quantity",
-            quantity=name,
-            name=name,
-            amounts=amounts,
-            difference=Quantity(sum(one.difference.value for one in own), "Js"),
-            exact=sum(one.exact or 0 for one in own),
-            share=float(sum(one.exact or 0 for one in own) / whole) if whole else None,
-        )
-        for name, amounts in ends.items()
-        if (own := [one for one in listed if one.quantity == name])
-    ]
+    ends = {"energy": ("J", total.energy_a_j, total.energy_b_j), "time": ("s", total.latency_a_s, total.latency_b_s)}
+    for name, (unit, *amounts) in ends.items():
+        if own := [one for one in listed if one.quantity == name]:
+            exact = sum(one.exact or 0 for one in own)
+            sums = {"difference": Quantity(sum(one.difference.value for one in own), "Js"), "exact": exact}
+            yield make_term(
+                total, "quantity", name, name, amounts, unit, **sums, share=exact / whole if whole else None
+            )
 
 
 def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, is_tied: bool) -> list[Term]:
@@ -338,56 +340,24 @@ def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, 
     own = [row for row in rows if row.name == subgraph] if subgraph else list(rows[:1])
     if is_tied or not own or (not subgraph and (len(rows) < 2 or (own[0].share_fraction or 0.0) < LEADING)):
         return []
-    (row,) = own
-    return [
-        Term(
-            runs=(total.run_a, total.run_b),
-            level="subgraph",
-            quantity="energy",
-            name=row.name,
-            amounts=(Quantity(row.energy_a_fj / 1e15, "J"), Quantity(row.energy_b_fj / 1e15, "J")),
-            difference=Quantity(row.difference, row.unit),
-            share=row.share_fraction,
-            alike=sum(one.difference == row.difference for one in rows) - 1,
-            total=len(rows),
-        )
-    ]
+    return [make_subgraph(own[0], rows, total)]
 
 
 def _list_contributors(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[Term]:
     """Yield a term per term of a difference in memory."""
     for row in rows:
-        yield Term(
-            runs=(total.run_a, total.run_b),
-            level="contributor",
-            quantity="memory",
-            name=row.contributor,
-            amounts=(
-                Quantity(row.count_a * (row.price_a or 0.0), row.unit),
-                Quantity(row.count_b * (row.price_b or 0.0), row.unit),
-            ),
-            difference=Quantity(row.difference, row.unit),
-            exact=row.difference_exact,
-            share=row.share_fraction,
-        )
+        amounts = (count * (price or 0.0) for count, price in ((row.count_a, row.price_a), (row.count_b, row.price_b)))
+        yield make_term(total, "contributor", "memory", row.contributor, amounts, row.unit, row)
 
 
 def _sum_traffic(rows: Iterable[Traffic], total: RunPair) -> list[Term]:
     """Return the bytes that each run moves off chip; empty if no memory is off chip."""
     own = [row for row in rows if row.is_off_chip]
     bytes_a, bytes_b = (sum(getattr(row, name) or 0.0 for row in own) for name in ("bytes_a", "bytes_b"))
-    if not own:
-        return []
-    return [
-        Term(
-            runs=(total.run_a, total.run_b),
-            level="traffic",
-            quantity="memory",
-            name="off_chip_memory",
-            amounts=(Quantity(bytes_a, "B"), Quantity(bytes_b, "B")),
-            difference=Quantity(bytes_b - bytes_a, "B"),
-        )
-    ]
+    difference = Quantity(bytes_b - bytes_a, "B")
+    name = "off_chip_memory"
+    term = make_term(total, "traffic", "memory", name, (bytes_a, bytes_b), "B", difference=difference)
+    return [term] if own else []
 
 
 def explain(

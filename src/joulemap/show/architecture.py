@@ -268,11 +268,6 @@ def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[st
         yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
 
 
-def divide_all(answer: ArchitecturesAnswer) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return all classes as one section."""
-    return [({}, answer.answered)]
-
-
 def draw_actions(
     answer: ArchitecturesAnswer, _grid: Any, limit: int, *, row_of: ArchitectureSummary, rows: Any, **given: Any
 ) -> list[Block]:
@@ -379,7 +374,7 @@ ARCHITECTURES: Final = Shape(
         Part(
             title="Energy shares",
             table="shares",
-            divide=divide_all,
+            rows="answered",
             columns=join_parts("_fraction", "*overhead overhead_fraction"),
             cells=label,
             draw=lambda _, grid, *__, **___: (grid, Text(LEGEND)),
@@ -387,25 +382,25 @@ ARCHITECTURES: Final = Shape(
         Part(
             title=PRICE_TABLE,
             table="prices",
-            divide=divide_all,
+            rows="answered",
             columns=join_parts("_per_mac_j", "*total energy_per_mac_j"),
             cells=label,
         ),
         Part(
             title="Instructions, and bytes moved per million MACs",
             table="orders",
-            divide=divide_all,
+            rows="answered",
             columns="class label | *instruction order_name | *MACs per instruction #macs_per_order | *unit memory "
             "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | "
             "*off-chip memory off_chip_bytes_per_mac",
             lay={f"{level}_bytes_per_mac": partial(_show_million, level=level) for level in LEVELS},
             cells=label,
         ),
-        Part(title=TITLE, table="actions", divide=lambda answer: divide(answer, "actions"), draw=draw_actions),
+        Part(title=TITLE, table="actions", divide=partial(divide, table="actions"), draw=draw_actions),
         Part(
             title=TITLE,
             table="categories",
-            divide=lambda answer: divide(answer, "categories"),
+            divide=partial(divide, table="categories"),
             columns="category common_category | *energy energy_j | *share share_fraction | "
             "*energy per MAC energy_per_mac_j | *largest action action | *overhead is_overhead | *actions kind_count | "
             "categories of the class categories",

@@ -275,7 +275,7 @@ PAGES: Final = {
             "compare {models} --level detailed --hardware {best}",
         ),
         parts=(
-            Part(table="contests", divide=lambda answer: [({}, answer.rows)], draw=lay_models, counts_left_out=True),
+            Part(table="contests", rows="rows", draw=lay_models, counts_left_out=True),
             Part(
                 title="Figures (per batch)",
                 table="rows",

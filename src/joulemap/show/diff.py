@@ -434,7 +434,7 @@ VERSIONS: Final = Shape(
         ),
         Part(
             table="metrics",
-            divide=lambda answer: [({}, answer.changed)],
+            rows="changed",
             columns=METRIC_COLUMNS,
             lay={"ranked": "change"},
             cells=show_metrics,
@@ -478,7 +478,7 @@ MOVED: Final = Template(
 def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[str, Any], Any]]:
     """Return the rows of a table with its title; no title without rows."""
     rows = getattr(answer, table)
-    return [({"title": f"{table.capitalize()} that differ" if rows else "", "table": table}, rows)]
+    return [({"title": f"{table.capitalize()} that differ" if rows else ""}, rows)]
 
 
 def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
@@ -487,6 +487,11 @@ def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **
         return [Text(NONE_DIFFERS.format(noun=table[:-1]))]
     moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
     return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
+
+
+def list_delays(answer: DifferenceAnswer) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the terms of the latency; none if a run was refused."""
+    return [] if answer.delays is None else [({}, answer.delays)]
 
 
 def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
@@ -549,7 +554,7 @@ RUNS: Final = RunsSheet(
             draw=draw_differing,
             is_long=True,
         ),
-        Part(title="Terms of the latency", table="delays", draw=draw_delays),
+        Part(title="Terms of the latency", table="delays", divide=list_delays, draw=draw_delays),
     ),
 )
 

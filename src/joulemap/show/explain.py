@@ -393,7 +393,7 @@ EXPLAIN: Final = Shape(
     parts=(
         Part(
             table="brief",
-            divide=lambda answer: [({}, answer.categories)],
+            rows="categories",
             draw=lambda answer, *_, **__: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
             is_brief=True,
         ),

@@ -392,7 +392,7 @@ DIVISIONS: Final = (
     Part(
         title="Energy by role of the actions",
         table="roles",
-        divide=lambda answer: [({"table": "roles"}, answer.roles)],
+        rows="roles",
         columns="role | *A energy_a_j | *B energy_b_j | *difference +difference_j | {own_share}"
         "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
         "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
@@ -411,7 +411,7 @@ DIVISIONS: Final = (
     Part(
         title="Difference by action",
         table="terms",
-        divide=lambda answer: [({"table": "terms"}, answer.terms)],
+        rows="terms",
         columns="term | category category_a | *action | *difference +difference_j | {star_share}"
         "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
         "*energy each of B energy_per_action_b_j | per | basis basis_a",
@@ -434,13 +434,13 @@ DIVISIONS: Final = (
     Part(
         title="Terms of the difference",
         table="metric_terms",
-        divide=lambda answer: [({}, answer.metric_terms)],
+        rows="metric_terms",
         draw=draw_terms,
     ),
     Part(
         title="Energy by kind of cause",
         table="effects",
-        divide=lambda answer: [({"table": "effects"}, answer.effects)],
+        rows="effects",
         columns="cause effect | difference +difference_j | {own_share}actions action_count | "
         "largest action largest_action | its difference +largest_difference_j",
         lay={"pictures": "difference", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},

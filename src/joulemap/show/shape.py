@@ -124,6 +124,8 @@ class Part:
     title: str = ""
     table: str = ""
     """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
+    rows: str = ""
+    """Field or property with the rows if other parts have them, too; an empty table is shown."""
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
     is_long: bool = False
@@ -150,8 +152,9 @@ class Part:
                 ({**values, **own}, rows) for own, rows in self.divide(answer)
             ]
         else:
-            parts = [(values, getattr(answer, self.table.format(**values)))]
-        drawn = [self._draw(answer, rows, limit, own) for own, rows in parts if rows or self.divide is not None]
+            parts = [(values, getattr(answer, self.rows or self.table.format(**values)))]
+        kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
+        drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:
             return drawn
         below = tell_left_out(answer.scope, is_brief=True)
