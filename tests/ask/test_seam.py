@@ -58,12 +58,12 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
-    "ask.answer", "ask.calibrate", "ask.check", "ask.hardware", "ask.measure", "ask.package_check",
+    "ask.answer", "ask.calibrate", "ask.check", "ask.cost", "ask.hardware", "ask.measure", "ask.package_check",
     "ask.subject", "ask.validate", "show.layout", "show.model", "show.page",
     "show.shape",
 }  # fmt: skip
-"""Modules that read a notation: names of types, models, columns, operators and files, selectors, and words of a
-command. Some only find a calibration.
+"""Modules that read a notation: names of types, options, models, columns, operators and files, selectors, and
+commands. Some only find a calibration.
 """
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from joulemap.ask.answer import RunAnswer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
@@ -93,30 +94,24 @@ def compare(
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords(named))
-    repeated = output.repeat(run)
+    answer: RunAnswer
     if is_ranked:
-        ranking = workspace.rank_hardware(
+        answer = workspace.rank_hardware(
             model[0], settings, sort=sort or "efficiency", has_details=output.details, has_subgraphs=verbose
         )
-        document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
-        comparison = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
-        document = plot.add(comparison.document(limit=limit, repeated=repeated), comparison)
-        output.write(document, comparison if check else None)
-        return
+        answer = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
     elif level == "summary":
-        models = workspace.compare_models(model, settings, metric=metric)
-        document = plot.add(models.document(repeated=repeated), models)
+        answer = workspace.compare_models(model, settings, metric=metric)
     elif level == "detailed":
-        runs = workspace.compare_runs(model, settings)
-        document = plot.add(runs.document(repeated=repeated), runs)
+        answer = workspace.compare_runs(model, settings)
     elif is_divided:
-        parts = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
-        document = plot.add(parts.document(limit=limit, repeated=repeated), parts, limit=limit)
+        answer = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
     else:
-        contest = workspace.compare_parts(model, settings, by=level, metric=metric)
-        document = plot.add(contest.document(limit=limit, repeated=repeated), contest, limit=limit)
-    output.write(document)
+        answer = workspace.compare_parts(model, settings, by=level, metric=metric)
+    drawn: dict[str, Any] = {"limit": limit} if level in ("subgraph", "operator") and not is_ranked else {}
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
+    output.write(document, answer if check else None)
 
 
 def _check_options(

@@ -10,7 +10,8 @@ from joulemap.ask.hardware import HardwareAnswer, count_members
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.host import suggest_host
 from joulemap.domain.label import CUT_MEANING
-from joulemap.generated.hardware import HardwareCompiler
+from joulemap.domain.table import Table
+from joulemap.generated.hardware import HardwareCompiler, ListedHardware
 from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines

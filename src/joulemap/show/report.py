@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.part.analyze import draw_roof
 from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
@@ -23,6 +22,7 @@ from joulemap.show.explain import list_reasons as list_causes
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
+from joulemap.show.pair import lay_categories
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import join_names, mark_projected, show_quantity, show_share
 from joulemap.show.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text

@@ -1,4 +1,4 @@
-"""Page of the probes of hardware at its limits."""
+"""Words and table of probes of hardware at its limits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
 
 STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
+
 COUNTS: Final = Template("{total:n probe}: {counts:list}")
 COUNT: Final = Template("{count} {status}")
 MEANING: Final = (
@@ -21,15 +22,16 @@ MEANING: Final = (
 )
 
 
-def count_states(answer: SanityAnswer, grid: Grid, *_: Any, **__: Any) -> tuple[Block, ...]:
-    """Return the probes, with their number per status."""
+def draw_probes(answer: SanityAnswer, grid: Grid, *_: Any, **__: Any) -> tuple[Block, ...]:
+    """Return the probes with the number of each status, and what the statuses mean."""
     status = [probe.status for probe in answer.probes]
-    counts = [COUNT(count=status.count(name), status=name) for name in STATES]
+    counts = [COUNT(count=sum(one == name for one in status), status=name) for name in STATES]
     return grid, Text(COUNTS(total=len(status), counts=counts)), Text(MEANING)
 
 
 PAGES: Final = {
     SanityAnswer: Sheet(
+        csv="probes",
         parts=(
             Part(
                 table="probes",
@@ -39,9 +41,8 @@ PAGES: Final = {
                 "bandwidth utilization bandwidth_utilization_fraction | measured power measured_power_w | "
                 "power / measured power measured_ratio | reason",
                 lay={"keep": "precision | status | power / cap | model"},
-                draw=count_states,
+                draw=draw_probes,
             ),
         ),
-        csv="probes",
     )
 }
