@@ -60,7 +60,7 @@ def walk(path: Path) -> list[ast.AST]:
 NOTATION = {
     "ask.answer", "ask.calibrate", "ask.check", "ask.cost", "ask.hardware", "ask.measure", "ask.package_check",
     "ask.subject", "ask.validate", "show.layout", "show.model", "show.page",
-    "show.shape",
+    "show.report", "show.shape",
 }  # fmt: skip
 """Modules that read a notation: names of types, options, models, columns, operators and files, selectors, and
 commands. Some only find a calibration.

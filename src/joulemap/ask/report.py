@@ -16,11 +16,11 @@ from joulemap.ask.answer import Answer
 from joulemap.ask.compare import CompareAnswer, compare
 from joulemap.ask.contest import ContestAnswer, ModelsAnswer, compare_models, compare_parts
 from joulemap.ask.cost import CostAnswer, cost
+from joulemap.ask.edp import EdpAnswer, edp
 from joulemap.ask.explain import ExplainAnswer, explain
 from joulemap.ask.pareto import ParetoAnswer, pareto
-from joulemap.ask.whole import BreakdownAnswer, compare_runs
-from joulemap.ask.edp import EdpAnswer, edp
 from joulemap.ask.utilization import UtilizationAnswer, utilization
+from joulemap.ask.whole import BreakdownAnswer, compare_runs
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
@@ -41,7 +41,6 @@ from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.show.report import Drawn
     from joulemap.show.webpage.report import Chapter, Report
 
 Found = TypeVar("Found", bound=Answer)
@@ -77,8 +76,8 @@ class ReportPart:
         """
         raise NotImplementedError(self.name)
 
-    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
-        """Return the chapter of an answer, built with the methods of `drawn`."""
+    def draw(self, drawn: Any, answer: Any) -> Chapter:
+        """Return the chapter of an answer, built with the methods of `drawn`, a `joulemap.show.report.Drawn`."""
         raise NotImplementedError(self.name)
 
 

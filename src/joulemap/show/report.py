@@ -175,7 +175,7 @@ class Drawn:
     ) -> tuple[Block, ...]:
         """Return the decision, figure and reasons of an answer, and its tables with their queries."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
-        drawn = join_exhibits(f"{self.prefix}{figure}", [("", answer)], "hardware", has_finding=False)
+        drawn = join_exhibits(self.prefix, figure, [("", answer)], "hardware", has_finding=False)
         return (Text(document.answer), *drawn, *_list(document.insights), *folds)
 
     def make_whole(self, name: str, title: str, answer: Answer) -> Chapter:
@@ -194,7 +194,7 @@ class Drawn:
     def exhibit(self, name: FigureName, asked: Sequence[tuple[str, Answer]], opens: str = "") -> tuple[Exhibit, ...]:
         """Return one exhibit with the figures of this name from all answers, to choose from; empty if there is none."""
         named = [(self.mark(label) if label else "", answer) for label, answer in asked]
-        return join_exhibits(f"{self.prefix}{name}", named, "hardware", opens=opens)
+        return join_exhibits(self.prefix, name, named, "hardware", opens=opens)
 
     def mark(self, name: str) -> str:
         """Return the name of a chip, marked if it is not available."""
@@ -264,7 +264,7 @@ def draw_explain(drawn: Drawn) -> Chapter:
     asked = [(PAIR(**names), one) for names, one in pairs]
     blocks = [(Lines(list_causes(one.facts)), lay_categories(one)) for _, one in pairs]
     folds = (Fold(title=FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
-    exhibits = join_exhibits(f"{drawn.prefix}waterfall", asked, "pair of chips", has_finding=False)
+    exhibits = join_exhibits(drawn.prefix, "waterfall", asked, "pair of chips", has_finding=False)
     return drawn.make("explain", EXPLAIN_TITLE, (*exhibits, *(blocks[0] if len(blocks) == 1 else folds)))
 
 
@@ -415,7 +415,7 @@ def compose_report(answer: ReportAnswer) -> Report:
         title=PAGE_TITLE(models=answer.names),
         decision=document.answer,
         subject=document.title,
-        lead=join_exhibits("comparison", compared, "model", has_finding=False),
+        lead=join_exhibits("", "comparison", compared, "model", has_finding=False),
         reasons=_list_reasons(document, added),
         chapters=tuple(chapters),
         made=_describe_making(),
@@ -431,20 +431,25 @@ def _compare_models(document: Document) -> Chapter:
 
 
 def join_exhibits(
-    name: str, asked: Sequence[tuple[str, Answer]], chooses: str, *, opens: str = "", has_finding: bool = True
+    prefix: str,
+    name: FigureName,
+    asked: Sequence[tuple[str, Answer]],
+    chooses: str,
+    *,
+    opens: str = "",
+    has_finding: bool = True,
 ) -> tuple[Exhibit, ...]:
-    """Return one exhibit with the figures of the answers, to choose from by label; empty if there is none.
-
-    `name` ends with the name of the figures.
+    """Return one exhibit with the figures of this name from the answers, to choose from by label; empty if there is
+    none.
     """
     choices = tuple(
         Choice(label=label or figure.about or figure.title, figure=figure)
         for label, answer in asked
         for figure in answer.figures()
-        if figure.name == name.rpartition("-")[2]
+        if figure.name == name
     )
     several = chooses if len(choices) > 1 else ""
-    made = Exhibit(name=name, choices=choices, chooses=several, opens=opens, has_finding=has_finding)
+    made = Exhibit(name=f"{prefix}{name}", choices=choices, chooses=several, opens=opens, has_finding=has_finding)
     return (made,) if choices else ()
 
 
