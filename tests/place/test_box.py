@@ -28,7 +28,6 @@ from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
@@ -276,16 +275,3 @@ def test_a_box_of_the_catalogue_is_no_file_of_ones_own(tmp_path: Path) -> None:
     own.write_text('id = "own"\n[[devices]]\nname = "cpu"\nhardware = "rk3588_cpu"\n')
     chosen = select_hardware(Settings(hardware=("server_4x_l4", f"{own}@energy")))
     assert chosen.spelling == {"own@energy": f"{own}@energy"}
-
-
-@pytest.mark.slow
-def test_llm_of_a_box_says_what_it_is(tmp_path: Path) -> None:
-    at = Workspace(tmp_path / "none.duckdb")
-    with pytest.raises(UsageError, match="does not apply to a box, which has 8 of h100_sxm5"):
-        at.llm("qwen3-0.6b", settings=Settings(hardware=("dgx_h100",)), serving=Serving(devices=(2,)))
-    with pytest.raises(UsageError, match="`offload` divides layers"):
-        at.llm("qwen3-0.6b", settings=Settings(hardware=(PI,)))
-    with pytest.raises(UsageError, match="layers are divided between a GPU and a CPU"):
-        at.offload("qwen3-0.6b", settings=Settings(hardware=(PI,)))
-    with pytest.raises(UsageError, match="llamacpp divides layers"):
-        at.offload("qwen3-0.6b", settings=Settings(hardware=("gh200_superchip",)), serving=Serving(devices=(2,)))

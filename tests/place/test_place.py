@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shlex
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -19,10 +17,9 @@ import chip
 from command import run_here
 from compare import assert_close
 from fallback_case import BATCH, WIDTH, stages
-from joulemap.ask.fact import Caveat, Choice
+from joulemap.ask.fact import Choice
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.starter import copy_text
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.settings import Settings
 from joulemap.physics.interval.probability import probability_better
@@ -31,8 +28,6 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.physics.workload import Floats
-from joulemap.show.present.cell import show_share
-from joulemap.show.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -202,29 +197,6 @@ def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
             if one.run is not None:
                 assert_close(found.fraction * found.energy_fj, float(assumed_fj), rel=1e-12)
             assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
-
-
-@pytest.mark.slow
-def test_the_assumed_share_stands_in_the_table_and_is_a_caveat(workspace: Workspace) -> None:
-    settings = Settings(precision="fp16", runtime="engine")
-    ask = partial(workspace.place, "resnet18", on=("xeon_8490h", "l4"), links=("pcie4x16",), settings=settings)
-    for goal in ("energy", "latency"):
-        answer = ask(goal=goal)
-        best, document = answer.best, answer.document()
-        assert best.assumed_energy_fraction and best.assumed_energy_fraction > 1.0 / 3.0
-        share = show_share(best.assumed_energy_fraction)
-        choice = answer.facts.of(Choice)[0]
-        assert (
-            answer.rows[choice.runs[0] - 1] == best
-            and choice.ahead == answer.rows[choice.runs[1] - 1].worse_probability
-        )
-        weights = [
-            one.weight for one in answer.facts.of(Caveat) if one.kind == "assumed" and choice.runs[0] in one.runs
-        ]
-        assert len(weights) == 1 and (weights[0] > 0.0) == (goal == "energy")  # it moves no latency
-        (drawn,) = (block for block in document.sections[0].blocks if isinstance(block, Grid))
-        place = drawn.headings.index("energy per sample")
-        assert drawn.headings[place + 1] == "assumed" and drawn.rows[0][place + 1] == share
 
 
 class Heads(torch.nn.Module):
@@ -617,15 +589,3 @@ def test_a_split_is_no_surer_than_its_parts_allow() -> None:
     widest = max(one.number_half_width for one in known.spreads)
     assert 0.2 < half_width(doubts["split"].latency) < widest
     assert half_width(doubts["alone"].energy) >= 0.5  # 0.4 of its time and 0.3 of its power
-
-
-@pytest.mark.slow
-def test_the_next_command_names_the_file_of_a_device(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(copy_text("hailo_8"))
-    answer = Workspace(tmp_path / "a.duckdb").place(
-        "mlp", on=[f"npu={path}@200MHz", "raspberry_pi_5"], links=["pcie3x4"], settings=Settings(precision=("int8",))
-    )
-    (step,) = answer._list_steps(())
-    assert shlex.split(step)[3] in (f"{path}@200MHz", "raspberry_pi_5")
-    assert answer.files == {"npu": f"{path}@200MHz"}
