@@ -239,8 +239,6 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (
         workspace.compare("resnet18", hardware=[TARGET], calibration="other").scope.run_ids == under.scope.run_ids[:1]
     )
-    tally = workspace.evaluate(["resnet18"], hardware=[TARGET], calibration=str(folder / "other.toml"))
-    assert (tally.stored_count, tally.evaluated_count) == (1, 0)
     with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
         workspace.compare("resnet18", hardware=[TARGET], calibration="othr")
     with pytest.raises(
@@ -259,18 +257,17 @@ def test_a_calibration_that_does_not_fit_concerns_its_chip_alone(
         planned = plan_runs(("mlp",), Settings(hardware=chips))
         return {run.run_key for run in planned.runs("")}, dict(planned.selection.miscalibrated)
 
-    before = {chips: plan(*chips) for chips in (("l4", "t4"), ("l4",))}
+    before = plan("l4", "t4")
     file = own(tmp_path, monkeypatch) / f"{TARGET}.toml"
     write_calibration(attrs.evolve(made(hardware()), formula_version="0" * 16), file)
     if content != "stale":
         file.write_text(content)
-    assert {chips: plan(*chips) for chips in before} == before
+    assert plan("l4", "t4") == before
     runs, reasons = plan("l4", TARGET, "t4")
-    assert (runs, set(reasons)) == (before["l4", "t4"][0], {TARGET})
+    assert (runs, set(reasons)) == (before[0], {TARGET})
     for chips in ((TARGET,), (TARGET, "l4")):
         with pytest.raises(CatalogueError, match=TARGET):
             plan(*chips)
-    assert Workspace(tmp_path / "own.duckdb").utilization("mlp", hardware=["l4", "t4"]).rows
 
 
 STALE = {

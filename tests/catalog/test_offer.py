@@ -24,7 +24,6 @@ from joulemap.domain.offer import (
 from joulemap.domain.settings import WAY_OF, Settings, Usage
 from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.interval.standing import SELLER_SHARE
-from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 
 
@@ -144,19 +143,6 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
     (row,) = (row for row in one.rows if row.hardware == "rtx_4090" and row.way == "rented")
     assert (row.is_alike, row.rank, row.compared_kind) == (False, None, "hyperscaler")
     assert any("rtx_4090" in line for line in one.document().insights)
-
-
-@pytest.mark.slow
-def test_a_kind_of_seller_can_be_chosen(workspace: Workspace) -> None:
-    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, usage=Usage(seller="cloud"))
-    ranked = {row.hardware for row in answer.rows if row.rank is not None}
-    assert (answer.pay, ranked) == ("rented", set(PAIR))
-    bought = workspace.cost("resnet18", hardware=PAIR, precision="fp16", batch=8, usage=Usage(seller="retail"))
-    assert bought.pay == "bought"
-    with pytest.raises(UsageError, match="prices of that kind are rented"):
-        Usage(seller="cloud", pay="bought")
-    with pytest.raises(UsageError, match="unknown kind of seller"):
-        Usage(seller="shop")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -72,23 +72,6 @@ def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
     assert not workspace.check().findings.rows
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("boundary", ["board", "chip"])
-def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(hardware="tpu_v4", precision="bf16", boundary=boundary)
-    plain = workspace.compare("resnet18", settings).rows[0]
-    doubled = workspace.compare("resnet18", attrs.evolve(settings, changes={"dram.read": "x2"})).rows[0]
-    statement = (
-        "SELECT sum(line_energy_j) FROM energy_ledger WHERE run_id = $run AND component = 'dram' AND action = 'read'"
-    )
-    ((read_j,),) = workspace.sql(statement, {"run": plain.run_id}).rows
-    loss = 1.12 if boundary == "board" else 1.0
-    assert plain.energy_j is not None
-    assert doubled.energy_j is not None
-    assert_close(doubled.energy_j - plain.energy_j, float(read_j) * loss, rel=1e-9)
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "command",
