@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from itertools import count
 
@@ -13,33 +10,23 @@ import pytest
 
 from blank import open_blank
 from chips import ALL, FORMS, ROOMY
-from conserved import assert_conserved
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.ledger import ActionCounts, Counts, order_counts
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import WorkloadColumns, columns_of
+from joulemap.physics.workload import columns_of
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
 from models import KEY
 from sample import each
 
 CATALOGUE = ALL
 ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(ROOMY)}.values())
-MODELS = sorted(load_shipped())
-
-
-TOO_LARGE = r" of (memory|flash|sram); (this configuration needs|the (weights|activations) need)|pass takes longer than"
-"""Refusal of a model by a chip that is too small for it, or too slow."""
 
 
 NUMBERS = count()
@@ -59,41 +46,6 @@ def evaluator(model: str) -> Evaluator:
     key = f"{model} {next(NUMBERS)}"
     (stored,) = read_shipped(shipped(), ZOO, [Shipped(model, batch=1, workload_key=key)])
     return Evaluator(read_columns(shipped(), stored))
-
-
-def rotated_runs(model: str) -> Iterator[tuple[WorkloadColumns, RunColumns]]:
-    """Yield the model on every chip, at one precision and runtime each.
-
-    The setting changes with both model and chip, so the models together run a chip at each of its settings.
-    """
-    found = evaluator(model)
-    for number, one in enumerate(CATALOGUE, MODELS.index(model)):
-        settings = list(itertools.product(one.peaks, RUNTIME_NAMES))
-        precision, runtime = settings[number % len(settings)]
-        run = run_fitting(found, one, precision, runtime)
-        if run is not None:
-            yield found.work, run
-
-
-def run_fitting(found: Evaluator, hardware: Hardware, precision: str, runtime: str) -> RunColumns | None:
-    """Return a run; None where the model does not fit the memory of the chip, or takes hours."""
-    try:
-        return found.evaluate(hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
-    except UnsupportedError as error:
-        if not re.search(TOO_LARGE, str(error)):
-            raise
-        return None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_every_part_adds_up_on_every_hardware(model: str) -> None:
-    for work, run in rotated_runs(model):
-        try:
-            assert_conserved(work, run)
-        except AssertionError as error:
-            raise AssertionError(f"{run.configuration}: {error}") from error
-    evaluator.cache_clear()
 
 
 @each(CATALOGUE, lambda one: one.id)

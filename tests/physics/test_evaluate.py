@@ -19,7 +19,7 @@ from joulemap.physics.record.configuration import OPERAND_ONLY, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import EnergyReference, host_key
 from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, RunTotals, SubgraphColumns
+from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
@@ -205,28 +205,6 @@ def _sum_actions(run: RunColumns | RunTotals | Exception) -> dict[int, int]:
     else:
         rows, energies = run.ledger.action_index, run.ledger.energy_fj
     return {row: int(energies[rows == row].sum()) for row in np.unique(rows).tolist()}
-
-
-def test_a_run_is_the_same_beside_others_as_alone() -> None:
-    evaluator = Evaluator(works()["self attention"])
-    asked = [
-        (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
-        for hardware in tuple(load_catalogue().hardware.values())[::40]
-        for precision in ("fp16", "int8")
-        for runtime in RUNTIME_NAMES
-    ]
-    for one, together in zip(asked, evaluator.evaluate_all(asked), strict=True):
-        (alone,) = evaluator.evaluate_all([one])
-        if isinstance(alone, Exception) or isinstance(together, Exception):
-            assert str(together) == str(alone)
-            continue
-        for part, whole in attrs.asdict(alone, recurse=False).items():
-            found = getattr(together, part)
-            if isinstance(whole, SubgraphColumns | OperatorColumns | LedgerColumns):
-                for name, column in attrs.asdict(whole).items():
-                    assert np.array_equal(getattr(found, name), column), (one, part, name)
-            else:
-                assert found == whole, (one, part)
 
 
 @pytest.mark.parametrize(("hardware", "precision"), thin(PEAKS, 2))

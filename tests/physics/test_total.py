@@ -142,15 +142,6 @@ def test_totals_are_sums_of_ledgers(model: str) -> None:
     assert compared > len(ONE_OF_EACH_CLASS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_totals_are_sums_of_ledgers_everywhere(model: str) -> None:
-    for seed, hardware in enumerate(FORMS):
-        for precision in hardware.peaks:
-            for runtime in RUNTIME_NAMES:
-                check(EVALUATORS[model], hardware, precision, runtime, 100 + seed)
-
-
 @pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS, ids=lambda one: one.id)
 def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
     configuration = Configuration(hardware=hardware.id, precision=next(iter(hardware.peaks)), runtime="fused")
