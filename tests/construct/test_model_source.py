@@ -196,22 +196,6 @@ def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
         workspace.compare(f"{path}:wide", arguments={"depth": 3})
 
 
-@pytest.mark.slow
-def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path) -> None:
-    (tmp_path / "sizes.py").write_text("WIDTH = 16\n")
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "import torch\nfrom sizes import WIDTH\n"
-        "def net():\n    return torch.nn.Linear(WIDTH, 1), torch.zeros(1, WIDTH)\n"
-    )
-    workspace = Workspace(tmp_path / "x.duckdb")
-    first = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
-    (tmp_path / "sizes.py").write_text("WIDTH = 512\n")
-    second = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
-    assert first is not None and second is not None
-    assert second > first
-
-
 def test_files_that_a_package_imports_relatively_count_for_the_key(tmp_path: Path) -> None:
     package = tmp_path / "parts"
     package.mkdir()
