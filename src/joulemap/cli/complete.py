@@ -38,7 +38,7 @@ def complete_models(incomplete: str) -> list[str]:
     return begin(incomplete, list_model_names(incomplete))
 
 
-complete_hardware: Final = offer("answer.completion.list_hardware_names")
+complete_hardware: Final = offer("ask.completion.list_hardware_names")
 complete_queries: Final = offer("store.library.name_queries", is_one=True)
 complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
 complete_deployments: Final = offer("domain.settings.Deployment")
