@@ -210,7 +210,7 @@ def test_the_next_command_names_the_file_of_the_chip(tmp_path: Path) -> None:
         answer = Workspace(tmp_path / "a.duckdb").explore(
             "gemm(m=64,n=64,k=64)", like=like, vary={"units": "64,128"}, precision="int8"
         )
-        (step,) = answer._list_steps(())
+        (step,) = answer.document().steps
         assert shlex.split(step)[-1] == like
 
 

@@ -52,7 +52,7 @@ LAYING: Final = {
 FILLING: Final = {"fill_cells": (0, 1), "lay_facts": (1, 2)}
 """Function that fills lines of templates -> positions of the lines and of the row."""
 
-COMPUTED: Final = {("joulemap.wing.explore.answer.explore", "_lay_designs"), ("joulemap.show.shape", "show")}
+COMPUTED: Final = {("joulemap.show.shape", "show")}
 """Functions whose columns are those of the asked parameters and objectives, or of a shape, so that no text names them.
 """
 

@@ -52,6 +52,11 @@ class ModelWinner:
     alike: str = described("statistically tied chips among the next few; empty for none")
     alike_count: int = described("number of statistically tied chips")
 
+    @property
+    def tied(self) -> list[str]:
+        """Statistically tied chips."""
+        return self.alike.split(", ") if self.alike else []
+
 
 @frozen(kw_only=True)
 class ChipRegret:

@@ -18,7 +18,9 @@ import attrs
 import duckdb
 
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
+from joulemap.physics.record.constant import SHORT
 from joulemap.physics.record.product import MATMUL_PRECISIONS
+from joulemap.show.present.cell import show_quantity, show_span
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
@@ -44,6 +46,9 @@ COLUMNS: Final[Mapping[str, str]] = {
 
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
 """Columns that every valid shard has."""
+
+SPELLED: Final = {full: short for short, full in SHORT.items()}
+"""Full name of a constant -> short name, as options use it."""
 
 _VARIED: Final = re.compile(rf"{PREFIX}[a-z0-9_]+")
 _CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -72,6 +77,10 @@ class Varied:
             raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is not a constant of a chip")
         if not _VARIED.fullmatch(self.column) or self.column != name_column(self.name, self.unit):
             raise FooterError(f"{self.column[:40]!r} is not the column of {self.name}")
+
+    def __str__(self) -> str:
+        ends = (show_quantity(one, self.unit) for one in (self.low, self.high))
+        return f"{SPELLED.get(self.name, self.name)} {show_span(*ends)}"
 
 
 @frozen(kw_only=True)
