@@ -36,9 +36,8 @@ from joulemap.show.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-from joulemap.wing.place.answer.place import PlaceAnswer
-from joulemap.wing.place.answer.row import list_devices, sum_assumed
-from joulemap.wing.place.ask import find_facts
+from joulemap.wing.place.ask.place import PlaceAnswer, find_facts
+from joulemap.wing.place.ask.row import list_devices, sum_assumed
 from joulemap.wing.place.box import candidate, search as searching, solve
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
@@ -54,7 +53,7 @@ from joulemap.wing.place.box.solve import solve_placement
 from joulemap.wing.place.file import load_boxes
 from joulemap.wing.place.generated.row import DoubtedDevice
 from joulemap.wing.place.record import GOALS, Box, BoxDevice, BoxMemory
-from joulemap.wing.place.show import SIMPLER, list_reasons
+from joulemap.wing.place.show.place import SIMPLER, list_reasons
 from joulemap.wing.place.target import read_box
 from joulemap.workspace import Workspace
 from models import columns, shipped
@@ -626,6 +625,6 @@ def test_the_next_command_names_the_file_of_a_device(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "a.duckdb").place(
         "mlp", on=[f"npu={path}@200MHz", "raspberry_pi_5"], links=["pcie3x4"], settings=Settings(precision=("int8",))
     )
-    (step,) = answer._list_steps(())
+    (step,) = answer.document().steps
     assert shlex.split(step)[3] in (f"{path}@200MHz", "raspberry_pi_5")
     assert answer.files == {"npu": f"{path}@200MHz"}

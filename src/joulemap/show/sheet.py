@@ -44,6 +44,8 @@ class Sheet:
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
     """Function of the answer and the options of `document` that returns values of slots in parts and steps."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     limit: int | None = None
     """Number of rows of long tables unless given."""
@@ -63,7 +65,7 @@ class Sheet:
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         filled = (fill_steps(map(Template, self.steps), None, repeated, **values, **one) for one in self.each(answer))
         steps = dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some)
-        first, data = self.headline(answer), answer.data()
+        first, data = self.headline(answer), {**answer.data(), **self.words(answer)}
         sure = describe_trust(answer.facts) if self.is_decision else self.trust(answer)
         return Document(
             title=self.title(answer),

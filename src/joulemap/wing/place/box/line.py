@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -146,14 +146,18 @@ def list_conversions(problem: Problem, copy: Copy) -> list[tuple[str, float]]:
     return [("read", copy.byte_count), ("write", float(problem.value_bytes[copy.value, copy.end]))]
 
 
-def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return ledger lines of static or idle power, for the part of the period in which a device does not work."""
+def list_waits(problem: Problem, worked_fs: Mapping[int, float], period_fs: float) -> list[PlacementLine]:
+    """Return ledger lines of static or idle power, for the part of the period in which a device does not work.
+
+    `worked_fs` is device -> the part of the period whose static power is among the lines of the device's part.
+    """
     lines = []
     for number, member in enumerate(problem.members):
-        rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
-        power_w = member.static_w if number in parts else member.idle_w
-        component, action = STATIC_ACTION if number in parts else IDLE
-        quantity = member.find_rest(is_used=number in parts)
+        is_used = number in worked_fs
+        rest_s = (period_fs - worked_fs.get(number, 0)) / FS_PER_S
+        power_w = member.static_w if is_used else member.idle_w
+        component, action = STATIC_ACTION if is_used else IDLE
+        quantity = member.find_rest(is_used=is_used)
         if rest_s > 0.0:
             lines.append(
                 PlacementLine(

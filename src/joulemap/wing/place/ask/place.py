@@ -1,35 +1,29 @@
-"""Answer of a placement: the best placement, each device alone, and why a mixture of devices wins or loses."""
+"""Place a model on the devices of a box: the best placement for a goal, its rival, and what could move the decision."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer
-from joulemap.ask.fact import Facts
+from joulemap.ask.answer import Answer
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
+from joulemap.ask.finding import Finding
+from joulemap.ask.rule import weigh_findings
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.physics.record.weight import label_precision, spell_precision
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
-from joulemap.show.caveat import describe_trust, list_notes
-from joulemap.show.layout import head_assumed, show_assumed
-from joulemap.show.page import Figures
-from joulemap.show.plain import list_facts
-from joulemap.show.present.cell import show_chance
-from joulemap.show.present.document import Document, Section
-from joulemap.show.present.template import Template, join_clauses
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.place.answer.row import (
+from joulemap.wing.place.ask.row import (
     DeviceRow,
     EventRow,
     PlacementRow,
@@ -39,50 +33,36 @@ from joulemap.wing.place.answer.row import (
     list_subgraphs,
     list_timeline,
 )
-from joulemap.wing.place.ask import find_facts
-from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
 from joulemap.wing.place.record import BUDGET, Goal
-from joulemap.wing.place.show import BOX_POWER, SOLVER, describe_answer, list_reasons
 
 if TYPE_CHECKING:
     from joulemap.ask.check import Checks
+    from joulemap.system.errors import Reason
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.member import Member
 
-PLACED_TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
-CHIP: Final = Template("{device}: {chip}")
-COLUMNS: Final = Template(
-    "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
-    "*energy per sample {energy} | {assumed}probability that the best is better worse_probability | "
-    "power average_power_w | copy time copy_s | limited by limit | *refused refusal?"
-)
-GOALS: Final = {
-    "latency": ("latency_s", "latency_half_width"),
-    "throughput": ("throughput_per_s", "throughput_half_width"),
-    "energy": ("energy_per_inference_j", "energy_half_width"),
-}
-"""Goal -> (column of a placement with the goal's quantity, column with its half-width)."""
+ALONE: Final = "alone"
+"""Form of a placement on one device."""
 
-DEVICE_COLUMNS: Final = (
-    "device | hardware | precision | subgraphs subgraph_count | busy time busy_s | busy share busy_fraction | "
-    "memory share memory_fraction | energy energy_j"
-)
-_BY_LATENCY: Final = (
-    "subgraph subgraph_index | operations | device | latency latency_s | next best device other | latency there other_s"
-)
-SUBGRAPH_COLUMNS: Final = {
-    "latency": _BY_LATENCY,
-    "throughput": _BY_LATENCY,
-    "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
-    "energy there other_j",
+VALUES: Final[Mapping[Goal, tuple[str, str, str]]] = {
+    "latency": ("latency_s", "s", "latency_half_width"),
+    "throughput": ("throughput_per_s", "1/s", "throughput_half_width"),
+    "energy": ("energy_j", "J", "energy_half_width"),
 }
-"""Goal -> columns of the table of subgraphs, by which they are laid out."""
+"""Goal -> field of a row, unit, and field with the half-width."""
 
-DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
-DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
-DIFFERENCE: Final = Template("{difference_j:+J}")
-ANALYZE: Final = Template("joulemap analyze {model} {hardware}")
+COPIES: Final[Mapping[str, tuple[str, str]]] = {
+    "copy": ("copy_s", "s"),
+    "copied": ("copied_bytes", "B"),
+    "copies": ("copy_count", ""),
+}
+
+LEAST_ASSUMED: Final = 0.1
+"""Minimum assumed share of an energy that is a caveat."""
+
+MOSTLY: Final = 0.8
+"""Share of the assumed energy from which it is mostly static power."""
 
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
@@ -98,15 +78,13 @@ DECODING: Final = ("decode", "experts")
 class PlaceAnswer(Answer):
     """Placements of one model on one box, ranked by a goal."""
 
-    about = ("model", "box", "goal", "batch", "precisions", "runtime", "why")
+    about = ("model", "box", "goal", "batch", "precisions", "runtime")
 
     model: str
     box: str
     goal: Goal
-    batch: int
-    precisions: tuple[str, ...]
-    """Distinct precisions of the devices."""
-    runtime: str
+    members: tuple[Member, ...] = attrs.field(repr=False, eq=False)
+    """Devices of the box, as they are evaluated."""
     rows: Table[PlacementRow]
     """Placements, best first."""
     devices: Table[DeviceRow]
@@ -119,12 +97,29 @@ class PlaceAnswer(Answer):
     """Energy difference of the best device alone (first) and the best mixture (second); empty if either is missing."""
     facts: Facts
     """Decision, rows and caveats, from which all sentences are made."""
-    files: Mapping[str, str] = attrs.field(factory=dict)
-    """Device -> its hardware file and power mode, for devices that a file describes."""
-    chips: Mapping[str, str] = attrs.field(factory=dict)
-    """Device -> id of its chip, for devices that have another name."""
     gap: tuple[str, float] | None = None
     """Form of a placement that was not examined, and the share that it could save."""
+
+    @property
+    def batch(self) -> int:
+        """Samples of a batch."""
+        return self.members[0].configuration.batch
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Distinct precisions of the devices."""
+        return tuple(dict.fromkeys(one.precision for one in self.members))
+
+    @property
+    def runtime(self) -> str:
+        """Runtime of all devices."""
+        return self.members[0].configuration.runtime
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Device -> its hardware file and power mode, for devices that a file describes."""
+        given = {one.name: one.device.hardware for one in self.members}
+        return {name: file for name, file in given.items() if is_hardware_path(HardwareRef.read(file).label)}
 
     @property
     def best(self) -> PlacementRow:
@@ -132,9 +127,9 @@ class PlaceAnswer(Answer):
         return self.rows[0]
 
     @property
-    def why(self) -> str:
-        """Explanation of the result: the lead of the best placement, and the copies of the best mixture."""
-        return join_clauses((describe_answer(self.facts), *list_reasons(self.facts)))
+    def busy(self) -> list[DeviceRow]:
+        """Devices that run a part of the best placement."""
+        return [row for row in self.devices if row.subgraph_count]
 
     def find_checks(self) -> Checks:
         """Return the commands that measure the whole model on each device that runs a part.
@@ -143,69 +138,9 @@ class PlaceAnswer(Answer):
         """
         from joulemap.ask.check import PairedRun, check_runs
 
-        busy = [row for row in self.devices if row.subgraph_count]
         return check_runs(
-            self.model, [PairedRun(row.hardware, row.precision, self.batch, self.runtime) for row in busy]
+            self.model, [PairedRun(row.hardware, row.precision, self.batch, self.runtime) for row in self.busy]
         )
-
-    def title(self) -> str:
-        """Return the title: model, batch, precisions, runtime and box."""
-        return PLACED_TITLE(self, chips=[CHIP(device=name, chip=chip) for name, chip in self.chips.items()])
-
-    def figures(self) -> Figures:
-        """Return figures of the placements, their timelines and their energy difference."""
-        from joulemap.wing.place.answer.figure import draw
-
-        return draw(self.title(), self.why, self.rows, self.timeline, self.differences)
-
-    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with at most `limit` rows in each table of details."""
-        fields = {goal: ":".join(names) if goal == self.goal else names[0] for goal, names in GOALS.items()}
-        rows = self._lay(
-            self.rows,
-            COLUMNS(assumed=head_assumed(row.assumed for row in self.rows), **fields),
-            assumed_energy_fraction=lambda row: show_assumed(row.assumed),
-            worse_probability=lambda row: show_chance(row.worse_probability),
-        )
-        devices = self._lay(self.devices, DEVICE_COLUMNS)
-        subgraphs = self._lay(self.subgraphs, SUBGRAPH_COLUMNS[self.goal], limit=limit)
-        differences = self._lay(self.differences, DIFFERENCE_COLUMNS, limit=limit, difference_j=DIFFERENCE)
-        answer, sure = describe_answer(self.facts), describe_trust(self.facts)
-        return Document(
-            title=self.title(),
-            answer=answer,
-            sections=(Section("", rows),),
-            is_decision=True,
-            insights=tuple(list_reasons(self.facts)),
-            details=(
-                Section("Devices of the best placement", devices),
-                Section("Subgraphs", subgraphs),
-                Section(DIFFERENCES, differences),
-            ),
-            notes=(BOX_POWER, *list_notes(self.facts), *self._describe_solver()),
-            sure=sure,
-            steps=self._list_steps(repeated),
-            data={**self.data(), "answer": answer, "how_sure": sure, **list_facts(self.facts)},
-            table=self.rows,
-            tables=self.tables,
-        )
-
-    def _describe_solver(self) -> list[str]:
-        """Return a note on the package that searches further, if the search was not complete."""
-        return [] if has_solver() or self.gap is None else [SOLVER]
-
-    def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
-        """Return commands that analyze the whole model on each device that runs a part, busiest first."""
-        busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
-        steps = [
-            [
-                *ANALYZE.words(model=self.model, hardware=self.files.get(row.device, row.hardware)),
-                *spell_precision(row.precision),
-                *repeated,
-            ]
-            for row in busy
-        ]
-        return tuple(dict.fromkeys(map(shlex.join, steps)))
 
 
 def find_gap(candidates: Sequence[Candidate], goal: Goal) -> tuple[str, float] | None:
@@ -288,38 +223,24 @@ def place(
         doubts=doubts,
     )
     ids, gap = ensure_placements(source, question, candidates), find_gap(candidates, goal)
-    tokens = product_rows if kind in DECODING else 0.0
-    rows = []
+    best, tokens, rows = candidates[0], product_rows if kind in DECODING else 0.0, []
     for one in candidates:
         doubt, worse = doubts.get(one.name), None
-        if one is not candidates[0] and doubt is not None:
-            worse = compare(candidates[0], one, [doubts[candidates[0].name], doubt], goal)
-        rows.append(form_row(one, candidates[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
+        if one is not best and doubt is not None:
+            worse = compare(best, one, [doubts[best.name], doubt], goal)
+        rows.append(form_row(one, best, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
         goal=goal,
-        batch=work.batch,
-        precisions=tuple(
-            dict.fromkeys(
-                label_precision(one.precision, one.weight_precision or one.precision)
-                for one in (member.configuration for member in members)
-            )
-        ),
-        runtime=members[0].configuration.runtime,
+        members=members,
         rows=make_table("placements", PlacementRow, rows),
         facts=find_facts(rows, [one.refusal for one in candidates], goal, gap),
-        devices=make_table("devices", DeviceRow, list_devices(candidates[0].run, overlaps=goal == "throughput")),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(candidates[0].run, goal)),
+        devices=make_table("devices", DeviceRow, list_devices(best.run, overlaps=goal == "throughput")),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(best.run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(candidates)),
         **_read_stored(source, candidates, ids),
-        files={
-            one.name: one.device.hardware
-            for one in members
-            if is_hardware_path(HardwareRef.read(one.device.hardware).label)
-        },
         gap=gap,
-        chips={one.name: one.configuration.hardware for one in members if one.name != one.configuration.hardware},
     )
 
 
@@ -352,3 +273,81 @@ def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[t
                 connection, PlacementDifference, first=alone, second=mixed
             ),
         }
+
+
+def find_facts(
+    rows: Sequence[PlacementRow], reasons: Sequence[Reason | None], goal: Goal, gap: tuple[str, float] | None
+) -> Facts:
+    """Return the facts of placements, best first; a run of the facts is a row.
+
+    `reasons` has the reason of each row that is refused. `gap` holds the form of a placement that was not examined, and
+    the share that it could save.
+    """
+    known = dict(enumerate(rows, 1))
+    kept = {key: row for key, row in known.items() if not row.refusal}
+    choices = [_choose(kept, goal)] if len(kept) > 1 else []
+    caveats = weigh_findings([*_find_own(kept, goal, gap)], choices)
+    refusals = [Refusal.of(reason, (key,)) for key, reason in enumerate(reasons, 1) if reason is not None]
+    return Facts(
+        asked=(goal,),
+        runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
+        facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *caveats),
+    )
+
+
+def find_rival(rows: Mapping[int, PlacementRow]) -> int | None:
+    """Return the best mixture if one device alone is best, else the best device alone; else the next placement."""
+    first, *others = rows
+    is_alone = rows[first].form == ALONE
+    return next((key for key in others if (rows[key].form == ALONE) != is_alone), next(iter(others), None))
+
+
+def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
+    """Return the best placement, and its rival of the other kind."""
+    first, *others = kept
+    rival = find_rival(kept)
+    assert rival is not None
+    field, unit, width = VALUES[goal]
+    own, other = (float(getattr(kept[key], field) or 0.0) for key in (first, rival))
+    ratio = own / other if goal == "throughput" else other / own
+    close = [key for key in others if (kept[key].worse_probability or 1.0) < TOLD_APART]
+    chances = [chance for key in close or [rival] if (chance := kept[key].worse_probability) is not None]
+    return Choice(
+        runs=(first, rival, *(key for key in others if key != rival)),
+        metric=goal,
+        value=Quantity(own, unit, getattr(kept[first], width)),
+        ratio=ratio,
+        probability=min(chances, default=None),  # it is the best at most as surely as it beats each tied placement
+        ahead=kept[rival].worse_probability,
+        tied=tuple(sorted(close, key=lambda key: key != rival)),
+    )
+
+
+def _enter(key: int, row: PlacementRow) -> Entry:
+    values: dict[str, Quantity] = {
+        goal: Quantity(value, unit, getattr(row, width))
+        for goal, (field, unit, width) in VALUES.items()
+        if (value := getattr(row, field)) is not None
+    }
+    copied = {
+        name: Quantity(float(value), unit)
+        for name, (field, unit) in COPIES.items()
+        if row.form != ALONE and (value := getattr(row, field)) is not None
+    }
+    return Entry(runs=(key,), values={**values, **copied})
+
+
+def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Iterator[Finding]:
+    """Yield assumed shares of the energy, an unfinished search, and the power budget."""
+    for key, row in kept.items():
+        assumed = row.assumed
+        if assumed is not None and assumed.fraction >= LEAST_ASSUMED:
+            mostly = "static" if assumed.static_fraction >= MOSTLY * assumed.fraction else ""
+            doubt = row.energy_half_width or 0.0 if goal == "energy" else 0.0
+            values: dict[str, Value] = {"share_fraction": assumed.fraction, "mostly": mostly}
+            yield Finding(kind="assumed", run_id=key, values=values, doubt=doubt)
+    first = next(iter(kept))
+    if kept[first].limit == BUDGET:
+        yield Finding(kind="budget", run_id=first)
+    elif gap is not None:
+        yield Finding(kind="unexamined", run_id=first, values={"form": gap[0], "share": gap[1]}, doubt=gap[1])
