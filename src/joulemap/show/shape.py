@@ -162,8 +162,8 @@ class Shape:
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...]
-    trust: Callable[[Facts], str]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
@@ -199,6 +199,8 @@ class Shape:
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
+        if not isinstance(self.why, tuple):
+            return list(self.why(facts))
         return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
 
     def document(

@@ -20,7 +20,7 @@ from joulemap.store.connection import log
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
-from joulemap.wing.train.answer.row import find_fullest_memory
+from joulemap.wing.train.row import find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
@@ -68,6 +68,8 @@ class TrainingStep:
     recipe: Recipe
     model: str
     """Name of the model inside the step's name, with its own arguments."""
+    is_language: bool
+    """True for a language model, whose samples are sequences of tokens."""
     devices: int
     """Number of all devices, tensor-parallel and pipeline devices included."""
     precision: str
@@ -83,6 +85,11 @@ class TrainingStep:
     `before`, for several micro-batches, is a micro-batch before the last. `inner` and `inner_before` are the same for a
     pipeline stage before the last.
     """
+
+    @property
+    def name(self) -> str:
+        """Name of the model without its arguments."""
+        return self.model.partition("(")[0] if self.is_language else self.model
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[TrainingStep]:
@@ -140,6 +147,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             yield TrainingStep(
                 recipe=recipe,
                 model=name,
+                is_language=is_language,
                 devices=devices,
                 precision=precision,
                 batches=batches,

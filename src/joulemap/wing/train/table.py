@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -17,8 +17,9 @@ from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.memory import find_overhead
-from joulemap.wing.train.answer.demand import TOKENS, TRAINED, TrainingStep, suggest
-from joulemap.wing.train.answer.row import (
+from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
+from joulemap.wing.train.generated.row import TrainedStep
+from joulemap.wing.train.row import (
     OK,
     REFUSED,
     TOO_LARGE,
@@ -28,8 +29,7 @@ from joulemap.wing.train.answer.row import (
     find_fullest_memory,
     form_row,
 )
-from joulemap.wing.train.generated.row import TrainedStep
-from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
+from joulemap.wing.train.show.refusal import EACH, NEEDS, NOTHING, REFUSED_RUN, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ def form_rows(
 ) -> list[TrainingRow]:
     """Return the rows of a step, batch by batch; `inner` is the memory of a pipeline stage before the last."""
     made = []
-    is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
     uncounted = _find_uncounted(runs, step.precision)
     for batch, _ in _pair(runs.plan):
@@ -138,7 +137,7 @@ def form_rows(
             made.append(
                 form_row(
                     described, memory, capacity, whole, by_name.get("alone", {}).get(own),
-                    tokens=(training.tokens or TOKENS) if is_language else 0,
+                    tokens=(training.tokens or TOKENS) if step.is_language else 0,
                     samples=(training.samples or 0.0) * training.epochs,
                 )
             )  # fmt: skip
@@ -181,3 +180,19 @@ def _describe(run: PlannedRun, step: TrainingStep, batch: int, status: str) -> d
         "reason": "",
         "fits_with": "",
     }
+
+
+def describe_refused(rows: Sequence[TrainingRow]) -> str:
+    """Return the reasons why chips do not train the model, and options with which they would."""
+    first: dict[str, TrainingRow] = {}
+    for row in rows:
+        first.setdefault(row.label, row)
+    alike: dict[tuple[str, str], list[TrainingRow]] = {}
+    for row in first.values():
+        if row.status != REFUSED:
+            alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
+    large = [
+        (EACH if some[1:] else NOTHING)(some[0], runs=map(REFUSED_RUN, some), why=why)
+        for (why, _), some in alike.items()
+    ]
+    return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])
