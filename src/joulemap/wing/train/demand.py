@@ -75,9 +75,7 @@ class TrainingStep:
     precision: str
     batches: Mapping[int, int]
     """Samples per micro-batch on one device -> samples per step on all devices."""
-    accumulate: int
-    """Micro-batches per step."""
-    stages: int
+    training: Training
     plans: Mapping[str, Plan]
     """Name -> plan of runs on one device.
 
@@ -151,8 +149,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
                 devices=devices,
                 precision=precision,
                 batches=batches,
-                accumulate=training.accumulate,
-                stages=stages,
+                training=training,
                 plans=plans,
             )
 
@@ -241,18 +238,18 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
     samples = batch // 2
     while samples:
         if fits(own, samples, devices):
-            return f"--batch {samples * own.devices * step.accumulate}"
+            return f"--batch {samples * own.devices * step.training.accumulate}"
         samples //= 2
     for replicas in _multiply(own.devices, together, hardware):
         for recipe in _lighten(attrs.evolve(own, devices=replicas)):
             if recipe.zero and fits(recipe, 1, replicas * together):
-                options = f"--devices {replicas * together} --batch {replicas * step.accumulate}"
+                options = f"--devices {replicas * together} --batch {replicas * step.training.accumulate}"
                 return f"{options} {_spell(own, recipe)}"
     for lora, quantize in _list_adapters(step):
         adapted = attrs.evolve(own, lora=lora, quantize=quantize, zero=0)
         for recipe in (adapted, attrs.evolve(adapted, recompute=True)):
             if is_adaptable(recipe) and fits(recipe, 1, devices):
-                options = f"--batch {own.devices * step.accumulate}" if batch > 1 else ""
+                options = f"--batch {own.devices * step.training.accumulate}" if batch > 1 else ""
                 return " ".join(filter(None, (options, _spell(own, recipe))))
     return ""
 
@@ -269,9 +266,11 @@ def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> 
         return measure(columns_of(work), step.precision, runtime)
 
     last = of(step.model)
-    if step.stages == 1:
+    if step.training.pipeline_devices == 1:
         return last
-    return find_fullest_memory(of(step.model.replace("logits=all", "logits=none")), last, step.stages)
+    return find_fullest_memory(
+        of(step.model.replace("logits=all", "logits=none")), last, step.training.pipeline_devices
+    )
 
 
 def _lighten(recipe: Recipe) -> Iterator[Recipe]:

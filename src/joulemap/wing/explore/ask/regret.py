@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from joulemap.ask.answer import Answer
+from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.computed import make_table
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.explore.design.question import NO_SHARES, read_shares
-from joulemap.wing.explore.design.regret import ChipRegret, ModelWinner, find_regrets
+from joulemap.wing.explore.design.outcome import OBJECTIVES
+from joulemap.wing.explore.design.question import NO_SHARES, read_bounds, read_shares
+from joulemap.wing.explore.design.regret import (
+    ChipRegret,
+    ModelWinner,
+    evaluate_all,
+    find_rivals,
+    list_regrets,
+    list_winners,
+)
 
 
 @frozen(kw_only=True)
@@ -46,22 +59,22 @@ def explore_all(
     Without `models`, all built-in models are used. Energies are per inference. Raises like `compare`, and
     UnsupportedError if no configuration runs.
     """
-    from joulemap.catalog.sheet import load_shipped
-    from joulemap.plan.run import plan_selected
-    from joulemap.plan.selection import select_hardware
-    from joulemap.wing.explore.design.outcome import OBJECTIVES
-
     check_name("objective", objective, OBJECTIVES)
     wanted = OBJECTIVES[objective]
     named = (models,) if isinstance(models, str) else tuple(dict.fromkeys(models))
     names = named or tuple(load_shipped())
     plan = plan_selected(names, settings, select_hardware(settings, "every mode"))
-    regrets = find_regrets(source, plan, settings, names, read_shares(names, share), wanted, limits)
+    shares, bounds, began = read_shares(names, share), read_bounds(limits, None, None), time.perf_counter()
+    best, count = evaluate_all(source, plan, names, wanted, bounds)
+    if not best:
+        raise UnsupportedError("no configuration meets the limits", code="limits")
+    seconds = time.perf_counter() - began
+    winners = list_winners(best, names, wanted, find_rivals(source, settings, plan, best, names, wanted))
     return RegretAnswer(
         objective=objective,
         models=names,
-        rows=make_table("regret", ChipRegret, regrets.chips),
-        winners=make_table("winners", ModelWinner, regrets.winners),
-        point_count=regrets.point_count,
-        points_per_s=regrets.point_count / max(regrets.seconds, 1e-9),
+        rows=make_table("regret", ChipRegret, list_regrets(best, shares)),
+        winners=make_table("winners", ModelWinner, winners),
+        point_count=count,
+        points_per_s=count / max(seconds, 1e-9),
     )

@@ -136,7 +136,7 @@ def train(
         with opening_runs(source, plan, needs_catalogue=True) as runs:
             fetched = fetch_steps(runs, given)
             names |= {one.run_id: one.model for one in fetched.values()}
-            rows += form_rows(runs, step, targets, {"last": fetched, **beside}, inner, training)
+            rows += form_rows(runs, step, targets, {"last": fetched, **beside}, inner)
             if step is steps[-1]:
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]
