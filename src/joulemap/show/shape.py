@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
@@ -23,7 +24,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
 
-TAGS: Final = ("metric", "level", "axis", "cause", "kind")
+TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
@@ -87,7 +88,9 @@ class Line:
     def tell(self, facts: Facts) -> Iterator[str]:
         """Yield the lines; none without a fact."""
         found = select(facts, self.selectors[0])[self.among]
-        several = {"own": name_run(facts.runs[facts.of(Entry)[0].runs[0]])} if facts.of(Choice) else {}
+        choices, entries = facts.of(Choice), facts.of(Entry)
+        several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
+        several["per"] = choices[0].per if choices else INFERENCE
         rows = [{**several, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
         if self.each is not None and rows:
             yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
@@ -95,8 +98,9 @@ class Line:
             yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
 
     def _choose(self, fact: Any) -> Template:
-        tags = (str(getattr(fact, name, "")) for name in TAGS)
-        return next((self.text[tag] for tag in tags if tag in self.text), self.text.get("", EMPTY))
+        values = getattr(fact, "values", NOTHING)
+        tags = (str(getattr(fact, name, values.get(name, ""))) for name in TAGS)
+        return next((self.text[tag] for tag in tags if tag and tag in self.text), self.text.get("", EMPTY))
 
     def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
         more: dict[str, Any] = {}
@@ -122,6 +126,7 @@ class Part:
     """Section of an answer: rows of a table in columns, or facts of its first row; texts have slots for the choices."""
 
     title: str = ""
+    """Title; the slot `count` is the number of rows."""
     table: str = ""
     """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
     columns: str | Sequence[str] = ""
@@ -150,7 +155,7 @@ class Part:
             most = {"limit": limit} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        return Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        return Section(self.title.format(**{"count": len(rows), **values}), blocks, is_tight=self.is_tight)
 
 
 @frozen(kw_only=True)
@@ -167,13 +172,19 @@ class Shape:
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
-    steps: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
 
-    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    Read from them, too: `title`; `row` of the steps, those `dropped`, and `asked`, which are the words of further
+    ones; `notes`; `beside` the boundary of the title; the tables of the parts that are `shown` in place of the first
+    one with rows.
     """
+    opening: Callable[[Any], str] | None = None
+    """Function of the answer that returns the first line, where it says what the facts lack."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, str], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
@@ -182,7 +193,7 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts)
+        return self.tell(answer.facts) if self.opening is None else self.opening(answer)
 
     def tell(self, facts: Facts) -> str:
         """Return the first line of facts."""
@@ -208,21 +219,25 @@ class Shape:
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
-        values = self.choices(answer, repeated=repeated, **chosen)
-        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        sections = [(one.table, own) for one in self.parts if (own := one.show(answer, most, values)) is not None]
+        shown = values.get("shown")
+        first = [own for at, (name, own) in enumerate(sections) if (name in shown if shown is not None else not at)]
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,
             facts,
-            (first,),
+            first,
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts),
+            headline=self.headline(answer),
             reasons=self.explain(facts),
             trust=self.trust(facts),
-            details=details,
-            notes=self.notes(answer),
-            steps=fill_steps(steps, values.get("row"), repeated, **values),
+            details=[own for _, own in sections if own not in first],
+            notes=[*self.notes(answer), *values.get("notes", ())],
+            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), repeated, **values)],
+            beside=values.get("beside", ""),
+            words=self.words(answer),
         )
 
     def figures(self, answer: Any) -> Figures:

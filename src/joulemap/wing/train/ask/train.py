@@ -8,11 +8,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.candidate import drop_idle_hours, read_usage
-from joulemap.answer.price import price_parameters
 from joulemap.ask.answer import RunAnswer
+from joulemap.ask.candidate import drop_idle_hours, read_usage
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
 from joulemap.ask.finding import Finding
+from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import make_table

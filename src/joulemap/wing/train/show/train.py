@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.answer.candidate import describe_use
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Refusal, Share
+from joulemap.show.candidate import describe_use
 from joulemap.show.caveat import describe_caveat, show_range
 from joulemap.show.choice import MOST_WHY, describe_choices
 from joulemap.show.page import Figures, draw_figure
