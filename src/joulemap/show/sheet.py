@@ -61,7 +61,7 @@ class Sheet:
         values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
         sections = [part.show(answer, most, values) for part in self.parts]
-        shown, details = ([one for one in some if one is not None]
+        shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         filled = (fill_steps(map(Template, self.steps), None, repeated, **values, **one) for one in self.each(answer))
         steps = dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some)

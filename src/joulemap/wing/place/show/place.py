@@ -150,8 +150,8 @@ ACTION: Final = Template("{device}: {component} {action}")
 
 def draw(answer: PlaceAnswer) -> Figures:
     """Return figures of the placements, their timelines and their energy difference."""
-    from joulemap.answer.explain.waterfall import draw_bars, form_bars
     from joulemap.show.figure.figure import make_figure
+    from joulemap.show.waterfall import draw_bars, form_bars
 
     title = title_placement(answer)
     drawn = [make_figure("placement", answer.rows, title, explain_all(answer)["why"])]
