@@ -14,6 +14,7 @@ from joulemap.ask.answer import Answer
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, weigh_findings
+from joulemap.catalog.load import load_catalogue
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.settings import Limits, Settings, check_name
@@ -34,6 +35,7 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     write_best,
 )
+from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
     prepare_question,
@@ -43,12 +45,12 @@ from joulemap.wing.explore.design.question import (
     solve_question,
 )
 from joulemap.wing.explore.design.rule import RULES
+from joulemap.wing.explore.design.survey import Survey, Watch, survey
 from joulemap.wing.explore.design.table import list_rows
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
-    from joulemap.wing.explore.design.survey import Survey
 
 OBJECTIVES: Final = ("energy", "latency")
 """Default objectives of an exploration; the first one orders the tables."""
@@ -214,9 +216,6 @@ def explore(
     MissingPackageError without pyarrow; UnsupportedError if no design meets the limits, with the smallest excess.
     """
     need_package("pyarrow", "arrow")
-    from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
-    from joulemap.wing.explore.design.survey import Watch, survey
-
     for name in objectives:
         check_name("objective", name, KNOWN)
     if like:
@@ -320,8 +319,6 @@ def _find_missed(done: Survey, targets: Sequence[Target]) -> Iterator[Finding]:
 
 def _find_own(done: Survey, keys: Sequence[int]) -> Iterator[Finding]:
     """Yield designs of the front that are larger than one die, and constants that no existing chip has."""
-    from joulemap.catalog.load import load_catalogue
-
     rows = sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
     if (over := find_oversize(done, rows)) is not None:
         values = {"count": over.design_count, "limit_mm2": RETICLE.value, "most_mm2": over.largest_mm2}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from joulemap.catalog.design import name_design, write_design
 from joulemap.domain.computed import described
 from joulemap.domain.constant import name_constant
 from joulemap.domain.hardware_ref import HardwareRef
@@ -18,13 +19,13 @@ from joulemap.show.present.cell import join_names, show_count, show_plain, show_
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
+from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
 
 if TYPE_CHECKING:
     from joulemap.physics.record.constant import Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
-    from joulemap.wing.explore.design.survey import Survey
 
 
 UNITS: Final = "units"
@@ -105,8 +106,6 @@ def find_dimension(group: Any, name: str) -> object:
 
 def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> BestDesign:
     """Return the best design by an objective."""
-    from joulemap.wing.explore.design.survey import evaluate_rows
-
     row = done.find_best(objective)
     outcomes = done.outcomes_at([row])
     value = float(outcomes.value(objective)[0])
@@ -126,8 +125,6 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
 
 def list_margins(done: Survey) -> list[Margin]:
     """Return the elasticities of all objectives at the best design of each objective."""
-    from joulemap.wing.explore.design.survey import find_slopes
-
     margins = []
     for objective in done.objectives:
         row = done.find_best(objective)
@@ -148,8 +145,6 @@ def list_margins(done: Survey) -> list[Margin]:
 
 def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:
     """Write the best design by an objective as a hardware file; UsageError for a file that must not be replaced."""
-    from joulemap.catalog.design import name_design, write_design
-
     if path.suffix != ".toml":
         raise UsageError(f"{path}: a hardware file ends with .toml")
     ref = HardwareRef.read(done.groups[int(done.group[best.design_index])].hardware)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import Answer
+from joulemap.ask.check import Checks, PairedRun, check_runs
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import weigh_findings
@@ -18,9 +19,12 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.plan.model_name import find_precisions
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
+from joulemap.plan.workload import find_model, opening_workload, stored_key
 from joulemap.store.query import fetch, fetch_none
+from joulemap.store.workload import find_work, read_columns
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.place.ask.row import (
@@ -33,13 +37,16 @@ from joulemap.wing.place.ask.row import (
     list_subgraphs,
     list_timeline,
 )
+from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
+from joulemap.wing.place.box.interval import compare, doubt_placement
+from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
-from joulemap.wing.place.record import BUDGET, Goal
+from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
+from joulemap.wing.place.record import BUDGET, GOALS, Goal
+from joulemap.wing.place.target import find_hardware, find_members, read_box
 
 if TYPE_CHECKING:
-    from joulemap.ask.check import Checks
     from joulemap.system.errors import Reason
-    from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.member import Member
 
 ALONE: Final = "alone"
@@ -136,8 +143,6 @@ class PlaceAnswer(Answer):
 
         No common tool measures a model that is divided over devices.
         """
-        from joulemap.ask.check import PairedRun, check_runs
-
         return check_runs(
             self.model, [PairedRun(row.hardware, row.precision, self.batch, self.runtime) for row in self.busy]
         )
@@ -156,8 +161,6 @@ def find_gap(candidates: Sequence[Candidate], goal: Goal) -> tuple[str, float] |
 
 def _take_published(model: str, settings: Settings) -> Settings:
     """Return settings with the precisions of a model's file, unless a precision is stated."""
-    from joulemap.plan.model_name import find_precisions
-
     own = find_precisions(model)
     if own is None or settings.states_precision or settings.weight_precision or settings.precision != PLACED.precision:
         return settings
@@ -179,15 +182,6 @@ def place(
     The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
     or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
     """
-    from joulemap.plan.workload import find_model, opening_workload, stored_key
-    from joulemap.store.workload import find_work, read_columns
-    from joulemap.wing.place.box.candidate import list_candidates, list_refusals
-    from joulemap.wing.place.box.interval import compare, doubt_placement
-    from joulemap.wing.place.box.problem import build_problem
-    from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
-    from joulemap.wing.place.record import GOALS
-    from joulemap.wing.place.target import find_hardware, find_members, read_box
-
     check_name("goal", goal, GOALS)
     for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime"), (settings.batch, "batch")):
         if len(values) != 1 and (values or what != "batch"):
