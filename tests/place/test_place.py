@@ -191,8 +191,7 @@ def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
             found = sum_assumed(one)
             assert_close(found.energy_fj, one.energy_j * FJ_PER_J, rel=1e-9)
             assumed_fj = sum(line.energy_fj for line in one.lines if line.basis == "assumed")
-            if one.run is not None:
-                assert_close(found.fraction * found.energy_fj, float(assumed_fj), rel=1e-12)
+            assert_close(found.fraction * found.energy_fj, float(assumed_fj), rel=1e-12)
             assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
 
 

@@ -91,9 +91,10 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 
 
 def _line(
-    device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
+    device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int | None = None
 ) -> PlacementLine:
     """Return a ledger line; energy per action, basis and source come from `price`, which may be another action."""
+    each_fj = price.energy_per_action_fj
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,
@@ -101,8 +102,8 @@ def _line(
         action=key[1],
         per=price.per,
         action_count=count,
-        energy_per_action_fj=price.energy_per_action_fj,
-        energy_fj=energy_fj,
+        energy_per_action_fj=each_fj,
+        energy_fj=round(count * each_fj) if energy_fj is None else energy_fj,
         basis=price.basis,
         source=price.source,
     )
@@ -130,12 +131,11 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
             for hop in problem.ways.hops[copy.start, copy.end]
             if hop.s_per_byte
         ]
+        reference = receiver.hardware.reference
         for action, amount in list_conversions(problem, copy):
-            reference, key = receiver.hardware.reference, ("dram", CONVERSIONS[action])
-            position = reference.position(("dram", action))
-            if position is not None:
-                fj = round(amount * reference.prices_fj[position])
-                lines.append(_line(receiver.name, copy.subgraph, key, amount, reference.actions[position], fj))
+            if (position := reference.position(("dram", action))) is not None:
+                price = reference.actions[position]
+                lines.append(_line(receiver.name, copy.subgraph, ("dram", CONVERSIONS[action]), amount, price))
     return lines
 
 
