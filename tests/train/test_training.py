@@ -25,8 +25,8 @@ from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
-from joulemap.wing.train.answer.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.generated.row import TrainedStep
+from joulemap.wing.train.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.step_name import read_step
 from joulemap.wing.train.training.memory import Memory, measure

@@ -29,7 +29,7 @@ class PlacePart(ReportPart):
         """Return the placement of the model on the requested box; None if no box is requested."""
         if not wanted:
             return None
-        from joulemap.wing.place.answer.place import PLACED, place
+        from joulemap.wing.place.ask.place import PLACED, place
 
         settings = attrs.evolve(settings, hardware=(), runtime=settings.runtime or PLACED.runtime)
         return place(source, model, wanted, settings=settings)

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.show.present.document import Document, Lines, Section
-from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.place.file import find_box, load_boxes, refuse_box
-from joulemap.wing.place.record import Box
-
-BOX: Final = Template("{box}: {name}")
-BOX_SUMMARY: Final = Template("{count:n device}[ that share {power_w:W}].")
-DEVICES: Final = "Devices"
-PARTS: Final = "device | *hardware | *count alike_count | memory | layout of activations layout"
-LINKS: Final = "Links and shared memories"
-JOINS: Final = (
-    "link or memory joined_by | *devices | *bandwidth bandwidth_bytes_per_s | *latency latency_s | "
-    "energy per byte energy_per_byte_j | basis | source"
-)
-DOUBTS: Final = "Doubts"
-PLACE: Final = Template("joulemap place resnet50 {box}")
+from joulemap.wing.place.record import Box, BoxLink, BoxMemory
 
 
 @frozen(kw_only=True)
@@ -77,19 +63,6 @@ class BoxAnswer(Answer):
         """Return the data for machine formats."""
         return {"box": self.box, "name": self.name, "power_w": self.power_w, **super().data(), "doubts": self.doubts}
 
-    def document(self) -> Document:
-        """Return the document; csv contains the devices."""
-        return Document(
-            title=BOX(self),
-            answer=BOX_SUMMARY(self, count=sum(part.alike_count for part in self.parts)),
-            sections=(Section(DEVICES, self._lay(self.parts, PARTS)), Section(LINKS, self._lay(self.joins, JOINS))),
-            details=(Section(DOUBTS, Lines(self.doubts)),),
-            steps=(PLACE(self),),
-            data=self.data(),
-            table=self.parts,
-            tables=self.tables,
-        )
-
 
 def box_list(source: Source) -> Table[ListedBox]:
     """Return the boxes of the catalogue, by id."""
@@ -103,23 +76,14 @@ def box(source: Source, name: str) -> BoxAnswer:
     chosen = find_box(name)
     if chosen is None:
         raise refuse_box(name)
+    parts = [
+        BoxPart(device=one.name, hardware=one.hardware, alike_count=one.count, memory=one.memory, layout=one.layout)
+        for one in chosen.devices
+    ]
     return BoxAnswer(
         box=chosen.id,
         name=chosen.name,
-        parts=make_table(
-            "devices",
-            BoxPart,
-            [
-                BoxPart(
-                    device=one.name,
-                    hardware=one.hardware,
-                    alike_count=one.count,
-                    memory=one.memory,
-                    layout=one.layout,
-                )
-                for one in chosen.devices
-            ],
-        ),
+        parts=make_table("devices", BoxPart, parts),
         joins=make_table("links", BoxJoin, _list_joins(chosen)),
         power_w=None if chosen.power is None else chosen.power.value,
         doubts=chosen.doubts,
@@ -138,27 +102,21 @@ def _list(one: Box) -> ListedBox:
 
 
 def _list_joins(one: Box) -> list[BoxJoin]:
-    joins = [
-        BoxJoin(
-            joined_by=link.name,
-            devices="-".join(link.between),
-            bandwidth_bytes_per_s=link.bandwidth.value,
-            latency_s=link.latency.value,
-            energy_per_byte_j=link.energy.value,
-            basis=link.bandwidth.basis,
-            source=link.bandwidth.source,
-        )
-        for link in one.links
+    users = {memory.name: [device.name for device in one.devices if device.memory == memory.name]
+             for memory in one.memories}  # fmt: skip
+    return [
+        *(_join(link, "-".join(link.between), link.energy.value) for link in one.links),
+        *(_join(memory, "+".join(users[memory.name]), None) for memory in one.memories),
     ]
-    return joins + [
-        BoxJoin(
-            joined_by=memory.name,
-            devices="+".join(device.name for device in one.devices if device.memory == memory.name),
-            bandwidth_bytes_per_s=memory.bandwidth.value,
-            latency_s=memory.latency.value,
-            energy_per_byte_j=None,
-            basis=memory.bandwidth.basis,
-            source=memory.bandwidth.source,
-        )
-        for memory in one.memories
-    ]
+
+
+def _join(one: BoxLink | BoxMemory, devices: str, energy_per_byte_j: float | None) -> BoxJoin:
+    return BoxJoin(
+        joined_by=one.name,
+        devices=devices,
+        bandwidth_bytes_per_s=one.bandwidth.value,
+        latency_s=one.latency.value,
+        energy_per_byte_j=energy_per_byte_j,
+        basis=one.bandwidth.basis,
+        source=one.bandwidth.source,
+    )

@@ -20,7 +20,7 @@ from joulemap.store.connection import log
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
-from joulemap.wing.train.answer.row import find_fullest_memory
+from joulemap.wing.train.row import find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
@@ -68,14 +68,14 @@ class TrainingStep:
     recipe: Recipe
     model: str
     """Name of the model inside the step's name, with its own arguments."""
+    is_language: bool
+    """True for a language model, whose samples are sequences of tokens."""
     devices: int
     """Number of all devices, tensor-parallel and pipeline devices included."""
     precision: str
     batches: Mapping[int, int]
     """Samples per micro-batch on one device -> samples per step on all devices."""
-    accumulate: int
-    """Micro-batches per step."""
-    stages: int
+    training: Training
     plans: Mapping[str, Plan]
     """Name -> plan of runs on one device.
 
@@ -83,6 +83,11 @@ class TrainingStep:
     `before`, for several micro-batches, is a micro-batch before the last. `inner` and `inner_before` are the same for a
     pipeline stage before the last.
     """
+
+    @property
+    def name(self) -> str:
+        """Name of the model without its arguments."""
+        return self.model.partition("(")[0] if self.is_language else self.model
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[TrainingStep]:
@@ -140,11 +145,11 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             yield TrainingStep(
                 recipe=recipe,
                 model=name,
+                is_language=is_language,
                 devices=devices,
                 precision=precision,
                 batches=batches,
-                accumulate=training.accumulate,
-                stages=stages,
+                training=training,
                 plans=plans,
             )
 
@@ -233,18 +238,18 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
     samples = batch // 2
     while samples:
         if fits(own, samples, devices):
-            return f"--batch {samples * own.devices * step.accumulate}"
+            return f"--batch {samples * own.devices * step.training.accumulate}"
         samples //= 2
     for replicas in _multiply(own.devices, together, hardware):
         for recipe in _lighten(attrs.evolve(own, devices=replicas)):
             if recipe.zero and fits(recipe, 1, replicas * together):
-                options = f"--devices {replicas * together} --batch {replicas * step.accumulate}"
+                options = f"--devices {replicas * together} --batch {replicas * step.training.accumulate}"
                 return f"{options} {_spell(own, recipe)}"
     for lora, quantize in _list_adapters(step):
         adapted = attrs.evolve(own, lora=lora, quantize=quantize, zero=0)
         for recipe in (adapted, attrs.evolve(adapted, recompute=True)):
             if is_adaptable(recipe) and fits(recipe, 1, devices):
-                options = f"--batch {own.devices * step.accumulate}" if batch > 1 else ""
+                options = f"--batch {own.devices * step.training.accumulate}" if batch > 1 else ""
                 return " ".join(filter(None, (options, _spell(own, recipe))))
     return ""
 
@@ -261,9 +266,11 @@ def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> 
         return measure(columns_of(work), step.precision, runtime)
 
     last = of(step.model)
-    if step.stages == 1:
+    if step.training.pipeline_devices == 1:
         return last
-    return find_fullest_memory(of(step.model.replace("logits=all", "logits=none")), last, step.stages)
+    return find_fullest_memory(
+        of(step.model.replace("logits=all", "logits=none")), last, step.training.pipeline_devices
+    )
 
 
 def _lighten(recipe: Recipe) -> Iterator[Recipe]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -17,8 +17,9 @@ from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.memory import find_overhead
-from joulemap.wing.train.answer.demand import TOKENS, TRAINED, TrainingStep, suggest
-from joulemap.wing.train.answer.row import (
+from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
+from joulemap.wing.train.generated.row import TrainedStep
+from joulemap.wing.train.row import (
     OK,
     REFUSED,
     TOO_LARGE,
@@ -28,16 +29,15 @@ from joulemap.wing.train.answer.row import (
     find_fullest_memory,
     form_row,
 )
-from joulemap.wing.train.generated.row import TrainedStep
-from joulemap.wing.train.show import NEEDS, UNLINKED, UNSUPPORTED
+from joulemap.wing.train.show.refusal import EACH, NEEDS, NOTHING, REFUSED_RUN, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.model import Model
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
-    from joulemap.wing.train.setting import Training
 
 DEQUANTIZED_BY: Final = "gpu"
 """Class whose formulas time the kernels that dequantize a base; on others, a step takes longer."""
@@ -77,28 +77,24 @@ def _key(batch: int, run: PlannedRun) -> object:
     return batch, run.target, tuple(run.point.values())
 
 
-def _measure(runs: StoredRuns, precision: str) -> Memories:
-    """Return the memory of a device for each workload of a plan."""
-    memories = {}
+def _list_work(runs: StoredRuns) -> Iterator[tuple[int, WorkloadColumns]]:
+    """Yield the samples per device and the workload of each model of a plan."""
     for batch, model in _pair(runs.plan):
         key = stored_key(runs.connection, model)
         assert key is not None
-        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
-        for runtime in {run.point["runtime"] for run in runs.plan.runs("")}:
-            memories[batch, runtime] = measure(work, precision, runtime)
-    return memories
+        yield batch, read_columns(runs.connection, find_workload_id(runs.connection, key))
 
 
-def _find_uncounted(runs: StoredRuns, precision: str) -> set[tuple[int, str]]:
-    """Return the (samples per device, runtime) whose convolutions have narrow operands, which nothing quantizes."""
-    uncounted = set[tuple[int, str]]()
-    for batch, model in _pair(runs.plan) if precision in OPERAND_ONLY else ():
-        key = stored_key(runs.connection, model)
-        assert key is not None
-        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
-        if work.of_kind("conv", "depthwise_conv", "grouped_conv").any():
-            uncounted |= {(batch, run.point["runtime"]) for run in runs.plan.runs("")}
-    return uncounted
+def _measure(runs: StoredRuns, precision: str) -> Memories:
+    """Return the memory of a device for each workload of a plan."""
+    runtimes = {run.point["runtime"] for run in runs.plan.runs("")}
+    return {(batch, one): measure(work, precision, one) for batch, work in _list_work(runs) for one in runtimes}
+
+
+def _find_uncounted(runs: StoredRuns, precision: str) -> set[int]:
+    """Return the samples per device whose convolutions have narrow operands, which nothing quantizes."""
+    works = _list_work(runs) if precision in OPERAND_ONLY else ()
+    return {batch for batch, work in works if work.of_kind("conv", "depthwise_conv", "grouped_conv").any()}
 
 
 def form_rows(
@@ -107,11 +103,9 @@ def form_rows(
     targets: Mapping[str, Hardware],
     by_name: Mapping[str, Steps],
     inner: Memories,
-    training: Training,
 ) -> list[TrainingRow]:
     """Return the rows of a step, batch by batch; `inner` is the memory of a pipeline stage before the last."""
     made = []
-    is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
     uncounted = _find_uncounted(runs, step.precision)
     for batch, _ in _pair(runs.plan):
@@ -119,34 +113,35 @@ def form_rows(
             target = targets[run.target.digest]
             key, capacity = (batch, run.point["runtime"]), find_usable(target)
             memory = memories[key]
-            if step.stages > 1:
-                memory = find_fullest_memory(inner[key], memory, step.stages)
+            if step.training.pipeline_devices > 1:
+                memory = find_fullest_memory(inner[key], memory, step.training.pipeline_devices)
             reserve = find_overhead(target, exchanges=step.devices > 1)
             memory = attrs.evolve(memory, reserved=reserve)
             own = _key(batch, run)
             fits = memory.total <= capacity or step.precision not in target.peaks
             whole = _add_up(step, own, by_name, target) if fits else None
             described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
-            described["is_lower_bound"] = key in uncounted or (
+            described["is_lower_bound"] = batch in uncounted or (
                 bool(step.recipe.quantize) and target.architecture != DEQUANTIZED_BY
             )
             if not fits:
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], target)
                 described["reason"] = NEEDS(needed=memory.total, capacity=capacity)
             elif whole is None:
-                described["reason"] = _describe_refusal(step, target, training, described["hardware"])
+                described["reason"] = _describe_refusal(step, target, described["hardware"])
             made.append(
                 form_row(
                     described, memory, capacity, whole, by_name.get("alone", {}).get(own),
-                    tokens=(training.tokens or TOKENS) if is_language else 0,
-                    samples=(training.samples or 0.0) * training.epochs,
+                    tokens=(step.training.tokens or TOKENS) if step.is_language else 0,
+                    samples=(step.training.samples or 0.0) * step.training.epochs,
                 )
             )  # fmt: skip
     return made
 
 
-def _describe_refusal(step: TrainingStep, target: Hardware, training: Training, hardware: str) -> str:
+def _describe_refusal(step: TrainingStep, target: Hardware, hardware: str) -> str:
     """Return why a step does not run on a chip: no link between its devices, or no support for the precision."""
+    training = step.training
     try:
         if training.tensor_devices > 1:
             find_path(target, training.tensor_devices)
@@ -165,7 +160,9 @@ def _add_up(step: TrainingStep, own: object, by_name: Mapping[str, Steps], targe
     parts = {name: steps[own] for name, steps in by_name.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None
-    return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.waiting_w)
+    return add_up_step(
+        parts, accumulate=step.training.accumulate, stages=step.training.pipeline_devices, static_w=target.waiting_w
+    )
 
 
 def _describe(run: PlannedRun, step: TrainingStep, batch: int, status: str) -> dict[str, Any]:
@@ -181,3 +178,19 @@ def _describe(run: PlannedRun, step: TrainingStep, batch: int, status: str) -> d
         "reason": "",
         "fits_with": "",
     }
+
+
+def describe_refused(rows: Sequence[TrainingRow]) -> str:
+    """Return the reasons why chips do not train the model, and options with which they would."""
+    first: dict[str, TrainingRow] = {}
+    for row in rows:
+        first.setdefault(row.label, row)
+    alike: dict[tuple[str, str], list[TrainingRow]] = {}
+    for row in first.values():
+        if row.status != REFUSED:
+            alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
+    large = [
+        (EACH if some[1:] else NOTHING)(some[0], runs=map(REFUSED_RUN, some), why=why)
+        for (why, _), some in alike.items()
+    ]
+    return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])

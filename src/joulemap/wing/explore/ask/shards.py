@@ -1,4 +1,4 @@
-"""Answers on a lake's shards: their state, their integrity, and garbage to remove."""
+"""Questions about a lake's shards: their state, their integrity, and garbage to remove."""
 
 from __future__ import annotations
 
@@ -7,38 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
-from joulemap.physics.record.constant import SHORT
 from joulemap.plan.source import Source
-from joulemap.show.present.cell import show_quantity, show_span
-from joulemap.show.present.document import Document, Section
-from joulemap.show.present.template import Template
 from joulemap.store.shard import Shard, is_abandoned
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
-
-SPELLED: Final = {full: short for short, full in SHORT.items()}
-"""Full name of a constant -> short name, as options use it."""
-
-TITLE: Final = Template("{path}: {content}")
-CONTENT: Final = Template("{points:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")
-GARBAGE: Final = Template("{files:n file} of garbage, {size_bytes:B}; --remove removes them")
-NO_GARBAGE: Final = "no garbage"
-REMOVED: Final = Template("removed {removed_count:n file}, {removed_bytes:B}")
-COLUMNS: Final = "*state | *model | hardware | precision | varied | *points point_count | *size size_bytes | file"
-NOTE: Final = Template("{state}: {meaning}")
-STATES: Final = {
-    "whole": "read by `--db`",
-    "stale": "evaluated by other formulas or design rules than this version's; not read",
-    "damaged": "changed since it was written; not read; the next run writes it again, `lake clean --remove` deletes it",
-    "twice": "duplicate of another shard; not read",
-    "unfinished": "being written, or left by a process that was killed",
-}
-"""State of a file -> its meaning."""
 
 WORKED_ON_S: Final = 900.0
 """Seconds without a write after which a file unfinished by another machine is garbage; a shard takes a few seconds."""
@@ -86,24 +63,6 @@ class LakeAnswer(Answer):
     def size_bytes(self) -> int:
         """Total size of all listed files in bytes."""
         return sum(one.size_bytes for one in self.shards)
-
-    def document(self) -> Document:
-        """Return the document for display and programs."""
-        return Document(
-            title=TITLE(self, content=self._describe_content()),
-            sections=(Section("", self._lay(self.shards, COLUMNS)),) if len(self.shards) else (),
-            notes=tuple(NOTE(state=name, meaning=meaning) for name, meaning in STATES.items() if self.count(name)),
-            data=self.data(),
-            table=self.shards,
-        )
-
-    def _describe_content(self) -> str:
-        if self.removed_count:
-            return REMOVED(self)
-        files = len(self.shards)
-        if self.is_clean:
-            return GARBAGE(self, files=files) if files else NO_GARBAGE
-        return CONTENT(self, points=self.point_count, files=files, skipped=files - self.count("whole") or None)
 
 
 def shards(source: Source, lake: str | Path) -> LakeAnswer:
@@ -168,17 +127,12 @@ def _list(folder: Path, surveyed: Survey) -> LakeAnswer:
 
 
 def _row(folder: Path, state: str, shard: Shard, footer: Footer | None) -> ListedShard:
-    varied = [
-        f"{SPELLED.get(one.name, one.name)} "
-        f"{show_span(show_quantity(one.low, one.unit), show_quantity(one.high, one.unit))}"
-        for one in (footer.varied if footer else ())
-    ]
     return ListedShard(
         state=state,
         model=_join(footer.workloads if footer else (), "model"),
         hardware=_join(footer.hardware if footer else (), "hardware"),
         precision=str(footer.fixed.get("precision", "")) if footer else "",
-        varied=", ".join(varied),
+        varied=", ".join(map(str, footer.varied)) if footer else "",
         point_count=footer.point_count if footer else None,
         refused_count=footer.refused_count if footer else None,
         size_bytes=shard.size_bytes,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.computed import described, find_unknown
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
-from joulemap.physics.record.weight import label_precision
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.interval import half_width
@@ -117,19 +116,13 @@ class EventRow:
 
 
 def form_row(
-    one: Candidate,
-    best: Candidate,
-    batch: int,
-    *,
-    doubt: PlacedDoubt | None,
-    worse: float | None,
-    tokens: float,
+    one: Candidate, best: Candidate, *, doubt: PlacedDoubt | None, worse: float | None, tokens: float
 ) -> PlacementRow:
     """Return a candidate as a row.
 
     `tokens` are those of a batch; 0 for a model that does not decode. `worse` is the probability that `best` beats it.
     """
-    run, fields = one.run, find_unknown(PlacementRow)
+    run, batch, fields = one.run, one.problem.work.batch, find_unknown(PlacementRow)
     if not one.refusal:
         fields |= {
             "latency_s": one.latency_s,
@@ -156,26 +149,10 @@ def form_row(
 
 def sum_assumed(one: Candidate) -> AssumedEnergy:
     """Return the energy of a batch of a placement, with its share from assumed numbers."""
-    booked = [
-        _assume(line.energy_fj, line.basis, is_static=(line.component, line.action) in DRAWN) for line in one.lines
-    ]
-    return AssumedEnergy.add_up((*booked, *_list_waits(one)))
-
-
-def _list_waits(one: Candidate) -> Iterator[AssumedEnergy]:
-    """Yield the energy that waiting devices side by side draw per mean batch; the lines of a run already include it."""
-    if one.run is not None:
-        return
-    waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
-    for number, member in enumerate(one.problem.members):
-        is_used = number in one.runs
-        power_w = member.static_w * waits if is_used else member.idle_w
-        yield _assume(power_w * one.interval_s * FJ_PER_J, member.find_rest(is_used=is_used).basis, is_static=True)
-
-
-def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
-    is_assumed = basis == "assumed"
-    return AssumedEnergy(energy_fj, float(is_assumed), float(is_assumed and is_static))
+    shares = ((line, float(line.basis == "assumed")) for line in one.lines)
+    return AssumedEnergy.add_up(
+        AssumedEnergy(line.energy_fj, share, share * ((line.component, line.action) in DRAWN)) for line, share in shares
+    )
 
 
 def list_devices(run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
@@ -195,7 +172,7 @@ def list_devices(run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
             DeviceRow(
                 device=member.name,
                 hardware=name_configured(one.hardware, one.power_mode),
-                precision=label_precision(one.precision, one.weight_precision or one.precision),
+                precision=member.precision,
                 subgraph_count=int((run.devices == number).sum()),
                 busy_s=busy_s,
                 busy_fraction=busy_s / (run.period_fs / FS_PER_S),

@@ -27,7 +27,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
-from joulemap.wing.train.answer.train import train
+from joulemap.wing.train.ask.train import train
 from joulemap.wing.train.setting import Training
 
 ROWS: Final = DATA / "training" / "published.csv"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration
 from joulemap.plan.run import plan_selected
 from joulemap.plan.stored_runs import opening_runs
-from joulemap.show.present.cell import show_share
-from joulemap.show.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
 
-BUSIEST: Final = Template("{name} ({share})")
-
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""
 
@@ -35,9 +31,6 @@ class Busiest:
     model: str
     share_fraction: float
     """Share of this stage in the time of all stages, each evaluated alone."""
-
-    def __str__(self) -> str:
-        return BUSIEST(name=self.model, share=show_share(self.share_fraction))
 
 
 @frozen(kw_only=True)
@@ -59,7 +52,7 @@ class Paced:
                 "utilization_fraction": self.measure_utilization(row),
                 "latency_s": row.latency_s,
                 "total_power_w": row.total_power_w,
-                "busiest_stage": None if (one := self.busiest.get(place_run(row))) is None else one.model,
+                "busiest_stage": None if (one := self.find_busiest(row)) is None else one.model,
                 "busiest_fraction": None if one is None else one.share_fraction,
                 "run_id": row.run_id,
             }
@@ -70,9 +63,9 @@ class Paced:
         """Return the rate divided by the throughput, above 1 if the chip cannot keep up; None if unknown."""
         return None if row.throughput_per_s is None else self.rate_per_s / row.throughput_per_s
 
-    def name_busiest(self, row: RankedConfiguration) -> str:
-        """Return the busiest stage of a run and its share of the time; empty if unknown."""
-        return str(self.busiest.get(place_run(row), ""))
+    def find_busiest(self, row: RankedConfiguration) -> Busiest | None:
+        """Return the busiest stage of a run; None if unknown."""
+        return self.busiest.get(place_run(row))
 
 
 def place_run(row: RankedConfiguration | StageTime) -> Place:
