@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from joulemap.ask.answer import RunAnswer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
@@ -18,6 +17,9 @@ from joulemap.domain.settings import EnergyDivision
 from joulemap.system.errors import UsageError
 
 Level = Literal["summary", "detailed", "subgraph", "operator"]
+
+if TYPE_CHECKING:
+    from joulemap.ask.answer import RunAnswer
 
 
 @command
