@@ -16,11 +16,11 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.base import RunAnswer
 from joulemap.answer.difference import CONSTANTS_TABLE, SETTINGS_TABLE
 from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.answer.explain.pair import FEWER_UNITS, SLOWER_UNITS, name_cause
 from joulemap.answer.explain.table import SUM
+from joulemap.ask.answer import RunAnswer
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue

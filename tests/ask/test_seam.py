@@ -67,7 +67,8 @@ NOTATION = {"ask.answer", "ask.check", "ask.hardware", "show.layout", "show.page
     ids=name_module,
 )
 def test_nothing_searches_text(path: Path) -> None:
-    calls = [one for one in walk(path) if isinstance(one, ast.Call)]
+    """Calls with keywords alone are of records, such as `row.replace(name="other")`."""
+    calls = [one for one in walk(path) if isinstance(one, ast.Call) and (one.args or not one.keywords)]
     assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
     imported = {alias.name for one in walk(path) if isinstance(one, ast.Import) for alias in one.names}
     assert "re" not in imported

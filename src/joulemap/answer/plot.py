@@ -44,9 +44,9 @@ class Asked:
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked("joulemap.answer.compare.summary", "compare"),
     "breakdown": Asked("joulemap.answer.compare.breakdown", "compare_runs"),
-    "tree": Asked("joulemap.answer.part.analyze", "analyze", 1),
+    "tree": Asked("joulemap.ask.analyze", "analyze", 1),
     "pareto": Asked("joulemap.answer.pareto", "pareto"),
-    "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
+    "roofline": Asked("joulemap.ask.analyze", "analyze", 1),
     "rooflines": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("joulemap.ask.edp", "edp", 1),

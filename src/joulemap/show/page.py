@@ -146,12 +146,14 @@ def compose(
     notes: Sequence[str] = (),
     steps: Iterable[Sequence[str]],
     told: Sequence[str] | None = None,
+    data: Mapping[str, Any] = NO_TEXTS,
     beside: str = "",
 ) -> Document:
     """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
     `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
     the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
+    `data` is for programs.
     """
     scope = answer.scope
     is_held = any(map(is_module_name, scope.models))
@@ -176,7 +178,7 @@ def compose(
         notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
         steps=written,
         meanings=dict([what]) if what else NO_TEXTS,
-        data=list_facts(facts),
+        data={**list_facts(facts), **data},
         beside=beside,
     )
 
@@ -206,9 +208,9 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:
     """Return follow-up commands, each with the options of the original command; a `query` command repeats only
-    `--db`.
+    `--db`. A command that is an optional part as a whole is left out without a value.
     """
-    filled = (step.words(row, **values) for step in steps)
+    filled = filter(None, (step.words(row, **values) for step in steps))
     return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
 
 

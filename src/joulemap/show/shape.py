@@ -5,7 +5,7 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -74,8 +74,9 @@ def _show(value: Any) -> Any:
 class Line:
     """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
 
-    Further selectors add the values of their first fact of the same run and metric. `text` may map a tag of the fact
-    to a text, `more` returns further values of a fact, and `among` chooses some of the facts.
+    Further selectors add the values of their first fact of the same run and metric; `share time as time` adds those of
+    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, `more` returns further values
+    of a fact, and `among` chooses some of the facts.
     """
 
     text: Mapping[str, Template]
@@ -84,11 +85,12 @@ class Line:
     more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     among: slice = slice(None)
 
-    def tell(self, facts: Facts) -> Iterator[str]:
-        """Yield the lines; none without a fact."""
+    def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
+        """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
         found = select(facts, self.selectors[0])[self.among]
-        several = {"own": name_run(facts.runs[facts.of(Entry)[0].runs[0]])} if facts.of(Choice) else {}
-        rows = [{**several, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
+        if facts.of(Choice):
+            values["own"] = name_run(facts.runs[facts.of(Entry)[0].runs[0]])
+        rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
         if self.each is not None and rows:
             yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
         elif self.each is None:
@@ -101,13 +103,15 @@ class Line:
     def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
         more: dict[str, Any] = {}
         for selector in self.selectors[1:]:
-            more |= next((read(one, facts) for one in select(facts, selector) if _is_alike(one, fact)), {})
+            wanted, _, prefix = selector.partition(" as ")
+            found = next((read(one, facts) for one in select(facts, wanted) if _is_alike(one, fact, bool(prefix))), {})
+            more |= {f"{prefix}_{name}" if prefix else name: value for name, value in found.items()}
         return more
 
 
-def _is_alike(one: Any, fact: Any) -> bool:
+def _is_alike(one: Any, fact: Any, is_named: bool) -> bool:
     metrics = {getattr(each, "metric", None) for each in (one, fact)} - {None}
-    return one.runs[:1] == fact.runs[:1] and len(metrics) < 2
+    return one.runs[:1] == fact.runs[:1] and (is_named or len(metrics) < 2)
 
 
 def line(text: str | Mapping[str, str], *selectors: str, each: str = "", **more: Any) -> Line:
@@ -123,7 +127,8 @@ class Part:
 
     title: str = ""
     table: str = ""
-    """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
+    """One of the choices, or a field or property of the answer, with the rows; nothing is shown if it is None or empty.
+    """
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
     is_long: bool = False
@@ -132,25 +137,36 @@ class Part:
     """Further options of `lay`, with slots in texts."""
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns cells which depend on it."""
-    draw: Callable[..., Block | Sequence[Block]] | None = None
+    draw: Callable[..., Block | Iterable[Block]] | None = None
     """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
+    is_brief: bool = False
+    """True if a later part has all rows; a terminal shows only one of them."""
+    each: Callable[..., Iterable[Mapping[str, Any]]] = lambda *_, **__: (NOTHING,)
+    """Function of the answer and the choices that returns the further choices of each section, if it has several."""
+
+    def list_sections(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
+        """Return the sections of an answer with `limit` rows of a long table; none without rows."""
+        each = (self.show(answer, limit, {**values, **own}) for own in self.each(answer, **values))
+        return [one for one in each if one is not None]
 
     def show(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> Section | None:
         """Return the section of an answer with `limit` rows of a long table; None without rows."""
-        rows = getattr(answer, self.table.format(**values))
+        name = self.table.format(**values)
+        rows = values[name] if name in values else getattr(answer, name)
         if not rows:
             return None
         grid: Any = rows
         if not isinstance(self.columns, str):
-            grid = lay_facts("quantity | value | detail", self.columns, rows[0])
+            grid = lay_facts("quantity | value | detail", self.columns, rows[0], **self.cells(answer))
         elif self.columns:
             options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
             most = {"limit": limit} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        return Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        made = Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        return attrs.evolve(made, is_brief=self.is_brief and any(one.cut for one in made.grids))
 
 
 @frozen(kw_only=True)
@@ -162,7 +178,8 @@ class Shape:
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
+    """Lines on why, most important first; a function tells all of them."""
     trust: Callable[[Facts], str]
     parts: tuple[Part, ...]
     csv: str
@@ -170,22 +187,23 @@ class Shape:
     steps: tuple[str, ...]
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
-    """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
+    """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
 
-    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    `title`, `notes`, `data`, `row` (of the steps), `dropped` (steps) and `first` are read from them, too. The part with
+    the table `first` is on the first screen, and its rows alone are limited.
     """
     draw: Callable[[Any], Figures] = lambda _: ()
-    sketch: Callable[[Any, str], Drawings] | None = None
+    sketch: Callable[[Any, Any], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
     limit: int = 6
     """Number of rows of long tables unless given."""
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts)
+        return self.tell(answer.facts, **self.choices(answer))
 
-    def tell(self, facts: Facts) -> str:
-        """Return the first line of facts."""
+    def tell(self, facts: Facts, **values: Any) -> str:
+        """Return the first line of facts; `values` fill the slots that facts leave."""
         choices = facts.of(Choice)
         if not isinstance(self.first, Line):
             return self.first(facts)
@@ -194,11 +212,13 @@ class Shape:
             more = read(found[0], facts) if found else {}
             add = Template(self.beside) if found else None
             return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        told = list(self.first.tell(facts))
+        told = list(self.first.tell(facts, **values))
         return (next((one for one in told if one.count(" ") < MOST_WORDS), told[0]) if told else "") + "."
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
+        if not isinstance(self.why, tuple):
+            return [*self.why(facts)]
         return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
 
     def document(
@@ -206,21 +226,25 @@ class Shape:
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
-        values = self.choices(answer, repeated=repeated, **chosen)
-        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        lead = values.get("first")
+        parts = sorted(self.parts, key=lambda part: lead not in (None, part.table))
+        made = (part.list_sections(answer, most if lead in (None, part.table) else None, values) for part in parts)
+        first, *others = filter(None, made)
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,
             facts,
-            (first,),
+            first,
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts),
+            headline=self.tell(facts, **values),
             reasons=self.explain(facts),
             trust=self.trust(facts),
-            details=details,
-            notes=self.notes(answer),
+            details=[one for some in others for one in some],
+            notes=[*self.notes(answer), *values.get("notes", ())],
             steps=fill_steps(steps, values.get("row"), repeated, **values),
+            data=values.get("data", NOTHING),
         )
 
     def figures(self, answer: Any) -> Figures:

@@ -9,12 +9,12 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.explain.table import lay_categories
-from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.ask.answer import Answer
 from joulemap.domain.table import Table
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
 from joulemap.show.explain import list_reasons as list_causes
