@@ -19,8 +19,9 @@ from choice_case import BOUGHT, RENTED, ask
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.candidate import find_payment, plan_candidates
+from joulemap.answer.candidate import plan_candidates
 from joulemap.answer.pareto import spread_evenly
+from joulemap.ask.candidate import find_payment
 from joulemap.ask.fact import Choice, Turn
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions

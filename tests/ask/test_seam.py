@@ -57,8 +57,12 @@ def walk(path: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-NOTATION = {"ask.answer", "ask.check", "ask.hardware", "show.layout", "show.page", "show.shape"}
-"""Modules that read a notation: names of types, models, columns and operators, selectors, and words of a command."""
+NOTATION = {
+    "ask.answer", "ask.check", "ask.constant", "ask.flip", "ask.hardware", "show.layout", "show.page", "show.shape",
+}  # fmt: skip
+"""Modules that read a notation: names of types, models, columns, constants and operators, arithmetic of a source,
+selectors, and words of a command.
+"""
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.price import read_price_file
 from joulemap.ask.cost import judge_break_even
+from joulemap.ask.price import read_price_file
 from joulemap.domain.settings import Limits, Price
 from joulemap.generated.cost import BreakEven
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError

@@ -17,10 +17,10 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.base import Answer
 from joulemap.answer.explain.explain import ExplainAnswer
 from joulemap.answer.explain.waterfall import WaterfallBar, list_bars
 from joulemap.answer.plot import QUESTIONS
+from joulemap.ask.answer import Answer
 from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.table import Column, Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import attrs
 
@@ -12,8 +12,8 @@ from joulemap.ask.candidate import find_chip, list_first
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.metric import METRIC, Metric, MetricName
-from joulemap.domain.offer import MANY
-from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.offer import describe_pay
+from joulemap.domain.settings import Deployment, Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME
@@ -49,8 +49,6 @@ DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
 DRAWN_RUNTIME: Final = " {runtime}"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
-PAID: Final = Template("{way}[ ({sellers})]")
-WAYS_TOLD: Final = {"rented": "rented", "bought": "bought", "both": "rented or bought", "": ""}
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
@@ -85,9 +83,6 @@ STEP_COMPARE: Final = Template(
 
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
-
-WAYS: Final = ("rented", "bought")
-"""Ways to pay for a chip."""
 
 HOURS: Final = 24
 """Hours per day."""
@@ -158,38 +153,6 @@ def drop_idle_hours(usage: Usage) -> Usage:
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
-def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> Pay:
-    """Return the way of paying that a question compares: rented, unless the question itself is about buying.
-
-    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
-    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
-    """
-    if usage.pay:
-        return usage.pay
-    if usage.seller:
-        return cast("Pay", WAY_OF[usage.seller])
-    if prices:
-        return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
-    deployments = apply_scenario(settings).deployment
-    return "bought" if deployments and "datacenter" not in deployments else "rented"
-
-
-def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
-
-    A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
-    UnknownNameError for an unknown region.
-    """
-    from joulemap.catalog.sheet import find_region
-
-    numbers = attrs.asdict(usage)
-    region, seller = numbers.pop("region"), numbers.pop("seller")
-    del numbers["pay"]
-    given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    payment = {"pay": find_payment(usage, settings, prices), "seller": seller or ""}
-    return {**given, "region": find_region(region).region if region else ""}, payment
-
-
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
     """Return the assumptions of a cost in words: way to pay, kind of seller, busy hours per day and lifetime."""
     known = {row.assumption: row.value for row in assumptions}
@@ -206,11 +169,6 @@ def enclose_seller(shown: str, each: str = "") -> str:
     """Return a price with its seller and date in brackets, such as `110 USD each (NVIDIA, list price, 2024)`."""
     price, _, seller = shown.partition(", ")
     return f"{price}{each} ({seller})" if seller else f"{price}{each}"
-
-
-def describe_pay(pay: str, kind: str = "") -> str:
-    """Return the way of paying for chips, and the kind of seller if one is requested."""
-    return PAID(way=WAYS_TOLD[pay], sellers=MANY[kind] if kind else "")
 
 
 def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) -> str:

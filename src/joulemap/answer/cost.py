@@ -10,21 +10,20 @@ import attrs
 from joulemap.answer.candidate import (
     CONFIGURATIONS,
     LIMIT,
-    WAYS,
     RankedAnswer,
     describe_limits,
     describe_use,
     plan_candidates,
-    read_usage,
 )
-from joulemap.answer.price import price_parameters
-from joulemap.ask.candidate import add_chances, find_chip, list_first
+from joulemap.ask.candidate import add_chances, find_chip, list_first, read_usage
 from joulemap.ask.cost import find_facts, find_other_way, find_projection, find_unoffered, is_asked
 from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Choice, Facts
+from joulemap.ask.price import price_parameters
 from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.offer import WAYS
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber, BreakEven, CostOption, GridFootprint

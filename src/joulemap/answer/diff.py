@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import read_usage
+from joulemap.ask.candidate import read_usage
 from joulemap.ask.diff import find_facts, is_above
 from joulemap.ask.fact import Facts
 from joulemap.ask.scope import opening_scope

@@ -13,8 +13,8 @@ from joulemap.answer.candidate import (
     describe_use,
     list_metrics,
     plan_candidates,
-    read_usage,
 )
+from joulemap.ask.candidate import read_usage
 from joulemap.ask.fact import Facts
 from joulemap.ask.pareto import find_facts
 from joulemap.ask.scope import opening_scope

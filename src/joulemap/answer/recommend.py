@@ -19,11 +19,10 @@ from joulemap.answer.candidate import (
     find_limited,
     list_metrics,
     plan_candidates,
-    read_usage,
     show_given,
     show_metric,
 )
-from joulemap.ask.candidate import add_chances, find_chip, list_first
+from joulemap.ask.candidate import add_chances, find_chip, list_first, read_usage
 from joulemap.ask.engine import INFERENCES
 from joulemap.ask.fact import Choice, Facts
 from joulemap.ask.recommend import (

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import attrs
 
 from joulemap.ask.fact import Caveat, Choice
+from joulemap.catalog.sheet import find_region
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.settings import WAY_OF, Pay, Price, Settings, Usage
 from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.plan.budget import apply_scenario
 
 MOST_ENTRIES: Final = 10
 """Maximum chips that entries and rules cover."""
@@ -27,6 +32,36 @@ class Candidate(Protocol):
 
 
 Row = TypeVar("Row", bound=Candidate)
+
+
+def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> Pay:
+    """Return the way of paying that a question compares: rented, unless the question itself is about buying.
+
+    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
+    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
+    """
+    if usage.pay:
+        return usage.pay
+    if usage.seller:
+        return cast("Pay", WAY_OF[usage.seller])
+    if prices:
+        return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
+    deployments = apply_scenario(settings).deployment
+    return "bought" if deployments and "datacenter" not in deployments else "rented"
+
+
+def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
+
+    A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
+    UnknownNameError for an unknown region.
+    """
+    numbers = attrs.asdict(usage)
+    region, seller = numbers.pop("region"), numbers.pop("seller")
+    del numbers["pay"]
+    given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
+    payment = {"pay": find_payment(usage, settings, prices), "seller": seller or ""}
+    return {**given, "region": find_region(region).region if region else ""}, payment
 
 
 def read_chip(hardware: str) -> str:

@@ -445,7 +445,7 @@ def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
     return {
         "by": answer.by,
         "level": answer.level,
-        "headline": describe_parts(answer.facts, answer.by, subject),
+        "headline": f"{describe_parts(answer.facts, answer.by, subject)}.",
         "model": scope.model,
         "largest": scope.spell(largest.hardware),
         "largest_part": largest.name if is_whole and not subgraph else "",
@@ -477,7 +477,6 @@ def sketch_parts(answer: PartAnswer, _by: str) -> Drawings:
 
 
 PARTS: Final = Shape(
-    first=line("{headline}", "share"),
     trust=describe_ranges,
     csv="rows",
     choices=choose_parts,

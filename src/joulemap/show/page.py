@@ -178,7 +178,7 @@ def compose(
         notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
         steps=written,
         meanings=dict([what]) if what else NO_TEXTS,
-        data={**list_facts(facts), **data},
+        data={**data, **list_facts(facts)},
         beside=beside,
     )
 

@@ -131,8 +131,8 @@ class Part:
     """
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
-    is_long: bool = False
-    """True if only the first rows are shown."""
+    is_long: int = 0
+    """Number of limits up to which rows are shown; 0 for all rows."""
     lay: Mapping[str, Any] = NOTHING
     """Further options of `lay`, with slots in texts."""
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
@@ -162,7 +162,7 @@ class Part:
             grid = lay_facts("quantity | value | detail", self.columns, rows[0], **self.cells(answer))
         elif self.columns:
             options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
-            most = {"limit": limit} if self.is_long else {}
+            most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
         made = Section(self.title.format(**values), blocks, is_tight=self.is_tight)
@@ -173,14 +173,16 @@ class Part:
 class Shape:
     """Lines, parts and follow-up commands of an answer."""
 
-    first: Line | Callable[[Facts], str]
-    """First line of one run, or of facts without a choice; a function tells the whole line."""
+    first: Line | Callable[[Facts], str] = lambda _: ""
+    """First line of one run, or of facts without a choice; a function tells the whole line, as the choice `headline`
+    does.
+    """
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
     why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
     """Lines on why, most important first; a function tells all of them."""
-    trust: Callable[[Facts], str]
+    trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
@@ -200,11 +202,13 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts, **self.choices(answer))
+        return self.tell(answer.facts, **self.choices(answer, limit=self.limit))
 
     def tell(self, facts: Facts, **values: Any) -> str:
         """Return the first line of facts; `values` fill the slots that facts leave."""
         choices = facts.of(Choice)
+        if "headline" in values:
+            return str(values["headline"])
         if not isinstance(self.first, Line):
             return self.first(facts)
         if choices:
@@ -230,7 +234,7 @@ class Shape:
         lead = values.get("first")
         parts = sorted(self.parts, key=lambda part: lead not in (None, part.table))
         made = (part.list_sections(answer, most if lead in (None, part.table) else None, values) for part in parts)
-        first, *others = filter(None, made)
+        first, *others = [*filter(None, made)] or [[]]
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
+from joulemap.answer.candidate import describe_use, enclose_seller
 from joulemap.ask.fact import Facts
+from joulemap.domain.offer import describe_pay
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOUNDARY

@@ -9,9 +9,10 @@ from typing import Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
-from joulemap.answer.price import price_parameters
+from joulemap.answer.candidate import describe_use, drop_idle_hours
+from joulemap.ask.candidate import read_usage
 from joulemap.ask.fact import Facts
+from joulemap.ask.price import price_parameters
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import make_table
 from joulemap.domain.default import LEARNED, USAGE
