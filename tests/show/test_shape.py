@@ -32,6 +32,7 @@ PAGES = list(list_pages())
 def find_record(answer: type[Any], table: str) -> Any:
     """The type of the rows of a field or property of an answer."""
     fields = {field.name: str(field.type) for field in attrs.fields(answer)}
+    table = table if hasattr(answer, table) or table in fields else "rows"  # a choice of these rows
     told = fields.get(table) or str(inspect.signature(getattr(answer, table).fget).return_annotation)
     module = inspect.getmodule(answer)
     return getattr(module, told.removeprefix("Table[").partition("]")[0])
@@ -50,7 +51,8 @@ def list_made(part: Part) -> set[str]:
 def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
     for by in LEVELS:
         record = find_record(answer, part.table.format(by=by))
-        known = {*record.__annotations__, *part.lay, *list_made(part)}
+        columns = attrs.fields_dict(record) if attrs.has(record) else record.__annotations__
+        known = {*columns, *part.lay, *list_made(part)}
         named: set[str] = set()
         if isinstance(part.columns, str):
             text = part.columns.format_map(defaultdict(str, by=by))

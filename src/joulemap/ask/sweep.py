@@ -111,7 +111,7 @@ def sweep(
         points = start(connection, SweepPoint, run_ids=ids)
         scope.read()
         scope.check_evaluated()
-        given = {"run_ids": ids, "max_latency_s": max_latency_s}
+        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s}
         tables: dict[str, Any] = fetch_tables(connection, SweepAnswer, ("points",), **given)
         tables["points"] = points()
         return SweepAnswer(

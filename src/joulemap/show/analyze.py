@@ -11,7 +11,7 @@ import attrs
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.domain.settings import ModelDivision, RunDivision
 from joulemap.domain.table import Table
-from joulemap.generated.analyze import ActionShare, SubgraphRoof
+from joulemap.generated.analyze import ActionShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.layout import fill_cells, lay_across, lay_lines
@@ -76,7 +76,6 @@ RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
 
 ACTION_TREE: Final = "action | energy | share | count | per | energy each | basis"
 NODE: Final = "{name} | {energy_j:J} | {share:%}"
-ACTION: Final = f"{NODE} | {{count}} | {{unit}} | {{price}} | {{basis}}"
 OTHER_CATEGORY: Final = ("other category", "other categories")
 EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
 EVENT: Final = (
@@ -104,6 +103,7 @@ SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
 
 Rows = Sequence[PartCategory | PartAction]
+Division = CategoryShare | SubgraphShare | OperatorShare
 
 
 def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
@@ -166,7 +166,17 @@ def lay_division(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: Run
         whole = lay_events(answer, EVENT_TREE, EVENT)
         shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
         return shown.out_of(len(whole.rows), 2 * limit, "rows", "--details")
-    drawn = lay_tree(answer, limit) if by == "action" else _lay_largest(answer, rows, limit, by)
+    if by == "action":
+        drawn = lay_tree(answer, limit)
+    else:
+        drawn = _lay_largest(
+            rows,
+            COLUMNS[by],
+            answer,
+            limit,
+            kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(answer.actions)),
+            units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
+        )
     return drawn.out_of(len(rows), limit, PLURALS[by])
 
 
@@ -178,18 +188,12 @@ def lay_whole(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: RunDiv
         yield prove_parts(PLURALS[by], rows, answer.total)
 
 
-def _lay_largest(answer: AnalyzeAnswer, rows: Table[Any], limit: int, by: RunDivision) -> Grid:
+def _lay_largest(rows: Table[Division], columns: str, answer: AnalyzeAnswer, limit: int, **cells: Any) -> Grid:
     """Return a grid of the run and of the parts with the most energy, in the order of the table."""
     largest = sorted(range(len(rows)), key=lambda index: -rows[index].energy_fj)[:limit]
     own = {name: RUN_ROW.get(name, getattr(answer.total, name, None)) for name in rows.names}
     shown = (rows[0].replace(**own), *(rows[index] for index in sorted(largest)))
-    return lay_rows(
-        answer,
-        rows.with_rows(shown),
-        COLUMNS[by],
-        kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(answer.actions)),
-        units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
-    )
+    return lay_rows(answer, rows.with_rows(shown), columns, **cells)
 
 
 def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
@@ -204,9 +208,11 @@ def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
     sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
     lines, shares = [], []
 
-    def add(name: str, energy_fj: int, line: str = NODE, **more: str) -> None:
-        shares.append((energy_fj / whole,))
-        lines.append(fill_cells(line, None, name=name, energy_j=energy_fj / FJ_PER_J, share=energy_fj / whole, **more))
+    def add(name: str, energy_fj: int, *more: str) -> None:
+        share = energy_fj / whole
+        shares.append((share,))
+        cells = fill_cells(NODE, None, name=name, energy_j=energy_fj / FJ_PER_J, share=share)
+        lines.append((*cells, *more))
 
     add("run", whole)
     named = sorted({row.common_category for row in large}, key=lambda name: (-sums[name], name))
@@ -219,11 +225,10 @@ def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
             add(
                 f"{category}: {action}" if is_alone else f"    {action}",
                 row.energy_fj,
-                ACTION,
-                count=show_amount(row.action_count, row.per),
-                unit="" if row.per in AMOUNTS else name_unit(row.per),
-                price=show_price(row.energy_per_action_j, row.per),
-                basis=row.basis,
+                show_amount(row.action_count, row.per),
+                "" if row.per in AMOUNTS else name_unit(row.per),
+                show_price(row.energy_per_action_j, row.per),
+                row.basis,
             )
     if others := groups.keys() - {*named}:
         add(f"  {show_count(len(others), *OTHER_CATEGORY)}", sum(sums[name] for name in others))

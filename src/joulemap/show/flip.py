@@ -107,9 +107,10 @@ def list_likely(answer: FlipAnswer, limit: int) -> list[Flip]:
     Static power of each side follows if there is a place behind the `FIRST` likeliest, then the constants with the
     largest shares of the uncertainty.
     """
+    order = {side: rank for rank, side in enumerate(SIDES)}
     rows = sorted(
         answer.rows,
-        key=lambda row: (-(row.likelihood or 0.0), [*SIDES].index(row.side), -row.variance_fraction, row.constant),
+        key=lambda row: (-(row.likelihood or 0.0), order[row.side], -row.variance_fraction, row.constant),
     )
     flips = [row for row in rows if row.likelihood]
     likely = [row for rank, row in enumerate(flips) if (row.likelihood or 0.0) >= LEAST_LIKELY or rank < FEWEST]
