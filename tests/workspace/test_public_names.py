@@ -28,9 +28,8 @@ CORE = (
     "joulemap",
     "joulemap.catalog",
     "joulemap.extend",
-    "joulemap.show.figure",
-    "joulemap.show.present",
     "joulemap.records",
+    "joulemap.show",
 )
 """Public modules of the core."""
 
