@@ -58,10 +58,11 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
-    "ask.answer", "ask.check", "ask.constant", "ask.flip", "ask.hardware", "show.layout", "show.page", "show.shape",
+    "ask.answer", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware",
+    "show.layout", "show.page", "show.shape",
 }  # fmt: skip
-"""Modules that read a notation: names of types, models, columns, constants and operators, arithmetic of a source,
-selectors, and words of a command.
+"""Modules that read a notation: names of types, options, models, columns, constants and operators, arithmetic of a
+source, selectors, and commands.
 """
 
 

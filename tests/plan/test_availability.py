@@ -15,7 +15,7 @@ from choice_database import open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import find_busy_hours
+from joulemap.ask.candidate import find_busy_hours
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.host import is_host

@@ -45,7 +45,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked("joulemap.answer.compare.summary", "compare"),
     "breakdown": Asked("joulemap.answer.compare.breakdown", "compare_runs"),
     "tree": Asked("joulemap.ask.analyze", "analyze", 1),
-    "pareto": Asked("joulemap.answer.pareto", "pareto"),
+    "pareto": Asked("joulemap.ask.pareto", "pareto"),
     "roofline": Asked("joulemap.ask.analyze", "analyze", 1),
     "rooflines": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
@@ -55,7 +55,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "waterfall": Asked("joulemap.answer.explain.explain", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("joulemap.ask.constant", "sensitivity", 1, metrics=VARIED_METRICS),
     "flip": Asked("joulemap.ask.flip", "flip", 2, metrics=VARIED_METRICS),
-    "cost": Asked("joulemap.answer.cost", "cost"),
+    "cost": Asked("joulemap.ask.cost", "cost"),
     "utilization": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
 }
 """Figure -> question that draws it; optional extensions add further figures."""

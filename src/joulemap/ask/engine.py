@@ -7,13 +7,13 @@ from typing import Final
 
 from joulemap.plan.model_name import list_names
 
-INFERENCES: Final = "inferences"
-"""Plural noun for evaluations of a model, unless an extension has another noun."""
+INFERENCE: Final = "inference"
+"""Noun of one evaluation of a model, unless an extension has another noun."""
 
 
 def count_in(model: str) -> str:
-    """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""
-    return next(filter(None, (names.count_in(model) for names in list_names())), INFERENCES)
+    """Return the noun of one evaluation of a model, to which a plural adds an s: inference or output token."""
+    return next(filter(None, (names.count_in(model) for names in list_names())), INFERENCE)
 
 
 def find_checkpoint(model: str) -> str:

@@ -96,7 +96,7 @@ class ModelNames:
         return None
 
     def count_in(self, model: str) -> str:
-        """Return the unit of a model's evaluations, such as output tokens; empty for inferences."""
+        """Return the unit of a model's evaluations, to which a plural adds an s: output token; empty for inference."""
         del model
         return ""
 

@@ -446,11 +446,11 @@ def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
     named = list(dict.fromkeys(_name(answer, one) for one in list_runs(answer)))
     hardware, *others = dict.fromkeys(scope.spell(row.hardware) for row in rows)
     largest = max(rows, key=lambda row: row.energy_fj)
-    is_whole, subject = answer.level == "subgraph", subgraph or f"the {answer.level}s"
+    is_whole = answer.level == "subgraph"
     return {
         "by": answer.by,
         "level": answer.level,
-        "headline": f"{describe_parts(answer.facts, answer.by, subject)}.",
+        "shown": ("rows",),
         "model": scope.model,
         "largest": scope.spell(largest.hardware),
         "largest_part": largest.name if is_whole and not subgraph else "",
@@ -482,6 +482,7 @@ def sketch_parts(answer: PartAnswer, _by: str) -> Drawings:
 
 
 PARTS: Final = Shape(
+    opening=lambda answer: describe_parts(answer.facts, answer.by, answer.subgraph or f"the {answer.level}s"),
     trust=describe_ranges,
     csv="rows",
     choices=choose_parts,

@@ -439,20 +439,12 @@ SENSITIVITY: Final = Shape(
 
 
 def choose_evidence(answer: EvidenceAnswer, *, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
-    """Return the first line, and the values of slots in parts and steps."""
-    hardware, rows = answer.scope.hardware[0], answer.rows
-    noun, chip = METRIC[answer.metric].label, mark_projected(hardware, answer.projected)
-    headline = NONE(noun=noun, chip=chip)
-    if rows:
-        first = rows[0]
-        known = {"known": answer.known_count, "count": len(rows), "name": first.word, "basis": first.basis}
-        headline = SAID(noun=noun, chip=chip, **known)
+    """Return the values of slots in parts and steps."""
     # the precision of the question, which the other command would not take
     precision = None if "--precision" in repeated else answer.scope.precisions[0][0]
     return {
-        **name_pair(answer, [hardware]),
+        **name_pair(answer, answer.scope.hardware[:1]),
         "precision": precision,
-        "headline": headline,
         "notes": EVIDENCE_NOTES,
         "title": title(answer, EVIDENCE_TITLE),
     }
@@ -463,7 +455,17 @@ def describe_rest(row: Evident) -> str:
     return STATED.get(row.basis, "no measurement") if row.evidence is None else row.evidence.describe()
 
 
+def describe_known(answer: EvidenceAnswer) -> str:
+    """Return the first line: how many numbers are known, and the one whose measurement would narrow the result most."""
+    noun, chip = METRIC[answer.metric].label, mark_projected(answer.scope.hardware[0], answer.projected)
+    if not answer.rows:
+        return NONE(noun=noun, chip=chip)
+    first, count = answer.rows[0], len(answer.rows)
+    return SAID(known=answer.known_count, count=count, noun=noun, chip=chip, name=first.word, basis=first.basis)
+
+
 EVIDENCE: Final = Shape(
+    opening=describe_known,
     csv="rows",
     choices=choose_evidence,
     limit=12,

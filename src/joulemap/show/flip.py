@@ -86,7 +86,6 @@ def choose_reversals(answer: FlipAnswer, *, limit: int, **_: Any) -> Mapping[str
         "later": "" if is_first else setting,
         "chosen": answer.rows.with_rows(chosen),
         "notes": [*REVERSAL_NOTES, *same, *list_meanings(chosen)],
-        "data": {"sentences": list_sentences(answer.facts)},
         "title": title(answer, FLIP_TITLE, **mark_pair(answer)),
     }
 
@@ -161,6 +160,7 @@ REVERSED: Final = {"flip_ratio": show_factor, "likelihood": Template("{likelihoo
 FLIP: Final = Shape(
     first=describe_turn,
     why=list_reasons,
+    words=lambda answer: {"sentences": list_sentences(answer.facts)},
     trust=describe_odds,
     csv="rows",
     choices=choose_reversals,

@@ -246,7 +246,6 @@ def choose(answer: FusionAnswer, *, by: FusionDivision = "pattern", **_: Any) ->
         "csv": "totals" if is_run else f"{by}s",
         "head": "" if is_run else "Fused and separate",
         "notes": [*([] if is_run else [ORDER]), *list_notes(total)],
-        "data": {"insights": [describe_saving(answer.facts), *list_reasons(answer.facts)]},
         "hardware": answer.scope.spell(total.hardware),
         "deeper": DEEPER[by],
         "row": total,
@@ -292,6 +291,7 @@ def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: s
 FUSION: Final = Shape(
     first=describe_saving,
     why=list_reasons,
+    words=lambda answer: {"insights": [describe_saving(answer.facts), *list_reasons(answer.facts)]},
     trust=describe_ranges,
     csv="{csv}",
     choices=choose,

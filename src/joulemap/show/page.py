@@ -146,14 +146,14 @@ def compose(
     notes: Sequence[str] = (),
     steps: Iterable[Sequence[str]],
     told: Sequence[str] | None = None,
-    data: Mapping[str, Any] = NO_TEXTS,
     beside: str = "",
+    words: Mapping[str, Any] = NO_TEXTS,
 ) -> Document:
     """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
     `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
     the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
-    `data` is for programs.
+    `words` are further texts for machine formats.
     """
     scope = answer.scope
     is_held = any(map(is_module_name, scope.models))
@@ -178,7 +178,7 @@ def compose(
         notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
         steps=written,
         meanings=dict([what]) if what else NO_TEXTS,
-        data={**data, **list_facts(facts)},
+        data={**list_facts(facts), **words},
         beside=beside,
     )
 

@@ -53,7 +53,7 @@ def describe_ranges(facts: Facts) -> str:
 
 
 def describe_parts(facts: Facts, by: str, subject: str) -> str:
-    """Return the largest category or action of each chip as a clause; `subject` is what is divided.
+    """Return the first line on a division: the largest category or action of each chip; `subject` is what is divided.
 
     Chips with the same largest part are named together.
     """
@@ -63,13 +63,13 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
     if len(firsts) == 1:
         (first,) = firsts.values()
         name = name_run(facts.runs[first.runs[0]])
-        return PART(name=name, largest=name_category(first.name), by=by, subject=subject, share=first.share)
+        return PART(name=name, largest=name_category(first.name), by=by, subject=subject, share=first.share) + "."
     lines = (
         PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
         for most in range(MOST_CHIPS, 0, -1)
     )
     short = next((one for one in lines if one.count(" ") < MOST_WORDS), None)
-    return short or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))
+    return (short or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
 
 
 def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
@@ -23,7 +24,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
 
-TAGS: Final = ("metric", "level", "axis", "cause", "kind")
+TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
@@ -88,8 +89,10 @@ class Line:
     def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
         """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
         found = select(facts, self.selectors[0])[self.among]
-        if facts.of(Choice):
-            values["own"] = name_run(facts.runs[facts.of(Entry)[0].runs[0]])
+        choices, entries = facts.of(Choice), facts.of(Entry)
+        several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
+        several["per"] = choices[0].per if choices else INFERENCE
+        values = {**several, **values}
         rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
         if self.each is not None and rows:
             yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
@@ -97,8 +100,9 @@ class Line:
             yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
 
     def _choose(self, fact: Any) -> Template:
-        tags = (str(getattr(fact, name, "")) for name in TAGS)
-        return next((self.text[tag] for tag in tags if tag in self.text), self.text.get("", EMPTY))
+        values = getattr(fact, "values", NOTHING)
+        tags = (str(getattr(fact, name, values.get(name, ""))) for name in TAGS)
+        return next((self.text[tag] for tag in tags if tag and tag in self.text), self.text.get("", EMPTY))
 
     def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
         more: dict[str, Any] = {}
@@ -126,6 +130,7 @@ class Part:
     """Section of an answer: rows of a table in columns, or facts of its first row; texts have slots for the choices."""
 
     title: str = ""
+    """Title; the slot `count` is the number of rows."""
     table: str = ""
     """One of the choices, or a field or property of the answer, with the rows; nothing is shown if it is None or empty.
     """
@@ -165,7 +170,7 @@ class Part:
             most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        made = Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        made = Section(self.title.format(**{"count": len(rows), **values}), blocks, is_tight=self.is_tight)
         return attrs.evolve(made, is_brief=self.is_brief and any(one.cut for one in made.grids))
 
 
@@ -174,9 +179,7 @@ class Shape:
     """Lines, parts and follow-up commands of an answer."""
 
     first: Line | Callable[[Facts], str] = lambda _: ""
-    """First line of one run, or of facts without a choice; a function tells the whole line, as the choice `headline`
-    does.
-    """
+    """First line of one run, or of facts without a choice; a function tells the whole line."""
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
@@ -186,14 +189,19 @@ class Shape:
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
-    steps: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
 
-    `title`, `notes`, `data`, `row` (of the steps), `dropped` (steps) and `first` are read from them, too. The part with
-    the table `first` is on the first screen, and its rows alone are limited.
+    Read from them, too: `title`; `row` of the steps, those `dropped`, and `asked`, which are the words of further
+    ones; `notes`; `beside` the boundary of the title; the tables of the parts that are `shown` in place of the first
+    one with rows; `limited`, the only table whose rows are limited.
     """
+    opening: Callable[[Any], str] | None = None
+    """Function of the answer that returns the first line, where it says what the facts lack."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, Any], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
@@ -202,13 +210,13 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
+        if self.opening is not None:
+            return self.opening(answer)
         return self.tell(answer.facts, **self.choices(answer, limit=self.limit))
 
     def tell(self, facts: Facts, **values: Any) -> str:
         """Return the first line of facts; `values` fill the slots that facts leave."""
         choices = facts.of(Choice)
-        if "headline" in values:
-            return str(values["headline"])
         if not isinstance(self.first, Line):
             return self.first(facts)
         if choices:
@@ -231,10 +239,14 @@ class Shape:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
-        lead = values.get("first")
-        parts = sorted(self.parts, key=lambda part: lead not in (None, part.table))
-        made = (part.list_sections(answer, most if lead in (None, part.table) else None, values) for part in parts)
-        first, *others = [*filter(None, made)] or [[]]
+        only = values.get("limited")
+        sections = [
+            (part.table, own)
+            for part in self.parts
+            for own in part.list_sections(answer, most if only in (None, part.table) else None, values)
+        ]
+        shown = values.get("shown")
+        first = [own for at, (name, own) in enumerate(sections) if (name in shown if shown is not None else not at)]
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,
@@ -242,13 +254,14 @@ class Shape:
             first,
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts, **values),
+            headline=self.tell(facts, **values) if self.opening is None else self.opening(answer),
             reasons=self.explain(facts),
             trust=self.trust(facts),
-            details=[one for some in others for one in some],
+            details=[own for _, own in sections if own not in first],
             notes=[*self.notes(answer), *values.get("notes", ())],
-            steps=fill_steps(steps, values.get("row"), repeated, **values),
-            data=values.get("data", NOTHING),
+            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), repeated, **values)],
+            beside=values.get("beside", ""),
+            words=self.words(answer),
         )
 
     def figures(self, answer: Any) -> Figures:

@@ -28,8 +28,7 @@ def register() -> Wing:
         name="pipeline",
         answers={
             "compare": "joulemap.wing.pipeline.answer.compare",
-            "recommend": "joulemap.wing.pipeline.answer.recommend",
-            "cost": "joulemap.wing.pipeline.answer.cost",
+            "recommend": "joulemap.wing.pipeline.ask.recommend",
         },
         parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
         queries=("pipeline",),

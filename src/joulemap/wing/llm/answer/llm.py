@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.candidate import HOURS, drop_idle_hours, find_busy_hours
 from joulemap.ask.answer import fetch_tables
-from joulemap.ask.candidate import read_usage
+from joulemap.ask.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.ask.fact import Facts
 from joulemap.ask.price import price_parameters
 from joulemap.ask.scope import Scope
