@@ -58,7 +58,7 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
-    "ask.answer", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware",
+    "ask.answer", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware", "ask.subject",
     "show.layout", "show.page", "show.shape",
 }  # fmt: skip
 """Modules that read a notation: names of types, options, models, columns, constants and operators, arithmetic of a
@@ -72,9 +72,10 @@ source, selectors, and commands.
     ids=name_module,
 )
 def test_nothing_searches_text(path: Path) -> None:
-    """Calls with keywords alone are of records, such as `row.replace(name="other")`."""
-    calls = [one for one in walk(path) if isinstance(one, ast.Call) and (one.args or not one.keywords)]
-    assert not [one.lineno for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr in PARSING]
+    calls = [one for one in walk(path) if isinstance(one, ast.Call)]
+    sought = [(one.func.attr, one) for one in calls if isinstance(one.func, ast.Attribute)]
+    searches = [one.lineno for name, one in sought if name in PARSING and (one.args or name != "replace")]
+    assert not searches  # `replace` with keywords alone is of a row
     imported = {alias.name for one in walk(path) if isinstance(one, ast.Import) for alias in one.names}
     assert "re" not in imported
 

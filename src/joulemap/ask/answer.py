@@ -63,6 +63,11 @@ class Answer:
         """Return the first line of the answer."""
         return str(_find_page(self).headline(self))
 
+    def words(self) -> Mapping[str, Any]:
+        """Return further texts for machine formats, by name."""
+        told: Mapping[str, Any] = _find_page(self).words(self)
+        return told
+
     def document(self, *_none: Any, **options: Any) -> Document:
         """Return the document for display and programs; `options` select what people see, such as `limit`."""
         shown: Document = _find_page(self).document(self, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.plan.model_name import list_names
+from joulemap.plan.model_name import find_names, list_names
 
 INFERENCE: Final = "inference"
 """Noun of one evaluation of a model, unless an extension has another noun."""
@@ -13,17 +13,7 @@ INFERENCE: Final = "inference"
 
 def count_in(model: str) -> str:
     """Return the noun of one evaluation of a model, to which a plural adds an s: inference or output token."""
-    return next(filter(None, (names.count_in(model) for names in list_names())), INFERENCE)
-
-
-def find_checkpoint(model: str) -> str:
-    """Return the name of a model in its publisher's hub; empty if unknown."""
-    return next(filter(None, (names.find_checkpoint(model) for names in list_names())), "")
-
-
-def find_phase(model: str) -> str:
-    """Return the part of a request that a model is, as the commands of tools call it; empty for any other model."""
-    return next(filter(None, (names.find_phase(model) for names in list_names())), "")
+    return find_names(model).count_in(model) or INFERENCE
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:

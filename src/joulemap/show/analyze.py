@@ -249,12 +249,13 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
     return lay_lines(headings, lines, is_tree=True)
 
 
-def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
+def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", limit: int, **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of lines, parts and steps."""
     total, divisions = answer.total, tuple(PLURALS)
     return {
         "by": by,
-        "table": PLURALS[by],
+        "division": PLURALS[by],
+        "is_brief": bool(lay_division(answer, answer.own_tables[PLURALS[by]], limit, by=by).cut),
         "head": EVENT_TABLE(subgraph=answer.subgraph) if by == "event" else RUN_TABLE(by=by),
         "formulas": answer.events if by == "event" else None,
         "per": "batch" if total.batch > 1 else "",
@@ -301,7 +302,7 @@ ANALYZE: Final = Shape(
         line(f"{OVERHEAD}: {{share:%}} of the energy", "share overhead"),
     ),
     trust=describe_ranges,
-    csv="{table}",
+    csv="{division}",
     choices=choose,
     draw=draw,
     sketch=sketch_division,
@@ -312,7 +313,7 @@ ANALYZE: Final = Shape(
         "query run edp.distribution -p run_id={run_id}",
     ),
     parts=(
-        Part(table="{table}", draw=lay_division, is_tight=True, is_brief=True),
+        Part(table="{division}", draw=lay_division, is_tight=True),
         Part(
             title=FACTS_TABLE,
             table="totals",
@@ -344,7 +345,7 @@ ANALYZE: Final = Shape(
             columns="bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | "
             "energy energy_j | energy share energy_fraction | such time in all subgraphs (overlapping) busy_s",
         ),
-        Part(title="{head}, all rows", table="{table}", draw=lay_whole),
+        Part(title="{head}, all rows", table="{division}", draw=lay_whole),
         Part(
             title="Formulas of the events",
             table="formulas",
@@ -364,16 +365,16 @@ def _name(answer: PartAnswer, rows: Rows) -> str:
     return mark_projected(rows[0].hardware, answer.projected)
 
 
-def list_models(answer: PartAnswer, **_: Any) -> Iterator[Mapping[str, Any]]:
+def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Rows]]]:
     """Yield the title of the section of each model, and the rows of each of its runs."""
     for model in dict.fromkeys(row.model for row in answer.rows):
         named = model if len(answer.scope.models) > 1 else ""
         given = {"by": answer.by, "level": answer.level, "subgraph": answer.subgraph}
         head = (INSIDE_TABLE if answer.subgraph else PARTS_TABLE)(None, **given, model=named)
-        yield {"head": head, "runs": [rows for rows in list_runs(answer) if rows[0].model == model]}
+        yield {"head": head}, [rows for rows in list_runs(answer) if rows[0].model == model]
 
 
-def lay_model(answer: PartAnswer, _: Any, limit: int, *, runs: Sequence[Rows], **__: Any) -> Sequence[Block]:
+def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
     """Return the parts of the runs of one model, or what is inside of the requested part."""
     drawn = (lay_inside if answer.subgraph else lay_parts)(answer, runs, limit)
     return (drawn, *tell_left_out(answer.scope, is_brief=True))
@@ -450,7 +451,6 @@ def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
     return {
         "by": answer.by,
         "level": answer.level,
-        "shown": ("rows",),
         "model": scope.model,
         "largest": scope.spell(largest.hardware),
         "largest_part": largest.name if is_whole and not subgraph else "",
@@ -494,7 +494,7 @@ PARTS: Final = Shape(
         "[explain {model} {hardware} {other} --level subgraph][ --subgraph {pair_part}]",
     ),
     parts=(
-        Part(title="{head}", table="rows", each=list_models, draw=lay_model, is_tight=True),
+        Part(title="{head}", table="rows", divide=list_models, draw=lay_model, is_tight=True),
         Part(
             title="Energy of each {level} by {by}",
             table="categories",

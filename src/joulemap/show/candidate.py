@@ -153,7 +153,7 @@ def draw_candidates(
     return (draw_figure(answer.scope, name, rows, title, told, {**texts, "label": label}),)
 
 
-def mark_ranked(table: str, answer: RankedAnswer, drawn: Grid, limit: int, *, label: str, **_: Any) -> Grid:
+def mark_ranked(answer: RankedAnswer, drawn: Grid, limit: int, *, table: str, label: str, **_: Any) -> Grid:
     """Return the grid of a table of ranked configurations with marks at the best value in the column `label`, and at
     those that are statistically tied with it.
     """

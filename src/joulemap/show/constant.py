@@ -361,14 +361,14 @@ def draw_swings(
     return attrs.evolve(grid, pictures=(picture,)).out_of(count, len(chosen), "constants", way)
 
 
-def list_chips(answer: SensitivityAnswer, **_: Any) -> Iterator[Mapping[str, Any]]:
+def list_chips(answer: SensitivityAnswer) -> Iterator[tuple[Mapping[str, Any], Table[Sensitivity]]]:
     """Yield the constants of each chip and its values for a title."""
     metric = METRIC[answer.metric]
     for name in dict.fromkeys(row.hardware for row in answer.rows):
         rows = list_moving(answer, name)
         shown = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
         chip = mark_projected(name, answer.projected)
-        yield {"moving": answer.rows.with_rows(rows), "chip": chip, "shown": f"{shown}{name_work(answer)}"}
+        yield {"chip": chip, "value": f"{shown}{name_work(answer)}"}, answer.rows.with_rows(rows)
 
 
 def draw_tornados(answer: SensitivityAnswer) -> Figures:
@@ -389,6 +389,7 @@ def draw_tornados(answer: SensitivityAnswer) -> Figures:
 SENSITIVITY: Final = Shape(
     first=describe_turn,
     why=list_reasons,
+    most_why=None,
     trust=describe_odds,
     csv="rows",
     choices=choose_swings,
@@ -419,7 +420,7 @@ SENSITIVITY: Final = Shape(
             draw=draw_swings,
         ),
         Part(
-            title="{chip}: {label} {shown}, constants with the largest effect first",
+            title="{chip}: {label} {value}, constants with the largest effect first",
             table="moving",
             columns="constant | *value | *low | *high | source of low and high spread | {label} at low metric_low | "
             "{label} at high metric_high | *{label} width span_fraction | *energy elasticity energy_elasticity | "
@@ -432,7 +433,7 @@ SENSITIVITY: Final = Shape(
                 **{name: show_slope(name) for name in ("energy_elasticity", "latency_elasticity")},
             },
             is_long=2,
-            each=list_chips,
+            divide=list_chips,
         ),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from joulemap.ask.candidate import find_chip
@@ -286,6 +285,7 @@ COST: Final = Shape(
     first=lambda _: "",
     opening=describe_answer,
     why=list_reasons,
+    most_why=None,
     csv="rows",
     choices=choose,
     notes=list_notes,
@@ -299,7 +299,7 @@ COST: Final = Shape(
             lay={"noun": "chips", "ranked": "cost", "pictures": "cost range", "price": _show_price},
             cells=_find_cells,
             is_long=True,
-            draw=partial(mark_ranked, "shown"),
+            draw=mark_ranked,
         ),
         Part(
             title="Parts of the cost",

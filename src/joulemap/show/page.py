@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
+STORED: Final = ("query", "db")
+"""Commands about stored runs."""
+
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
@@ -207,11 +210,16 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:
-    """Return follow-up commands, each with the options of the original command; a `query` command repeats only
-    `--db`. A command that is an optional part as a whole is left out without a value.
+    """Return follow-up commands, each with the options of the original command in the slot `repeated` or at the end; a
+    command of `STORED` repeats only `--db`. A command that is an optional part as a whole is left out without a value.
     """
-    filled = filter(None, (step.words(row, **values) for step in steps))
-    return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
+    filled = [(step.words(row, **values, repeated=repeated), step) for step in steps]
+    return [
+        words if any(name == "repeated" for name, _ in step.slots)
+        else [*words, *(keep_database(repeated) if words[0] in STORED else repeated)]
+        for words, step in filled
+        if words
+    ]  # fmt: skip
 
 
 def _without_steps(document: Document) -> Document:

@@ -101,8 +101,8 @@ def lay_front(answer: ParetoAnswer, _: Grid, limit: int, **values: Any) -> Seque
     """Return a grid of `limit` configurations of the front, including both ends."""
     front = answer.front
     kept = spread_evenly(front.rows, limit)
-    section = POINTS.show(attrs.evolve(answer, rows=front.with_rows(kept)), limit, values)
-    return [one.out_of(len(front), len(kept), "configurations") for one in section.grids] if section else ()
+    sections = POINTS.show(attrs.evolve(answer, rows=front.with_rows(kept)), limit, values)
+    return [one.out_of(len(front), len(kept), "configurations") for own in sections for one in own.grids]
 
 
 def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
@@ -174,6 +174,7 @@ def draw(answer: ParetoAnswer) -> Figures:
 PARETO: Final = Shape(
     first=describe_answer,
     why=list_reasons,
+    most_why=None,
     csv="rows",
     choices=choose,
     notes=list_notes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, cast
 
 import attrs
@@ -400,6 +399,7 @@ def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
 RECOMMEND: Final = Shape(
     first=describe_recommendation,
     why=list_reasons,
+    most_why=None,
     csv="rows",
     choices=choose,
     notes=list_notes,
@@ -418,7 +418,7 @@ RECOMMEND: Final = Shape(
             lay={**RANKING, "noun": "chips", "ranked": "{label}{held}"},
             cells=_find_chances,
             is_long=True,
-            draw=partial(mark_ranked, "shown_chips"),
+            draw=mark_ranked,
         ),
         Part(
             title="Every configuration ({count:,})",
@@ -429,7 +429,7 @@ RECOMMEND: Final = Shape(
                 answer, lambda row: row.probability_best if len(answer.shown) > 1 else None
             ),
             is_long=True,
-            draw=partial(mark_ranked, "shown"),
+            draw=mark_ranked,
         ),
         Part(
             title="Configurations that miss a limit ({count:,}), nearest first{further}",

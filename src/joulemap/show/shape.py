@@ -6,7 +6,7 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -14,15 +14,12 @@ from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows
+from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
 
 TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
@@ -134,6 +131,8 @@ class Part:
     table: str = ""
     """One of the choices, or a field or property of the answer, with the rows; nothing is shown if it is None or empty.
     """
+    rows: str = ""
+    """Field or property with the rows if other parts have them, too; an empty table is shown."""
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
     is_long: int = 0
@@ -147,21 +146,31 @@ class Part:
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
     is_brief: bool = False
-    """True if a later part has all rows; a terminal shows only one of them."""
-    each: Callable[..., Iterable[Mapping[str, Any]]] = lambda *_, **__: (NOTHING,)
-    """Function of the answer and the choices that returns the further choices of each section, if it has several."""
+    """True if a part of the details has all of this part; a terminal then shows only one of them. The choice `is_brief`
+    overrides it.
+    """
+    counts_left_out: bool = False
+    """True if a line directly below the first section counts what has no result."""
+    divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
+    """Function of the answer that returns the choices and the rows of each of several sections."""
 
-    def list_sections(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
+    def show(self, answer: Any, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
         """Return the sections of an answer with `limit` rows of a long table; none without rows."""
-        each = (self.show(answer, limit, {**values, **own}) for own in self.each(answer, **values))
-        return [one for one in each if one is not None]
+        if self.divide is not None:
+            parts: list[tuple[Mapping[str, Any], Any]] = [
+                ({**values, **own}, rows) for own, rows in self.divide(answer)
+            ]
+        else:
+            name = self.rows or self.table.format(**values)
+            parts = [(values, values[name] if name in values else getattr(answer, name))]
+        kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
+        drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
+        if not self.counts_left_out or not drawn:
+            return drawn
+        below = tell_left_out(answer.scope, is_brief=True)
+        return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
 
-    def show(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> Section | None:
-        """Return the section of an answer with `limit` rows of a long table; None without rows."""
-        name = self.table.format(**values)
-        rows = values[name] if name in values else getattr(answer, name)
-        if not rows:
-            return None
+    def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:
         grid: Any = rows
         if not isinstance(self.columns, str):
             grid = lay_facts("quantity | value | detail", self.columns, rows[0], **self.cells(answer))
@@ -170,8 +179,9 @@ class Part:
             most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        made = Section(self.title.format(**{"count": len(rows), **values}), blocks, is_tight=self.is_tight)
-        return attrs.evolve(made, is_brief=self.is_brief and any(one.cut for one in made.grids))
+        title = self.title.format(**{"count": len(rows), **values})
+        is_brief = values.get("is_brief", self.is_brief)
+        return Section(title, blocks, is_tight=self.is_tight, is_brief=is_brief)
 
 
 @frozen(kw_only=True)
@@ -184,7 +194,8 @@ class Shape:
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
     why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
-    """Lines on why, most important first; a function tells all of them."""
+    most_why: int | None = MOST_WHY
+    """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
@@ -194,9 +205,10 @@ class Shape:
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
 
-    Read from them, too: `title`; `row` of the steps, those `dropped`, and `asked`, which are the words of further
-    ones; `notes`; `beside` the boundary of the title; the tables of the parts that are `shown` in place of the first
-    one with rows; `limited`, the only table whose rows are limited.
+    Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
+    those below, those `dropped`, and `asked`, which are the words of further ones; `notes`; `beside` the boundary of
+    the title; `has_reasons`; the tables of the parts that are `shown` in place of the first one with rows, or
+    `omitted`; `is_alone` if the shown part needs no title; `limited`, the only table whose rows are limited.
     """
     opening: Callable[[Any], str] | None = None
     """Function of the answer that returns the first line, where it says what the facts lack."""
@@ -230,8 +242,8 @@ class Shape:
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
         if not isinstance(self.why, tuple):
-            return [*self.why(facts)]
-        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
+            return list(self.why(facts))[: self.most_why]
+        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][: self.most_why]
 
     def document(
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
@@ -239,27 +251,33 @@ class Shape:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
         only = values.get("limited")
-        sections = [
-            (part.table, own)
-            for part in self.parts
-            for own in part.list_sections(answer, most if only in (None, part.table) else None, values)
+        drawn = [
+            (one, own)
+            for one in self.parts
+            if one.table not in omitted
+            for own in one.show(answer, most if only in (None, one.table) else None, values)
         ]
         shown = values.get("shown")
-        first = [own for at, (name, own) in enumerate(sections) if (name in shown if shown is not None else not at)]
-        steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
+        if shown is None:
+            first = [own for part, own in drawn if part is drawn[0][0]]
+        else:
+            first = [own for name in shown for part, own in drawn if part.table == name]
+        steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
+        options = values.get("options", repeated)
         return compose(
             answer,
             facts,
-            first,
+            [attrs.evolve(own, title="") if is_alone else own for own in first],
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
             headline=self.tell(facts, **values) if self.opening is None else self.opening(answer),
-            reasons=self.explain(facts),
+            reasons=self.explain(facts) if values.get("has_reasons", True) else (),
             trust=self.trust(facts),
-            details=[own for _, own in sections if own not in first],
+            details=[own for _, own in drawn if not any(own is one for one in first)],
             notes=[*self.notes(answer), *values.get("notes", ())],
-            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), repeated, **values)],
+            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), options, **values)],
             beside=values.get("beside", ""),
             words=self.words(answer),
         )

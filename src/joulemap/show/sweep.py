@@ -418,6 +418,7 @@ METRICS: Final = {"metric": lambda row: METRIC[row.metric].label}
 SWEEP: Final = Shape(
     first=describe_answer,
     why=list_reasons,
+    most_why=None,
     csv="{csv}",
     choices=choose,
     draw=draw,

@@ -27,7 +27,7 @@ def register() -> Wing:
     return Wing(
         name="pipeline",
         answers={
-            "compare": "joulemap.wing.pipeline.answer.compare",
+            "compare": "joulemap.wing.pipeline.ask.compare",
             "recommend": "joulemap.wing.pipeline.ask.recommend",
         },
         parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
