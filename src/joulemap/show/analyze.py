@@ -40,8 +40,8 @@ from joulemap.show.title import bind
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
+    from joulemap.domain.figure import DrawingName
     from joulemap.show.figure.figure import Figure
-    from joulemap.show.figure.spec import DrawingName
 
 TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
 TREE_ACTION: Final = Template("{action} {share:%}")

@@ -36,7 +36,7 @@ class Sheet:
     steps: tuple[str, ...] = ()
     """Follow-up commands, with slots for fields of `row` and for the choices."""
     row: str = ""
-    """Field or property of the answer that fills slots of steps."""
+    """Field or property of the answer that fills slots of steps; empty for the answer itself."""
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
@@ -56,7 +56,7 @@ class Sheet:
         shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         steps = map(Template, self.steps) if values.get("has_steps", True) else ()
-        row = getattr(answer, self.row) if self.row else None
+        row = getattr(answer, self.row) if self.row else answer
         return Document(
             title=self.title(answer),
             answer=self.headline(answer),
@@ -64,7 +64,7 @@ class Sheet:
             sure=self.trust(answer),
             details=tuple(details),
             notes=add_marks(tuple(self.notes(answer)), (*shown, *details)),
-            steps=tuple(shlex.join(("joulemap", *words)) for words in fill_steps(steps, row, (), **values)),
+            steps=tuple(shlex.join(("joulemap", *step)) for step in fill_steps(steps, row, (), **values)),
             data=answer.data(),
             table=getattr(answer, self.csv),
             tables=answer.tables,
