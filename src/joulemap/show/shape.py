@@ -224,7 +224,7 @@ class Shape:
         """Return the first line."""
         if self.opening is not None:
             return self.opening(answer)
-        return self.tell(answer.facts, **self.choices(answer, limit=self.limit))
+        return self.tell(answer.facts, **self.choices(answer, limit=self.limit, repeated=()))
 
     def tell(self, facts: Facts, **values: Any) -> str:
         """Return the first line of facts; `values` fill the slots that facts leave."""
