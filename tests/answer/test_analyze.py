@@ -14,13 +14,14 @@ import pytest
 from cell import assert_cells
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.part.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TABLE, RUN_TABLE, AnalyzeAnswer
+from joulemap.ask.analyze import AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Quantity, Share
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import RunDivision
 from joulemap.generated.analyze import RunTotal
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
+from joulemap.show.analyze import BOTTLENECK_TABLE, EVENT_TABLE, FACTS_TABLE, RUN_TABLE
 from joulemap.show.present.format import write
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace

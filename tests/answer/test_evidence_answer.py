@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from joulemap.answer.constant.evidence import KNOWN, EvidenceAnswer
+from joulemap.ask.constant import KNOWN, EvidenceAnswer
 from joulemap.physics.interval.error_scale import MOVING, SCALED
 from joulemap.system.errors import ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace

@@ -10,9 +10,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.constant.flip import FlipAnswer
-from joulemap.answer.constant.pair import Flip
 from joulemap.ask.fact import Share, Turn
+from joulemap.ask.flip import Flip, FlipAnswer
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage

@@ -17,10 +17,8 @@ import chip
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer import fusion as text
-from joulemap.answer.fusion import FusionAnswer
 from joulemap.ask.fact import Change
-from joulemap.ask.fusion import UNFUSED
+from joulemap.ask.fusion import UNFUSED, FusionAnswer
 from joulemap.domain.settings import FusionDivision
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration, Precision
@@ -29,6 +27,7 @@ from joulemap.physics.record.reference import STATIC_ACTION
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import WorkloadColumns
+from joulemap.show import fusion as text
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
@@ -111,7 +110,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
     answer = answers[name]
-    total, rows = answer.total, answer.rows(level)
+    total, rows = answer.total, answer.own_tables[f"{level}s"]
     for field in EXACT:
         if hasattr(total, field):
             assert sum(getattr(row, field) for row in rows) == getattr(total, field), field
@@ -200,7 +199,7 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
 )
 def test_passes_are_those_of_a_gpu(name: str, answers: Mapping[str, FusionAnswer]) -> None:
     assert (answers[name].total.pass_bytes > 0) == (name == "gpu")
-    assert (text.PASSES(answers[name].total) in answers[name].notes()) == (name == "gpu")
+    assert (text.PASSES(answers[name].total) in answers[name].document().notes) == (name == "gpu")
 
 
 @pytest.mark.slow
@@ -210,7 +209,7 @@ def test_what_is_not_fused_stands_beside_what_is(runtime: RuntimeName, told: str
     answer = workspace.fusion("resnet18", "tpu_v4", runtime=runtime)
     assert answer.total.run_id == fused.total.run_id
     assert answer.total.separate_run_id != answer.total.run_id
-    assert told in answer.notes()
+    assert told in answer.document().notes
     assert f"fused against {runtime}" in answer.document().title
     same = runtime == "graph"
     assert (answer.total.saved_energy_fj == fused.total.saved_energy_fj) == same
@@ -244,7 +243,7 @@ def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) 
     assert len(folded) == answer.total.folded_count == 2
     assert {(row.energy_fj, row.latency_fs, row.kernel_count) for row in folded} == {(0, 0, 0)}
     assert all(row.separate_energy_fj > 0 for row in folded)
-    assert text.FOLDED(folded_count=2) in answer.notes()
+    assert text.FOLDED(folded_count=2) in answer.document().notes
     alone = workspace.fusion(f"{programs}:net", "kpu_t256")
     assert alone.total.folded_count == 0
     assert alone.total.separate_energy_fj == answer.total.separate_energy_fj - sum(

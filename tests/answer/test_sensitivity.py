@@ -16,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.constant.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
+from joulemap.ask.constant import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.constant import name_constant
@@ -38,6 +38,7 @@ from joulemap.physics.timing import ENGINE_PART
 from joulemap.physics.variation import FAILURES, Varied
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
+from joulemap.show.constant import OPERANDS, SUPPLY, show_field, show_span_of
 from joulemap.show.present.cell import show_span
 from joulemap.show.present.document import Grid
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -175,8 +176,8 @@ def test_the_ends_are_what_setting_the_constant_there_gives(
 
 def test_the_range_of_a_metric_holds_that_of_the_run(answer: SensitivityAnswer) -> None:
     row = attrs.evolve(answer.rows[0], metric_low=3.0, metric_value=1.0, metric_high=2.0)
-    assert _show_metric(row, "J") == show_span("1 J", "3 J")
-    assert _show_metric(attrs.evolve(row, metric_low=None), "J") == show_span("1 J", "2 J")
+    assert show_span_of(row) == show_span("1 J", "3 J")
+    assert show_span_of(attrs.evolve(row, metric_low=None)) == show_span("1 J", "2 J")
 
 
 def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:
@@ -455,7 +456,8 @@ def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Work
     peak, ratio = rows[SUPPLY], rows["coefficient.supply_ratio"]
     assert peak.elasticity is not None and peak.elasticity < -0.1 and ratio.elasticity is not None
     assert_close(peak.elasticity, ratio.elasticity, rel=1e-3)
-    assert (rows["coefficient.device_time_scale"].show(2.0), ratio.show(2.0)) == ("2x", "2")
+    scaled = (attrs.evolve(one, value=2.0) for one in (rows["coefficient.device_time_scale"], ratio))
+    assert list(map(show_field("value"), scaled)) == ["2x", "2"]
     shown = answer.document(limit=10)
     (grid, *_) = shown.sections[0].blocks
     assert isinstance(grid, Grid)

@@ -17,14 +17,14 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.sweep import BOUNDS, HEADINGS, SweepAnswer
 from joulemap.ask.fact import Change
+from joulemap.ask.sweep import SweepAnswer
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
 from joulemap.show.present.document import Grid
 from joulemap.show.present.format import write
-from joulemap.show.sweep import describe_fall, list_reasons
+from joulemap.show.sweep import BOUNDS, SWEEP, TABLES, describe_fall, list_reasons
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
@@ -233,10 +233,10 @@ def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> N
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("form", ["table", "markdown"])
-@pytest.mark.parametrize("level", HEADINGS)
+@pytest.mark.parametrize("level", TABLES)
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
     text = write(answer.document(by=level), form)
-    heading = [HEADINGS[level]] if level != "hardware" else []
+    heading = [part.title for part in SWEEP.parts if part.table == TABLES[level]] if level != "hardware" else []
     for section in (*heading, *list_reasons(answer.facts), "Notes", "Next"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):

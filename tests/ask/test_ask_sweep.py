@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from compare import assert_close
-from joulemap.answer.sweep.sweep import SweepAnswer
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Subject, Turn
+from joulemap.ask.sweep import SweepAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.show.sweep import describe_answer, list_reasons, list_turns
 from joulemap.workspace import Workspace

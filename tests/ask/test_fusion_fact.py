@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from compare import assert_close
-from joulemap.answer.fusion import FusionAnswer
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Subject, Term
-from joulemap.ask.fusion import find_costs, find_unfused
+from joulemap.ask.fusion import FusionAnswer, find_costs, find_unfused
 from joulemap.generated.fusion import FusionSubgraph
 from joulemap.show.fusion import CAUSES, describe_ranges, describe_saving, list_reasons
 from joulemap.workspace import Workspace

@@ -8,7 +8,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Share
-from joulemap.show.part import describe_least, describe_parts, describe_ranges, describe_run
+from joulemap.show.analyze import ANALYZE
+from joulemap.show.part import describe_least, describe_parts, describe_ranges
 from joulemap.workspace import Workspace
 
 
@@ -26,7 +27,7 @@ def test_shares_of_a_run_sum_to_it(hardware: str, workspace: Workspace) -> None:
     (entry,) = answer.facts.of(Entry)
     assert (entry.values["energy"].value, entry.values["latency"].value) == (
         answer.total.energy_j, answer.total.latency_s)  # fmt: skip
-    first = describe_run(answer.facts, "batch")
+    first = ANALYZE.tell(answer.facts, per="batch")
     assert len(first.split()) <= 25 and " per batch" in first
     assert describe_ranges(answer.facts)
     assert not [one for one in answer.facts.of(Caveat) if one.kind == "uncalibrated"]  # nothing is compared

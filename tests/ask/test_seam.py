@@ -58,12 +58,12 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
-    "ask.answer", "ask.calibrate", "ask.check", "ask.cost", "ask.hardware", "ask.measure", "ask.package_check",
-    "ask.subject", "ask.validate", "show.layout", "show.model", "show.page",
-    "show.report", "show.shape",
+    "ask.answer", "ask.calibrate", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware", "ask.measure",
+    "ask.package_check", "ask.subject", "ask.validate", "show.layout", "show.model", "show.page", "show.report",
+    "show.shape",
 }  # fmt: skip
-"""Modules that read a notation: names of types, options, models, columns, operators and files, selectors, and
-commands. Some only find a calibration.
+"""Modules that read a notation: names of types, options, models, columns, constants, operators and files, arithmetic of
+a source, selectors, and commands. Some only find a calibration.
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 from compare import assert_close
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.show.turn import describe_change, describe_odds, describe_turn, list_reasons
+from joulemap.show.constant import describe_change, describe_odds, describe_turn, list_reasons
 from joulemap.workspace import Workspace
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.part.analyze import AnalyzeAnswer
+from joulemap.ask.analyze import AnalyzeAnswer
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.event import load_events, resolve_events
 from joulemap.catalog.load import load_catalogue

@@ -60,9 +60,6 @@ OWNERS: dict[str, set[str]] = {
 ANSWERING = ("ask.answer", "ask.plot", "ask.report")
 """Module whose types name what `show` makes of an answer."""
 
-REPORTING = ("ask.report", "show.report")
-"""Modules that collect all answers, also those that still stand in `answer`."""
-
 MEASURING: set[str] = {"launch.py", "graphics.py", "trial.py"}
 """Files of `device` that import torch; the others tell of this machine without it."""
 
@@ -131,7 +128,6 @@ def test_imports_point_down() -> None:
         for name, typing_only in imports(path)
         if name.startswith("joulemap.") and (target := room_of(name)) != room and target not in allowed(room)
         if not (typing_only and name_of(path) in ANSWERING)
-        if not (target == "answer" and name_of(path) in REPORTING)
     ]
     assert wrong == []
 

@@ -17,7 +17,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.plot import QUESTIONS
 from joulemap.cli.app import run

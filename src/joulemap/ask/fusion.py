@@ -1,19 +1,29 @@
-"""Facts of fusion: what the fused run saves, the patterns that sum to it, causes of further changes, and caveats."""
+"""Savings of fusion in a run, by pattern, subgraph and operator, and the causes of other changes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
+from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.finding import Finding
+from joulemap.ask.part import enter, opening_parts
 from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
-from joulemap.generated.fusion import FusionPattern, FusionSubgraph, FusionTotal
-from joulemap.physics.record.runtime import RUNTIME
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
+from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
+from joulemap.plan.source import Source
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.hardware import Hardware
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""
@@ -28,16 +38,62 @@ FUSED, UNFUSED = "fused", "unfused"
 """Groups of subgraphs: with fewer kernels than separate, in which fusion costs, and with as many kernels."""
 
 
+@frozen(kw_only=True)
+class FusionAnswer(RunAnswer):
+    """Savings of fusion in a run. Its patterns, subgraphs and operators each sum to the run exactly, fused and
+    separate.
+    """
+
+    totals: Table[FusionTotal]
+    """Totals of the fused and of the separate run; one row."""
+    patterns: Table[FusionPattern]
+    """Savings of each fusion pattern, largest saved energy-delay product first."""
+    subgraphs: Table[FusionSubgraph]
+    """Savings of each subgraph, largest saved energy-delay product first."""
+    operators: Table[FusionOperator]
+    """Savings of each operator, largest saved energy-delay product first."""
+    facts: Facts
+    """Savings, patterns, causes and caveats, from which all sentences are made."""
+
+    @property
+    def total(self) -> FusionTotal:
+        """Totals of the fused and of the separate run."""
+        return self.totals[0]
+
+
+def fusion(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> FusionAnswer:
+    """Compute the savings of fusion in a run, by pattern, subgraph and operator; each division sums to the run.
+
+    The run is compared with its operators as separate kernels on the same hardware, without host cost. If `runtime` is
+    `graph` or `eager`, the run in that runtime is compared with the run in `fused`. Raises like `analyze`.
+    """
+    merged = settings.runtime if RUNTIME[settings.runtime[0]].merges else (USUAL_RUNTIME,)
+    runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))
+    with opening_parts(source, "fusion", model, hardware, settings, runtimes=runtimes) as scope:
+        run_a, run_b = scope.run_ids[-1], scope.run_ids[0]
+        tables: dict[str, Any] = fetch_tables(scope.connection, FusionAnswer, run_a=run_a, run_b=run_b)
+        return FusionAnswer(scope=scope, **tables, facts=find_facts(scope, **tables))
+
+
 def find_facts(
-    scope: Scope, total: FusionTotal, patterns: Sequence[FusionPattern], subgraphs: Sequence[FusionSubgraph]
+    scope: Scope,
+    totals: Sequence[FusionTotal],
+    patterns: Sequence[FusionPattern],
+    subgraphs: Sequence[FusionSubgraph],
+    **_: Any,
 ) -> Facts:
     """Return the facts of fusion: the change of each quantity, a term per pattern, the causes of costs and of changes
     without fusion, the values of both runs, and caveats.
 
     Both runs are on one chip, so that what moves both in the same direction moves no saving.
     """
+    total = totals[0]
     findings = list_findings(scope, metric=ASKED[0])
     doubts = [attrs.evolve(one, bias=0.0) if isinstance(one, Finding) else one for one in findings]
+    separate = total.replace(
+        run_id=total.separate_run_id, energy_j=total.separate_energy_j, latency_s=total.separate_latency_s
+    )
+    runs = {one.run_id: one for one in (separate, total)}
     return Facts(
         asked=ASKED,
         runs=scope.subjects({}),
@@ -46,7 +102,7 @@ def find_facts(
             *(term for row in patterns for term in _divide(row, patterns, total)),
             *find_costs(subgraphs, total),
             *find_unfused(subgraphs, total),
-            *_enter(scope, total),
+            *(enter(scope, one) for one in reversed(runs.values())),
             *weigh_findings(doubts, []),
         ),
     )
@@ -58,37 +114,35 @@ def _runs(total: FusionTotal) -> tuple[int, int]:
 
 def _list_changes(total: FusionTotal) -> Iterator[Change]:
     """Yield each quantity of the run with separate operators and of the fused one."""
-    rows = {
-        "energy": (total.separate_energy_j, total.energy_j, "J"),
-        "latency": (total.separate_latency_s, total.latency_s, "s"),
-        "edp": (total.separate_edp_js, total.edp_js, "Js"),
-        "kernels": (float(total.separate_kernel_count), float(total.kernel_count), ""),
-        "dram_bytes": (total.separate_dram_bytes, total.dram_bytes, "B"),
-        "moved_bytes": (total.separate_moved_bytes, total.moved_bytes, "B"),
+    columns = {
+        "energy": ("energy_j", "J"),
+        "latency": ("latency_s", "s"),
+        "edp": ("edp_js", "Js"),
+        "kernels": ("kernel_count", ""),
+        "dram_bytes": ("dram_bytes", "B"),
+        "moved_bytes": ("moved_bytes", "B"),
     }
-    for metric, (before, after, unit) in rows.items():
-        values: Mapping[str, Value] = {}
-        if metric == "kernels":
-            values = {"subgraphs": total.subgraph_count, "fused_subgraphs": total.fused_subgraph_count}
+    counts: Mapping[str, Value] = {"subgraphs": total.subgraph_count, "fused_subgraphs": total.fused_subgraph_count}
+    for metric, (column, unit) in columns.items():
         yield Change(
             runs=_runs(total),
             metric=metric,
-            before=Quantity(before, unit),
-            after=Quantity(after, unit),
+            before=Quantity(float(getattr(total, f"separate_{column}")), unit),
+            after=Quantity(float(getattr(total, column)), unit),
             cause="fusion",
-            values=values,
+            values=counts if metric == "kernels" else {},
         )
 
 
 def _divide(row: FusionPattern, every: Sequence[FusionPattern], total: FusionTotal) -> Iterator[Term]:
     """Yield the energy and the time of a pattern; those of all patterns sum to the difference of the runs."""
-    sides = {
-        "energy": (row.separate_energy_j, row.energy_j, "J", row.saved_energy_fj, "saved_energy_fj"),
-        "time": (row.separate_latency_s, row.latency_s, "s", row.saved_latency_fs, "saved_latency_fs"),
-    }
-    for quantity, (before, after, unit, saved, name) in sides.items():
-        whole = sum(getattr(one, name) for one in every)
-        moved = sum(abs(getattr(one, name)) for one in every)
+    for quantity, column, unit, exact in (
+        ("energy", "energy_j", "J", "saved_energy_fj"),
+        ("time", "latency_s", "s", "saved_latency_fs"),
+    ):
+        before, after = getattr(row, f"separate_{column}"), getattr(row, column)
+        saved = [getattr(one, exact) for one in every]
+        moved = sum(map(abs, saved))
         yield Term(
             runs=_runs(total),
             level="pattern",
@@ -96,8 +150,8 @@ def _divide(row: FusionPattern, every: Sequence[FusionPattern], total: FusionTot
             name=row.fusion_pattern,
             amounts=(Quantity(before, unit), Quantity(after, unit)),
             difference=Quantity(after - before, unit),
-            exact=-saved,
-            share=math.copysign(1.0, whole) * saved / moved if moved else None,
+            exact=-getattr(row, exact),
+            share=math.copysign(1.0, sum(saved)) * getattr(row, exact) / moved if moved else None,
             total=row.subgraph_count,
         )
 
@@ -105,7 +159,7 @@ def _divide(row: FusionPattern, every: Sequence[FusionPattern], total: FusionTot
 def find_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[Change]:
     """Return the fused subgraphs in which fusion costs energy or time, as changes of both, grouped by cause."""
     losses = [row for row in subgraphs if _is_fused(row) and min(row.saved_energy_fj, row.saved_latency_fs) < 0]
-    return list(_group(losses, [_find_cost(row, total) for row in losses], FUSED, total))
+    return list(_group(((_find_cost(row, total), row) for row in losses), FUSED, total))
 
 
 def find_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[Change]:
@@ -118,16 +172,7 @@ def find_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> lis
         for row in subgraphs
         if row.kernel_count and not _is_fused(row) and (row.saved_energy_fj or row.saved_latency_fs)
     ]
-    causes = [_find_change(row, total) for row in changed]
-    large = {
-        cause
-        for cause in causes
-        for own in ([row for row, other in zip(changed, causes, strict=True) if other == cause],)
-        if abs(sum(row.saved_energy_fj for row in own)) > LEAST_CHANGE * total.separate_energy_fj
-        or abs(sum(row.saved_latency_fs for row in own)) > LEAST_CHANGE * total.separate_latency_fs
-    }
-    kept = [(row, cause) for row, cause in zip(changed, causes, strict=True) if cause in large]
-    return list(_group([row for row, _ in kept], [cause for _, cause in kept], UNFUSED, total))
+    return list(_group(((_find_change(row, total), row) for row in changed), UNFUSED, total))
 
 
 def _is_fused(row: FusionSubgraph) -> bool:
@@ -154,12 +199,17 @@ def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
     return "compiled" if total.clock_fraction == total.separate_clock_fraction else "capped"
 
 
-def _group(rows: Sequence[FusionSubgraph], causes: Sequence[str], part: str, total: FusionTotal) -> Iterator[Change]:
+def _group(causes: Iterable[tuple[str, FusionSubgraph]], part: str, total: FusionTotal) -> Iterator[Change]:
     """Yield the energy and the time of the subgraphs of each cause; the largest change of energy x delay is first."""
     by_cause: dict[str, list[FusionSubgraph]] = {}
-    for row, cause in zip(rows, causes, strict=True):
+    for cause, row in causes:
         by_cause.setdefault(cause, []).append(row)
     for cause, own in sorted(by_cause.items(), key=lambda item: -abs(sum(row.saved_edp_share_js for row in item[1]))):
+        if part == UNFUSED and not any(
+            abs(sum(getattr(row, f"saved_{name}") for row in own)) > LEAST_CHANGE * getattr(total, f"separate_{name}")
+            for name in ("energy_fj", "latency_fs")
+        ):
+            continue
         worst, *others = sorted(own, key=lambda row: (row.saved_edp_share_js, row.subgraph_index))
         is_alike = bool(others) and math.isclose(worst.saved_edp_share_js, others[0].saved_edp_share_js, rel_tol=ALIKE)
         named = worst.name if not others or (not is_alike and worst.saved_edp_share_js < 0.0) else None
@@ -177,18 +227,3 @@ def _group(rows: Sequence[FusionSubgraph], causes: Sequence[str], part: str, tot
                 cause=cause,
                 values={**values, "saved": Quantity(saved, unit)},
             )
-
-
-def _enter(scope: Scope, total: FusionTotal) -> Iterator[Entry]:
-    """Yield the values of the fused run, then those of the separate one if it is stored, with their intervals."""
-    ends = {total.run_id: (total.energy_j, total.latency_s)}
-    ends = {**ends, total.separate_run_id: (total.separate_energy_j, total.separate_latency_s), **ends}
-    for run_id, (energy, latency) in ends.items():
-        one = scope.outlines[run_id]
-        yield Entry(
-            runs=(run_id,),
-            values={
-                "energy": Quantity(energy, "J", one.energy_half_width),
-                "latency": Quantity(latency, "s", one.latency_half_width),
-            },
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -13,10 +13,10 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.ask.standing import choose_each, rank
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.operator.name import has_exchange
 from joulemap.domain.settings import Settings
-from joulemap.generated.analyze import ActionShare, BottleneckShare, RunTotal, SubgraphShare
+from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ModulePart
+from joulemap.physics.record.runtime import RuntimeName
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 
 OF_A_GAP: Final = ("uncalibrated",)
 """SQL rules on the difference of two runs."""
-
-OVERHEAD: Final = "overhead"
-"""Level of the share of the categories of architectural overhead."""
-
-COMMUNICATION: Final = "communication"
-"""Limit of the time of subgraphs that exchange data between devices, as `train` and `llm` call it."""
-
-LEAST: Final = 0.01
-"""Minimum share of architectural overhead that is a fact."""
 
 
 def gather(scope: Scope, metric: MetricName, facts: Iterable[Fact], runs: Mapping[int, Subject] | None = None) -> Facts:
@@ -67,49 +58,6 @@ def enter(scope: Scope, row: Any, *more: MetricName) -> Entry:
     return Entry(runs=(row.run_id,), values=values)
 
 
-def find_analysis(
-    scope: Scope,
-    total: RunTotal,
-    actions: Iterable[ActionShare],
-    bottlenecks: Iterable[BottleneckShare],
-    subgraphs: Sequence[SubgraphShare],
-) -> Facts:
-    """Return the facts of one run: its values, its common categories of energy, what limits its time, how busy its
-    units are, and its largest subgraph.
-    """
-    runs = (total.run_id,)
-    times = {row.bottleneck: row.latency_fraction or 0.0 for row in bottlenecks}
-    for one in subgraphs:  # the store gives an exchange another bottleneck, mostly memory
-        if has_exchange(one.fusion_pattern):
-            times[one.bottleneck] -= one.latency_fraction
-            times[COMMUNICATION] = times.get(COMMUNICATION, 0.0) + one.latency_fraction
-    categories: dict[str, float] = {}
-    for row in actions:
-        categories[row.common_category] = categories.get(row.common_category, 0.0) + (row.share_fraction or 0.0)
-    largest = max(subgraphs, key=lambda row: row.energy_fj)
-    parts: dict[str, Any] = {"level": "subgraph", "name": largest.name, "total": len(subgraphs)}
-    overhead = total.overhead_fraction or 0.0
-    facts: list[Fact] = [
-        enter(scope, total, "power", "edp"),
-        *share_out(runs, "energy", "category", categories),
-        *share_out(runs, "time", "bottleneck", times),
-        Share(runs=runs, metric="compute", share=total.compute_utilization_fraction),
-        Share(runs=runs, metric="bandwidth", share=total.bandwidth_utilization_fraction),
-        Share(
-            runs=runs,
-            metric="units",
-            name=total.unit_name,
-            count=total.units_used_count,
-            total=total.units_total_count,
-            share=total.units_used_count / max(1, total.units_total_count),
-        ),
-        *([Share(runs=runs, metric="energy", level=OVERHEAD, share=overhead)] if overhead >= LEAST else []),
-        Share(runs=runs, metric="energy", share=largest.share_fraction, **parts),
-        Share(runs=runs, metric="time", share=largest.latency_fraction, **parts),
-    ]
-    return gather(scope, "energy", facts)
-
-
 def find_modules(scope: Scope, total: RunTotal, modules: Iterable[ModulePart]) -> Facts:
     """Return the values of one run and its modules, without those inside them, largest energy first."""
     whole = total.energy_fj or 1
@@ -124,18 +72,13 @@ def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[st
             yield Share(runs=runs, metric=metric, level=level, name=name, share=share)
 
 
-def find_largest(scope: Scope, level: str, rows: Iterable[Any], name_part: Callable[[Any], str]) -> Facts:
-    """Return the parts of each run by category or action, largest first; `name_part` returns the part of a row."""
-    sums: dict[int, dict[str, int]] = {}
-    listed = list(rows)
-    for row in listed:
-        mine = sums.setdefault(row.run_id, {})
-        mine[name_part(row)] = mine.get(name_part(row), 0) + row.energy_fj
-    shares: list[Fact] = []
-    for run_id, mine in sums.items():
-        whole = sum(mine.values()) or 1
-        shares += share_out((run_id,), "energy", level, {name: value / whole for name, value in mine.items()})
-    return gather(scope, "energy", shares, name_models(scope, listed))
+def divide(run_id: int, level: str, parts: Iterable[tuple[str, int]]) -> Iterator[Share]:
+    """Yield the parts of the energy of a run, largest first; `parts` has the name and the femtojoules of each line."""
+    sums: dict[str, int] = {}
+    for name, energy_fj in parts:
+        sums[name] = sums.get(name, 0) + energy_fj
+    whole = sum(sums.values()) or 1
+    return share_out((run_id,), "energy", level, {name: one / whole for name, one in sums.items()})
 
 
 def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
@@ -174,19 +117,23 @@ def opening_parts(
     settings: Settings,
     *,
     against: Iterable[str | Hardware] = (),
+    runtimes: Sequence[RuntimeName] = (),
     subgraph: str = "",
 ) -> Iterator[Scope]:
     """Yield the scope of the run on `hardware` and of the runs on `against`, in this order, with an open connection.
 
-    Raises UsageError for a folder of several chips, UnsupportedError if the run on `hardware` was refused,
-    UnknownNameError for a subgraph that no run has.
+    `runtimes` replace the runtime of the settings; the run in each must succeed. Raises UsageError for a folder of
+    several chips, UnsupportedError if the run on `hardware` was refused, UnknownNameError for a subgraph that no run
+    has.
     """
     settings.check_single(question)
     select_one(hardware, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
-    with opening_scope(source, plan_selected((model,), settings, selection)) as scope:
-        if scope.run_ids[0] in scope.refused:
-            raise UnsupportedError(scope.refused[scope.run_ids[0]])
+    asked = attrs.evolve(settings, runtime=runtimes or settings.runtime)
+    with opening_scope(source, plan_selected((model,), asked, selection)) as scope:
+        needed = scope.run_ids[: len(runtimes) or 1]
+        if refused := dict.fromkeys(scope.refused[one] for one in needed if one in scope.refused):
+            raise UnsupportedError("; ".join(refused))
         check_subgraph(scope, subgraph)
         yield scope
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.constant.flip import FlipAnswer, flip
-from joulemap.answer.sweep.sweep import SweepAnswer, sweep
 from joulemap.ask.answer import Answer
 from joulemap.ask.compare import CompareAnswer, compare
 from joulemap.ask.contest import ContestAnswer, ModelsAnswer, compare_models, compare_parts
 from joulemap.ask.cost import CostAnswer, cost
 from joulemap.ask.edp import EdpAnswer, edp
 from joulemap.ask.explain import ExplainAnswer, explain
+from joulemap.ask.flip import FlipAnswer, flip
 from joulemap.ask.pareto import ParetoAnswer, pareto
+from joulemap.ask.sweep import SweepAnswer, sweep
 from joulemap.ask.utilization import UtilizationAnswer, utilization
 from joulemap.ask.whole import BreakdownAnswer, compare_runs
 from joulemap.domain.default import SETTINGS

@@ -1,24 +1,37 @@
-"""Facts of a sweep over batch sizes: the best chip by energy and by throughput, each at its best batch, and the batches
-from which another chip is best.
+"""Sweep of batch sizes: the best chip by energy and by throughput, each at its best batch, and the batches from which
+another chip is best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
+from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
 from joulemap.ask.standing import find_ahead
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import BATCHES, Settings
+from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance, Recommendation
-from joulemap.generated.sweep import SweepPoint, SweepSeries
-from joulemap.store.query import fetch
+from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+from joulemap.plan.run import RunTally, plan_runs
+from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import opening_runs
+from joulemap.plan.workload import choose_batches
+from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
 
 Series: TypeAlias = tuple[str, str, str, str]
 """Model, hardware, precision and runtime."""
@@ -40,6 +53,81 @@ LEAST_FALL: Final = 0.95
 
 LEAST_SPILL: Final = 1.2
 """Minimum increase of off-chip bytes per inference, as a ratio, that explains a fall of throughput."""
+
+
+@frozen(kw_only=True)
+class SweepAnswer(RunAnswer):
+    """Best batch size of each chip, and the batch sizes at which the best hardware changes."""
+
+    tally: RunTally
+    max_latency_s: float
+    """Latency budget; 0 for none."""
+    series: Table[SweepSeries]
+    """Best batch sizes of each model, hardware, precision and runtime."""
+    points: Table[SweepPoint]
+    """Figures of each run."""
+    winners: Table[SweepWinner]
+    """Best hardware at each batch size, for each model, precision, runtime and metric."""
+    crossings: Table[SweepCrossing]
+    """Pairs of hardware whose order reverses with the batch size."""
+    facts: Facts
+    """Decision, turns, falls, rows and caveats, from which all sentences are made."""
+    caps_w: Mapping[str, float]
+    """Hardware at its power mode -> power cap in watts."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs of each chip at its batches with the least energy and with the highest throughput."""
+        best = {(find_series(row), batch) for row in self.series for batch in (row.energy_batch, row.throughput_batch)}
+        return [row for row in self.points if (find_series(row), row.batch) in best]
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Settings that differ between rows (model, precision or runtime), so that tables must show them."""
+        values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": self.scope.runtimes}
+        return tuple(name for name, several in values.items() if len(several) > 1)
+
+    def find_point(self, row: SweepSeries, batch: int | None) -> SweepPoint | None:
+        """Return the run of a series at a batch size; None if there is no such run."""
+        wanted = find_series(row), batch
+        return next((one for one in self.points if (find_series(one), one.batch) == wanted), None)
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with the number of evaluated runs and the latency budget."""
+        return {**super().data(), "tally": attrs.asdict(self.tally), "max_latency_s": self.max_latency_s or None}
+
+
+def sweep(
+    source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
+) -> SweepAnswer:
+    """Sweep batch sizes of the models on each chip. Runs that are not stored are evaluated, as by `evaluate`.
+
+    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises like
+    `evaluate`; UnsupportedError if no hardware can run any of the configurations.
+    """
+    asked = attrs.evolve(settings, batch=choose_batches(models, settings, BATCHES))
+    with opening_runs(source, plan_runs(models, asked), has_ledger=False) as runs:
+        scope, connection, ids = Scope.of(runs), runs.connection, list(runs.ids)
+        points = start(connection, SweepPoint, run_ids=ids)
+        scope.read()
+        scope.check_evaluated()
+        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s}
+        tables: dict[str, Any] = fetch_tables(connection, SweepAnswer, ("points",), **given)
+        tables["points"] = points()
+        return SweepAnswer(
+            scope=scope,
+            tally=runs.tally,
+            max_latency_s=max_latency_s,
+            **tables,
+            facts=find_facts(
+                scope,
+                tables["series"],
+                tables["points"],
+                max_latency_s=max_latency_s,
+                takes_all=settings.takes_all,
+            ),
+            caps_w={name_configured(entry.id, mode): entry.cap_w(mode) for entry, mode in runs.plan.selection.pairs},
+        )
 
 
 def find_facts(

@@ -1,21 +1,88 @@
-"""Words for fusion: what it saves or costs, the pattern that saves most, and why subgraphs change."""
+"""Words and tables of fusion: what it saves or costs, the pattern that saves most, and why subgraphs change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
+
+import attrs
 
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
+from joulemap.ask.fusion import FusionAnswer
+from joulemap.domain.settings import FusionDivision
+from joulemap.domain.table import Table
+from joulemap.generated.fusion import FusionTotal
+from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.present.cell import show_ends, show_quantity
+from joulemap.show.layout import lay_facts
+from joulemap.show.part import SPAN
+from joulemap.show.present.cell import show_ends, show_quantity, show_signed
+from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
+from joulemap.show.run import prove, title_run
 from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape
+
+COLUMNS: Final[Mapping[FusionDivision, str]] = {
+    "pattern": "pattern fusion_pattern | subgraphs subgraph_count",
+    "subgraph": "subgraph name | kernel operations",
+    "operator": "operator name | operation | pattern fusion_pattern",
+}
+AMOUNTS: Final = (
+    " | kernels kernel_count | energy saved saved_energy_j | energy share saved_energy_fraction | "
+    "time saved saved_latency_s | time share saved_latency_fraction | EDP saved saved_edp_share_js | "
+    "EDP share saved_edp_fraction | off-chip bytes saved saved_dram_bytes | "
+    "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
+    "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
+)
+REST: Final = Template("saving {energy:J}")
+SAVED_SHARE: Final = "saved share"
+FACTS: Final = (
+    "kernels | {kernel_count} | {separate_kernel_count} | {saved_kernels} | {saved_kernel_fraction:%}",
+    "energy | {energy_j:J} | {separate_energy_j:J} | {saved_energy_j:J} | {saved_energy_fraction:%}",
+    "latency | {latency_s:s} | {separate_latency_s:s} | {saved_latency_s:s} | {saved_latency_fraction:%}",
+    "energy x delay | {edp_js:Js} | {separate_edp_js:Js} | {saved_edp_js:Js} | {saved_edp_fraction:%}",
+    "off chip | {dram_bytes:B} | {separate_dram_bytes:B} | {saved_dram_bytes:B} | {saved_dram_fraction:%}",
+    "moved by kernels | {moved_bytes:B} | {separate_moved_bytes:B} | {saved_moved_bytes:B} | {saved_moved_fraction:%}",
+    "moved by passes | {pass_bytes:B} | {separate_pass_bytes:B} | {saved_pass_bytes:B}",
+)
+DRAWN: Final = ("energy", "latency", "edp", "dram", "moved")
+"""Quantities of the lines after the first whose saved shares are drawn."""
+
+RUNTIMES: Final = Template("{fused} against {separate}")
+EDP_SUM: Final = (
+    "EDP saved: (dE x (T + T') + dT x (E + E')) / 2, where a part saves dE and dT, and the run takes E and T fused, E' "
+    "and T' separate; the parts sum to the saving of the run"
+)
+ORDER: Final = (
+    "most energy x delay saved first; shares of energy and time refer to the separate operators of the row, shares "
+    "of EDP to those of the run"
+)
+SEPARATE: Final = Template("separate: every operator is a separate kernel, without host cost (runtime {runtime})")
+LAUNCHED: Final = Template(
+    "{runtime} fuses nothing: every operator is a separate kernel, launched by the host; that run is compared with the "
+    "same one in fused"
+)
+GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
+PASSES: Final = Template(
+    "extra passes ({passed_count} of {subgraph_count} fused kernels): operators after a library's GEMM run in a "
+    "separate pass, which reads and writes the result again"
+)
+UNCHANGED: Final = "off-chip traffic is unchanged: separate kernels, too, keep on chip the bytes that fusion saves"
+FOLDED: Final = Template(
+    "{folded_count:n operator} independent of the input: a compiler computes them once, so only the unfused run "
+    "contains them"
+)
+DEEPER: Final[Mapping[FusionDivision, FusionDivision]] = {
+    "run": "pattern", "pattern": "subgraph", "subgraph": "operator", "operator": "pattern",
+}  # fmt: skip
 
 LEAST_SHARE: Final = 5e-4
 """Share that rounds to 0.0 %, which no sentence states."""
 
-FUSION: Final = "fusion"
+WHOLE: Final = "fusion"
 """Cause of the changes of whole runs."""
 
 SAVES: Final = Template("Fusion saves {gains:and} on {name}[, but costs {costs:and}]: {kernels}")
@@ -57,7 +124,7 @@ CAUSES: Final[Mapping[str, Template]] = {
 
 def describe_saving(facts: Facts) -> str:
     """Return the first line: the share of energy and time that fusion saves or costs, or that nothing is fused."""
-    changes = {one.metric: one for one in facts.of(Change) if one.cause == FUSION}
+    changes = {one.metric: one for one in facts.of(Change) if one.cause == WHOLE}
     kernels = changes["kernels"]
     name = name_run(facts.runs[kernels.runs[1]])
     if not kernels.values["fused_subgraphs"]:
@@ -80,7 +147,7 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: where fusion costs, the pattern that saves most, subgraphs that change without fusion, and
     bytes.
     """
-    changes = {one.metric: one for one in facts.of(Change) if one.cause == FUSION}
+    changes = {one.metric: one for one in facts.of(Change) if one.cause == WHOLE}
     is_fused = bool(changes["kernels"].values["fused_subgraphs"])
     unfused = _list_groups(facts, "unfused")
     if not is_fused:
@@ -151,6 +218,111 @@ def _describe_bytes(moved: Change, traffic: Change) -> list[str]:
 def describe_ranges(facts: Facts) -> str:
     """Return the ranges of energy and time of the fused run; empty without ranges."""
     values = facts.of(Entry)[0].values
-    ends = [show_ends(one.value, one.unit, one.half_width) for one in (values[name] for name in facts.asked)]
-    shown = [f"{NOUNS[name]} {text}" for name, text in zip(facts.asked, ends, strict=True) if text]
-    return RANGES_OF(ranges=RANGES, spans=shown) if shown else ""
+    ends = {name: show_ends(values[name].value, values[name].unit, values[name].half_width) for name in facts.asked}
+    spans = [SPAN(metric=NOUNS[name], ends=text) for name, text in ends.items() if text]
+    return RANGES_OF(ranges=RANGES, spans=spans) if spans else ""
+
+
+def list_notes(total: FusionTotal) -> list[str]:
+    """Return notes on the separate runtime, on bytes, and on folded operators."""
+    separate = RUNTIME[total.separate_runtime]
+    is_graph = total.separate_run_id != total.run_id and not separate.launches_each
+    return [
+        *((GRAPH,) if is_graph else ()),
+        (LAUNCHED if separate.launches_each else SEPARATE)(runtime=separate.name),
+        *((PASSES(total),) if total.pass_bytes else ()),
+        *((UNCHANGED,) if total.fused_subgraph_count and not total.saved_dram_bytes else ()),
+        *((FOLDED(total),) if total.folded_count else ()),
+    ]
+
+
+def choose(answer: FusionAnswer, *, by: FusionDivision = "pattern", **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts and steps; divisions that were not requested are no tables."""
+    total, is_run = answer.total, by == "run"
+    merged = total.runtime if RUNTIME[total.runtime].merges else USUAL_RUNTIME
+    return {
+        **{f"{other}s": None for other in DEEPER if is_run or other != by},
+        "by": by,
+        "csv": "totals" if is_run else f"{by}s",
+        "head": "" if is_run else "Fused and separate",
+        "notes": [*([] if is_run else [ORDER]), *list_notes(total)],
+        "hardware": answer.scope.spell(total.hardware),
+        "deeper": DEEPER[by],
+        "row": total,
+        "title": title_run(total, answer.scope, RUNTIMES(fused=merged, separate=total.separate_runtime)),
+    }
+
+
+def sum_rest(answer: FusionAnswer, grid: Grid, limit: int, *, csv: str, **_: Any) -> Grid:
+    """Return a table of savings with the sum of those that are not shown."""
+    rest = answer.own_tables[csv].rows[limit:]
+    return attrs.evolve(grid, in_all=REST(energy=sum(row.saved_energy_j for row in rest)))
+
+
+def lay_run(answer: FusionAnswer, *_: Any, **__: Any) -> Grid:
+    """Return each quantity of the fused and of the separate run, with a picture of the saved shares."""
+    total = answer.total
+    saved = 1.0 - total.kernel_count / total.separate_kernel_count
+    drawn = lay_facts(
+        f"quantity | fused | separate | saved | {SAVED_SHARE}",
+        FACTS,
+        total,
+        saved_kernels=total.separate_kernel_count - total.kernel_count,
+        saved_kernel_fraction=saved,
+        saved_pass_bytes=total.separate_pass_bytes - total.pass_bytes,
+    )
+    shares = [saved, *(getattr(total, f"saved_{name}_fraction") for name in DRAWN)]
+    marks = tuple(() if share is None else (share,) for share in shares)
+    kind: PictureKind = "difference" if any(min(one, default=0.0) < 0.0 for one in marks) else "share"
+    return attrs.evolve(drawn, pictures=(Picture(kind=kind, after=SAVED_SHARE, rows=(*marks, ())),))
+
+
+def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: str, **_: Any) -> Iterable[Block]:
+    """Return the check that the rows sum to the run, fused and separate."""
+    units = {"energy_fj": "fJ", "latency_fs": "fs", "dram_bytes": "B off chip"}
+    sums = [
+        (int(sum(getattr(row, name) for row in rows)), int(getattr(answer.total, name)), f"{unit} {side}")
+        for unit_name, unit in units.items()
+        for name, side in ((unit_name, "fused"), (f"separate_{unit_name}", "separate"))
+    ]
+    return prove(csv, "the run", *sums), Text(EDP_SUM)
+
+
+FUSION: Final = Shape(
+    first=describe_saving,
+    why=list_reasons,
+    words=lambda answer: {"insights": [describe_saving(answer.facts), *list_reasons(answer.facts)]},
+    trust=describe_ranges,
+    csv="{csv}",
+    choices=choose,
+    steps=(
+        "fusion {model} {hardware} --level {deeper}",
+        "analyze {model} {hardware} --level subgraph",
+        "query run fusion.pattern -p run_a={separate_run_id} -p run_b={run_id}",
+    ),
+    parts=(
+        *(
+            Part(
+                table=f"{by}s",
+                columns=columns + AMOUNTS,
+                lay={
+                    "keep": "time saved | energy share | time share | EDP share | operation | kernel | kernels | "
+                    "extra passes",
+                    "ranked": "energy saved",
+                    "pictures": "energy saved",
+                    "noun": f"{by}s",
+                    "kernel_count": Template("{separate_kernel_count} → {kernel_count}"),
+                    "pass_bytes": lambda row: show_signed(row.pass_bytes - row.separate_pass_bytes, "B"),
+                },
+                is_long=True,
+                is_tight=True,
+                draw=sum_rest,
+            )
+            for by, columns in COLUMNS.items()
+        ),
+        Part(title="{head}", table="totals", draw=lay_run),
+        Part(title="Sums", table="{by}s", draw=prove_savings),
+    ),
+)
+
+PAGES: Final = {FusionAnswer: FUSION}

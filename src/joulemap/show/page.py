@@ -211,13 +211,14 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:
     """Return follow-up commands, each with the options of the original command in the slot `repeated` or at the end; a
-    command of `STORED` repeats only `--db`.
+    command of `STORED` repeats only `--db`. A command that is an optional part as a whole is left out without a value.
     """
     filled = [(step.words(row, **values, repeated=repeated), step) for step in steps]
     return [
         words if any(name == "repeated" for name, _ in step.slots)
         else [*words, *(keep_database(repeated) if words[0] in STORED else repeated)]
         for words, step in filled
+        if words
     ]  # fmt: skip
 
 

@@ -1,47 +1,20 @@
-"""Words on runs divided into parts: what a run uses, what most of it goes to, and how busy its units are."""
+"""Words on runs divided into parts: the largest part of each run, its modules, and the ranges of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS, describe_choices
-from joulemap.show.present.category import OVERHEAD, name_category
+from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 
-TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
-TREE_ACTION: Final = Template("{action} {share:%}")
-ROOF_CAPTION: Final = Template(
-    "{below} of {drawn:n subgraph} have their roof set by memory bandwidth; {nearest.name} comes nearest to its roof, "
-    "at {nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its "
-    "roof ({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
-    "[; {missing:n subgraph} without MACs not drawn]."
-)
-NO_ROOF: Final = "No subgraph multiplies."
-
-RUN: Final = Template(
-    "{name} uses {energy}[ ({share:%} {largest})] and takes {latency}[ per {per}][ ({time:%} limited by {bound})]"
-)
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
-BOUND: Final[Mapping[str, str]] = {
-    "compute": "compute",
-    "memory": "memory",
-    "launch": "launches",
-    "communication": "communication",
-}
-"""Bottleneck of a kernel, or its exchange between devices -> what limits it."""
-
-BUSY: Final = Template(
-    "[{count} of {total} {unit}s busy; ]{compute:%} of compute peak, {bandwidth:%} of off-chip bandwidth"
-)
-LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {energy:%} of the energy, {time:%} of the time")
-OVER: Final = Template("{overhead}: {share:%} of the energy")
-
 PART: Final = Template("On {name}, {largest} is the largest {by} of {subject}: {share:%} of the energy")
 PARTS: Final = Template("The largest {by} of {subject} is {groups:and}")
 GROUP: Final = Template("{largest} on {names:and}")
@@ -52,26 +25,6 @@ MOST_CHIPS: Final = 4
 
 RANGES_ARE: Final = Template("{ranges}: {spans:list}")
 SPAN: Final = Template("{metric} {ends}")
-
-
-def describe_run(facts: Facts, per: str = "") -> str:
-    """Return the first line on one run: energy, latency, and what most of both goes to; `per` is the unit of work."""
-    entry = facts.of(Entry)[0]
-    shares = {one.metric: one for one in reversed(facts.of(Share)) if one.level in ("category", "bottleneck")}
-    energy, time = shares.get("energy"), shares.get("time")
-    return (
-        RUN(
-            name=name_run(facts.runs[entry.runs[0]]),
-            energy=show_quantity(entry.values["energy"].value, "J"),
-            latency=show_quantity(entry.values["latency"].value, "s"),
-            per=per,
-            share=energy.share if energy else None,
-            largest=name_category(energy.name) if energy else "",
-            time=time.share if time else None,
-            bound=BOUND[time.name] if time else "",
-        )
-        + "."
-    )
 
 
 def describe_modules(facts: Facts) -> str:
@@ -87,35 +40,6 @@ def describe_modules(facts: Facts) -> str:
         )
         + "."
     )
-
-
-def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on how busy the chip is, the largest subgraph, and the energy of architectural overhead."""
-    return [*_describe_use(facts), *_describe_largest(facts), *_describe_overhead(facts)]
-
-
-def _describe_use(facts: Facts) -> Iterator[str]:
-    by_metric = {one.metric: one for one in facts.of(Share)}
-    units = by_metric["units"]
-    counted = {"count": units.count, "total": units.total, "unit": units.name} if units.total > 1 else {}
-    yield BUSY(
-        compute=by_metric["compute"].share,
-        bandwidth=by_metric["bandwidth"].share,
-        **{"count": None, "total": None, "unit": "", **counted},
-    )
-
-
-def _describe_largest(facts: Facts) -> Iterator[str]:
-    by_metric = {one.metric: one for one in facts.of(Share) if one.level == "subgraph"}
-    if by_metric and by_metric["energy"].total > 1:
-        first = by_metric["energy"]
-        yield LARGEST(name=first.name, total=first.total, energy=first.share, time=by_metric["time"].share)
-
-
-def _describe_overhead(facts: Facts) -> Iterator[str]:
-    for one in facts.of(Share):
-        if one.level == "overhead":
-            yield OVER(share=one.share, overhead=OVERHEAD)
 
 
 def describe_ranges(facts: Facts) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.part.analyze import draw_roof
 from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
 from joulemap.domain.figure import FigureName
 from joulemap.domain.table import Table
 from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
 from joulemap.show.explain import list_reasons as list_causes

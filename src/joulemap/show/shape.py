@@ -72,8 +72,9 @@ def _show(value: Any) -> Any:
 class Line:
     """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
 
-    Further selectors add the values of their first fact of the same run and metric. `text` may map a tag of the fact
-    to a text, `more` returns further values of a fact, and `among` chooses some of the facts.
+    Further selectors add the values of their first fact of the same run and metric; `share time as time` adds those of
+    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, `more` returns further values
+    of a fact, and `among` chooses some of the facts.
     """
 
     text: Mapping[str, Template]
@@ -82,13 +83,14 @@ class Line:
     more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     among: slice = slice(None)
 
-    def tell(self, facts: Facts) -> Iterator[str]:
-        """Yield the lines; none without a fact."""
+    def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
+        """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
         found = select(facts, self.selectors[0])[self.among]
         choices, entries = facts.of(Choice), facts.of(Entry)
         several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
         several["per"] = choices[0].per if choices else INFERENCE
-        rows = [{**several, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
+        values = {**several, **values}
+        rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
         if self.each is not None and rows:
             yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
         elif self.each is None:
@@ -102,13 +104,15 @@ class Line:
     def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
         more: dict[str, Any] = {}
         for selector in self.selectors[1:]:
-            more |= next((read(one, facts) for one in select(facts, selector) if _is_alike(one, fact)), {})
+            wanted, _, prefix = selector.partition(" as ")
+            found = next((read(one, facts) for one in select(facts, wanted) if _is_alike(one, fact, bool(prefix))), {})
+            more |= {f"{prefix}_{name}" if prefix else name: value for name, value in found.items()}
         return more
 
 
-def _is_alike(one: Any, fact: Any) -> bool:
+def _is_alike(one: Any, fact: Any, is_named: bool) -> bool:
     metrics = {getattr(each, "metric", None) for each in (one, fact)} - {None}
-    return one.runs[:1] == fact.runs[:1] and len(metrics) < 2
+    return one.runs[:1] == fact.runs[:1] and (is_named or len(metrics) < 2)
 
 
 def line(text: str | Mapping[str, str], *selectors: str, each: str = "", **more: Any) -> Line:
@@ -125,23 +129,26 @@ class Part:
     title: str = ""
     """Title; the slot `count` is the number of rows."""
     table: str = ""
-    """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
+    """One of the choices, or a field or property of the answer, with the rows; nothing is shown if it is None or empty.
+    """
     rows: str = ""
     """Field or property with the rows if other parts have them, too; an empty table is shown."""
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
-    is_long: bool = False
-    """True if only the first rows are shown."""
+    is_long: int = 0
+    """Number of limits up to which rows are shown; 0 for all rows."""
     lay: Mapping[str, Any] = NOTHING
     """Further options of `lay`, with slots in texts."""
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns cells which depend on it."""
-    draw: Callable[..., Block | Sequence[Block]] | None = None
+    draw: Callable[..., Block | Iterable[Block]] | None = None
     """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
     is_brief: bool = False
-    """True if a part of the details has all of this part; a terminal then shows only one of them."""
+    """True if a part of the details has all of this part; a terminal then shows only one of them. The choice `is_brief`
+    overrides it.
+    """
     counts_left_out: bool = False
     """True if a line directly below the first section counts what has no result."""
     divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
@@ -154,7 +161,8 @@ class Part:
                 ({**values, **own}, rows) for own, rows in self.divide(answer)
             ]
         else:
-            parts = [(values, getattr(answer, self.rows or self.table.format(**values)))]
+            name = self.rows or self.table.format(**values)
+            parts = [(values, values[name] if name in values else getattr(answer, name))]
         kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:
@@ -165,26 +173,27 @@ class Part:
     def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:
         grid: Any = rows
         if not isinstance(self.columns, str):
-            grid = lay_facts("quantity | value | detail", self.columns, rows[0])
+            grid = lay_facts("quantity | value | detail", self.columns, rows[0], **self.cells(answer))
         elif self.columns:
             options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
-            most = {"limit": limit} if self.is_long else {}
+            most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
         title = self.title.format(**{"count": len(rows), **values})
-        return Section(title, blocks, is_tight=self.is_tight, is_brief=self.is_brief)
+        is_brief = values.get("is_brief", self.is_brief)
+        return Section(title, blocks, is_tight=self.is_tight, is_brief=is_brief)
 
 
 @frozen(kw_only=True)
 class Shape:
     """Lines, parts and follow-up commands of an answer."""
 
-    first: Line | Callable[[Facts], str]
+    first: Line | Callable[[Facts], str] = lambda _: ""
     """First line of one run, or of facts without a choice; a function tells the whole line."""
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
     most_why: int | None = MOST_WHY
     """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
@@ -194,29 +203,31 @@ class Shape:
     steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
-    """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
+    """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
 
     Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
     those below, those `dropped`, and `asked`, which are the words of further ones; `notes`; `beside` the boundary of
     the title; `has_reasons`; the tables of the parts that are `shown` in place of the first one with rows, or
-    `omitted`; `is_alone` if the shown part needs no title.
+    `omitted`; `is_alone` if the shown part needs no title; `limited`, the only table whose rows are limited.
     """
     opening: Callable[[Any], str] | None = None
     """Function of the answer that returns the first line, where it says what the facts lack."""
     words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
-    sketch: Callable[[Any, str], Drawings] | None = None
+    sketch: Callable[[Any, Any], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
     limit: int = 6
     """Number of rows of long tables unless given."""
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts) if self.opening is None else self.opening(answer)
+        if self.opening is not None:
+            return self.opening(answer)
+        return self.tell(answer.facts, **self.choices(answer, limit=self.limit, repeated=()))
 
-    def tell(self, facts: Facts) -> str:
-        """Return the first line of facts."""
+    def tell(self, facts: Facts, **values: Any) -> str:
+        """Return the first line of facts; `values` fill the slots that facts leave."""
         choices = facts.of(Choice)
         if not isinstance(self.first, Line):
             return self.first(facts)
@@ -225,7 +236,7 @@ class Shape:
             more = read(found[0], facts) if found else {}
             add = Template(self.beside) if found else None
             return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        told = list(self.first.tell(facts))
+        told = list(self.first.tell(facts, **values))
         return (next((one for one in told if one.count(" ") < MOST_WORDS), told[0]) if told else "") + "."
 
     def explain(self, facts: Facts) -> list[str]:
@@ -241,7 +252,13 @@ class Shape:
         facts, most = answer.facts, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
         omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
-        drawn = [(one, own) for one in self.parts if one.table not in omitted for own in one.show(answer, most, values)]
+        only = values.get("limited")
+        drawn = [
+            (one, own)
+            for one in self.parts
+            if one.table not in omitted
+            for own in one.show(answer, most if only in (None, one.table) else None, values)
+        ]
         shown = values.get("shown")
         if shown is None:
             first = [own for part, own in drawn if part is drawn[0][0]]
@@ -255,7 +272,7 @@ class Shape:
             [attrs.evolve(own, title="") if is_alone else own for own in first],
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.headline(answer),
+            headline=self.tell(facts, **values) if self.opening is None else self.opening(answer),
             reasons=self.explain(facts) if values.get("has_reasons", True) else (),
             trust=self.trust(facts),
             details=[own for _, own in drawn if not any(own is one for one in first)],

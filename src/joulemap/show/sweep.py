@@ -1,19 +1,44 @@
-"""Words for a sweep over batch sizes: the decision, the batches from which another chip is best, and falls."""
+"""Words and tables of a sweep over batch sizes: the decision, where another chip becomes best, and falls."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
+from joulemap.ask.sweep import SweepAnswer, find_series
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC
+from joulemap.domain.settings import SweepDivision
+from joulemap.domain.table import Column
+from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
+from joulemap.physics.record.runtime import USUAL_RUNTIME
+from joulemap.physics.record.weight import spell_precision
 from joulemap.show.caveat import format_value
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
-from joulemap.show.present.cell import show_quantity
-from joulemap.show.present.template import Template
+from joulemap.show.page import Figures, draw_figure, tell_left_out
+from joulemap.show.present.cell import (
+    Remark,
+    is_tied,
+    mark_projected,
+    show,
+    show_chance,
+    show_ends,
+    show_quantity,
+    show_share,
+    show_span,
+)
+from joulemap.show.present.document import Block, FieldCell, Grid, choose_rows
+from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.template import Template, join_clauses
+from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title
 
 ALONE: Final = Template(
     "{name} uses {energy_per_inference} per inference (batch {energy_batch}) and reaches {throughput} (batch "
@@ -169,3 +194,317 @@ def list_decided(facts: Facts) -> list[Choice]:
     for one in facts.of(Choice):
         by_model.setdefault((one.model, one.metric), one)
     return list(by_model.values())
+
+
+TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
+MANY_MODELS: Final = Template("{count} models")
+SPAN: Final = Template("batch {first}[ to {last}]")
+SERIES: Final = Template("{model} on {name}")
+CAP_SERIES: Final = Template("{chip}, batch {batch}")
+RATIO: Final = "ratio"
+PAIR: Final = Template("{one} against {other}[ at batch {batch}]")
+ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
+TIED_WITH: Final = Template("tied with {runner_up}")
+FACTOR: Final = Template("{ratio:x}")
+TABLES: Final[Mapping[SweepDivision, str]] = {
+    "hardware": "series", "batch": "points", "winner": "winners", "crossing": "crossings"
+}  # fmt: skip
+"""Division -> table of the answer, in the order of follow-up commands."""
+BEST: Final = "Best batch of each chip"
+
+BOUNDS: Final[Mapping[str, str]] = {
+    "compute": "compute",
+    "operands": "operand supply",
+    "memory": "memory",
+    "launch": "kernel launches",
+    "communication": "communication",
+}
+"""Bottleneck of the latency -> displayed name as a throughput limit of batches that run one after another."""
+
+SHOWN_TURNS: Final = 12
+"""Maximum sentences of a figure."""
+
+LABELLED: Final = (Column(name="label", type="VARCHAR", meaning="hardware, with the settings that vary"),)
+"""Columns that a figure's rows have in addition to the query's columns."""
+
+CAPPED: Final = (
+    *LABELLED,
+    Column(name="chip", type="VARCHAR", meaning="hardware without its power mode"),
+    Column(name="cap_w", type="DOUBLE", meaning="power cap of its mode"),
+)
+"""Columns that the rows of a figure over power caps have in addition."""
+
+FEWEST_CAPS: Final = 3
+"""Minimum caps of one chip for a figure over power caps."""
+
+SHOWN_MODELS: Final = 4
+
+MARKED: Final = {"energy_per_inference": "energy per inference", "throughput": "throughput"}
+"""Metric whose best cells are marked -> heading of its column."""
+
+
+def draw(answer: SweepAnswer) -> Figures:
+    """Return a figure of energy, latency and throughput over the batch size, and one over the power cap if a chip has
+    several.
+    """
+    varying = [name for name in answer.varying if name != "model"]
+    series = " ".join(f"{{{name}}}" for name in ("hardware", *varying))
+    texts = {"series": series, "of": " of {model}" if len(answer.scope.models) > 1 else ""}
+
+    def label(row: SweepPoint) -> str:
+        name = " ".join((mark_projected(row.hardware, answer.projected), *(getattr(row, one) for one in varying)))
+        return SERIES(model=row.model, name=name) if "model" in answer.varying else name
+
+    named = answer.points.with_columns(LABELLED, ((label(row),) for row in answer.points))
+    told = join_clauses(list_turns(answer.facts)[:SHOWN_TURNS])
+    drawn = draw_figure(answer.scope, "sweep", named, None, told, texts)
+    chips = {row.hardware: HardwareRef.read(row.hardware).label for row in answer.points}
+    count = Counter(chips.values())
+    rows = [row for row in answer.points if count[chips[row.hardware]] >= FEWEST_CAPS]
+    cells = (
+        (CAP_SERIES(row, chip=chips[row.hardware]), chips[row.hardware], answer.caps_w[row.hardware]) for row in rows
+    )
+    capped = answer.points.with_rows(rows).with_columns(CAPPED, cells)
+    return (drawn, *([draw_figure(answer.scope, "cap", capped, None, "", texts)] if rows else []))
+
+
+def find_best(answer: SweepAnswer, row: SweepSeries) -> dict[str, int]:
+    """Return marked metric -> the id of the best run of a series in it."""
+    batches = zip(MARKED, (row.energy_batch, row.throughput_batch), strict=True)
+    points = {metric: answer.find_point(row, batch) for metric, batch in batches}
+    return {metric: point.run_id for metric, point in points.items() if point is not None}
+
+
+def find_leaders(answer: SweepAnswer) -> set[tuple[str, int]]:
+    """Return metric and run of each decision."""
+    return {(one.metric, one.runs[0]) for one in list_decided(answer.facts)}
+
+
+def format_best(answer: SweepAnswer) -> dict[str, Any]:
+    """Return the cells of the best batches that depend on the answer, and the rows that stay."""
+    leaders = find_leaders(answer)
+    choices = [one for one in list_decided(answer.facts) if one.metric in tuple(MARKED)[:1]]
+    least = {one.model or name: one.value.value for one in choices for name in answer.scope.models}
+    widths = {one.runs[0]: one.values["energy_per_inference"].half_width for one in answer.facts.of(Entry)}
+
+    def find_run(row: SweepSeries) -> int | None:
+        return find_best(answer, row).get("energy_per_inference")
+
+    return {
+        "stays": lambda row: bool(leaders & find_best(answer, row).items()),
+        "ratio": lambda row: FACTOR(ratio=(row.energy_per_inference_j or 0.0) / least[row.model]),
+        "energy_range": lambda row: show_ends(row.energy_per_inference_j, "J", widths[find_run(row) or 0]),
+        "energy_per_inference_j": FieldCell(
+            "energy_per_inference_j", Template("[{energy_per_inference_j:J} at {energy_batch}]"), find_run
+        ),
+        "throughput_limit": lambda row: _name_limit(row, answer.find_point(row, row.throughput_batch)),
+    }
+
+
+def mark_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any, **chosen: Any) -> Sequence[Block]:
+    """Return the table of the best batches, with the best of each model marked, and a trend by batch."""
+    leaders = find_leaders(answer)
+    rivals = {
+        (one.metric, run_id) for one in list_decided(answer.facts) for run_id in (*one.tied, *one.equal)
+    } - leaders
+    rows = choose_rows(series.rows, limit, format_best(answer)["stays"])
+    places = {name: index for index, name in enumerate(grid.headings)}
+    cells = {
+        (at, places[MARKED[metric]]): (metric, run_id)
+        for at, row in enumerate(rows)
+        for metric, run_id in find_best(answer, row).items()
+    }
+    best = frozenset(position for position, one in cells.items() if one in leaders and len(series) > 1)
+    tied = frozenset(position for position, one in cells.items() if one in rivals)
+    marks = tuple(_follow(answer, row) for row in rows)
+    trend = Picture(kind="trend", after=RATIO, of="energy per inference", heading="by batch", rows=marks)
+    drawn = attrs.evolve(grid, best=best, tied=tied, pictures=(trend,))
+    return tell_below(answer, drawn, limit, **chosen)
+
+
+def tell_below(answer: SweepAnswer, grid: Grid, limit: int | None, **_: Any) -> Sequence[Block]:
+    """Return a table, on the first screen with what was left out of the named hardware."""
+    is_first = limit is not None and answer.scope.settings.hardware
+    return (grid, *(tell_left_out(answer.scope) if is_first else ()))
+
+
+def _follow(answer: SweepAnswer, row: SweepSeries) -> Marks:
+    """Return the energy per inference of a series at each batch size that its chip can run."""
+    own = sorted((one for one in answer.points if find_series(one) == find_series(row)), key=lambda one: one.batch)
+    values = tuple(one.energy_per_inference_j for one in own if one.energy_per_inference_j)
+    return values if len(values) > 1 else ()
+
+
+def _name_limit(row: SweepSeries | SweepPoint, point: SweepPoint | None) -> str:
+    """Return what limits the throughput, or the latency of one batch at a run; empty if unknown."""
+    return show_limit(row) or ("" if point is None else BOUNDS.get(point.bound or "", ""))
+
+
+def show_zone(low: float | None, high: float | None, unit: str = "") -> str:
+    """Return the range of the efficient batches, or of a value at them; empty without any."""
+    return show_span(*(show_quantity(one, unit) if unit else str(one) for one in (low, high))) if low else ""
+
+
+def show_confidence(answer: SweepAnswer, row: SweepWinner) -> str:
+    """Return how surely a winner is better than the runner-up."""
+    if row.runner_up and is_tied(row.probability_ahead):
+        return Remark(TIED_WITH(runner_up=mark_projected(row.runner_up, answer.projected)))
+    return show_chance(row.probability_ahead)
+
+
+def show_pair(unit: str, one: float, other: float, batch: int | None = None) -> str:
+    """Return the values of two chips."""
+    return PAIR(one=show_quantity(one, unit), other=show_quantity(other, unit), batch=batch)
+
+
+def choose(
+    answer: SweepAnswer, *, by: SweepDivision = "hardware", again: Sequence[str] = (), **_: Any
+) -> Mapping[str, Any]:
+    """Return the tables, and the values of slots in parts and steps.
+
+    Tables behind the first one leave out refused runs, and winners that had no rival. `again` holds options that only a
+    repeat of this sweep needs.
+    """
+    scope, first = answer.scope, TABLES[by]
+    models, batches, divisions = scope.models, scope.batches, tuple(TABLES)
+    places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
+    rows = [row for row in answer.series if row.batch_count]
+    series = sorted(rows, key=lambda row: (places[row.model], row.energy_per_inference_j or 0.0))
+    informative = {
+        "points": answer.points.with_rows(row for row in answer.points if row.status == "ok"),
+        "winners": answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1),
+    }
+    best = next((row for row in answer.series if row.throughput_batch is not None), None)
+    about_best: dict[str, Any] = {"model": "", "hardware": "", "batch": "", "precision": [], "runtime": ""}
+    if best is not None:
+        about_best = {
+            "model": best.model,
+            "hardware": scope.spell(best.hardware),
+            "batch": best.throughput_batch,
+            "precision": spell_precision(best.precision) if best.precision != "fp32" else [],
+            "runtime": best.runtime if best.runtime != USUAL_RUNTIME else "",
+        }
+    budget = show_quantity(answer.max_latency_s, "s")
+    return {
+        **{name: one for name, one in informative.items() if name != first},
+        **about_best,
+        "series": answer.series.with_rows(series),
+        "shown": (first,),
+        "limited": first,
+        "csv": first,
+        "best": "" if by == "hardware" else BEST,
+        "varying": "".join(f"*{name} | " for name in answer.varying),
+        "budget": f"*throughput within {budget} budget_throughput_per_s | " if answer.max_latency_s else "",
+        "models": models,
+        "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
+        "again": again,
+        "notes": list_other_turns(answer.facts),
+        "title": Title(
+            form=TITLE,
+            values={
+                "models": models if len(models) <= SHOWN_MODELS else [MANY_MODELS(count=len(models))],
+                "batches": SPAN(first=batches[0], last=batches[-1] if len(batches) > 1 else ""),
+                "hardware": len({row.hardware for row in answer.series}),
+                "precisions": scope.labels,
+                "runtimes": scope.runtimes,
+            },
+        ),
+    }
+
+
+METRICS: Final = {"metric": lambda row: METRIC[row.metric].label}
+"""Cell of a metric."""
+
+SWEEP: Final = Shape(
+    first=describe_answer,
+    why=list_reasons,
+    most_why=None,
+    csv="{csv}",
+    choices=choose,
+    draw=draw,
+    limit=4,
+    steps=(
+        "sweep {models} --level {deeper} {again}",
+        "[utilization {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]",
+        "[edp {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]",
+    ),
+    parts=(
+        Part(
+            title="{best}",
+            table="series",
+            columns="{varying}*hardware | *energy per inference energy_per_inference_j | "
+            "*throughput throughput_per_s | *ratio ratio | {budget}energy range energy_range | "
+            "lowest latency least_latency_s | latency at highest throughput throughput_latency_s | "
+            "throughput limit throughput_limit? | efficient batches zone_low_batch | "
+            "power at efficient batches zone_low_power_w | largest batch run largest_batch | "
+            "share of linear scaling largest_batch_scaling_ratio",
+            lay={
+                "ranked": "energy per inference | throughput",
+                "least_latency_s": Template("[{least_latency_s:s} at {least_latency_batch}]"),
+                "budget_throughput_per_s": lambda row: (
+                    Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")(row) or "none"
+                ),
+                "throughput_per_s": Template("[{throughput_per_s:1/s} at {throughput_batch}]"),
+                "zone_low_batch": lambda row: show_zone(row.zone_low_batch, row.zone_high_batch),
+                "zone_low_power_w": lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W"),
+                "largest_batch_scaling_ratio": lambda row: show_share(row.largest_batch_scaling_ratio),
+            },
+            cells=format_best,
+            is_long=True,
+            is_tight=True,
+            draw=mark_best,
+        ),
+        Part(
+            title="Every batch",
+            table="points",
+            columns="{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "
+            "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | "
+            "share of linear scaling batch_scaling_ratio | *energy per inference energy_per_inference_j | "
+            "*power average_power_w | inferences per joule ~inferences_per_j | efficient is_in_zone | "
+            "utilization compute_utilization_fraction | "
+            "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes",
+            lay={
+                "latency_s": lambda row: show_quantity(row.latency_s, "s") or row.status,
+                "throughput_limit": lambda row: _name_limit(row, row),
+                "batch_scaling_ratio": lambda row: show_share(row.batch_scaling_ratio),
+                "is_in_zone": lambda row: show(row.is_in_zone, "") if row.status == "ok" else "",
+            },
+            is_long=True,
+            is_tight=True,
+            draw=tell_below,
+        ),
+        Part(
+            title="Best hardware at each batch",
+            table="winners",
+            columns="{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
+            "*confidence probability_ahead | candidates candidate_count | *new best is_change",
+            lay={
+                **METRICS,
+                "value": lambda row: show_quantity(row.value, row.unit),
+                "advantage_ratio": ADVANTAGE,
+            },
+            cells=lambda answer: {"probability_ahead": lambda row: show_confidence(answer, row)},
+            is_long=True,
+            is_tight=True,
+            draw=tell_below,
+        ),
+        Part(
+            title="Pairs whose order reverses",
+            table="crossings",
+            columns="{varying}*metric | *from batch batch | *overtaker | *overtaken | values overtaker_value | "
+            "values before previous_overtaker_value",
+            lay={
+                **METRICS,
+                "overtaker_value": lambda row: show_pair(row.unit, row.overtaker_value, row.overtaken_value),
+                "previous_overtaker_value": lambda row: show_pair(
+                    row.unit, row.previous_overtaker_value, row.previous_overtaken_value, row.previous_batch
+                ),
+            },
+            is_long=True,
+            is_tight=True,
+            draw=tell_below,
+        ),
+    ),
+)
+
+PAGES: Final = {SweepAnswer: SWEEP}

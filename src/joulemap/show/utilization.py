@@ -15,7 +15,8 @@ from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS
 from joulemap.show.explain import RANGE
 from joulemap.show.page import Figures, draw_figure, tell_left_out
-from joulemap.show.part import BOUND as REASONS, RANGES_ARE
+from joulemap.show.part import RANGES_ARE
+from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
@@ -105,7 +106,7 @@ def describe_time(facts: Facts) -> str:
     spent: dict[str, list[str]] = {}
     for one in facts.of(Share):
         if one.level == "bottleneck":
-            spent.setdefault(REASONS[one.name], []).append(name_run(facts.runs[one.runs[0]]))
+            spent.setdefault(name_bound(one.name), []).append(name_run(facts.runs[one.runs[0]]))
     reasons = [TIME_ON(reason=reason, names=names) for reason, names in spent.items()]
     return MOST_TIME(reasons=reasons) if reasons else ""
 
@@ -155,7 +156,7 @@ def draw(answer: UtilizationAnswer) -> Figures:
     """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
     if not answer.used:
         return ()
-    reasons = (next((REASONS[name] for name, _ in list_bounds(row)), None) for row in answer.rows)
+    reasons = (next((name_bound(name) for name, _ in list_bounds(row)), None) for row in answer.rows)
     bound = answer.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in reasons))
     return (
         draw_figure(answer.scope, "utilization", answer.rows, facts=describe_use(answer.facts)),
@@ -189,9 +190,8 @@ UTILIZATION: Final = Shape(
             "share subgraph",
         ),
         line(
-            "{run}: {share:%} of the time is limited by {reason}",
+            "{run}: {share:%} of the time is limited by {name:bound}",
             "share bottleneck",
-            more=lambda one: {"reason": REASONS[one.name]},
             among=slice(None, None, -1),
         ),
     ),

@@ -34,6 +34,15 @@ def name_category(name: str) -> str:
     return CATEGORY.get(name, name)
 
 
+BOUND: Final = {"launch": "launches"}
+"""Bottleneck of a kernel -> what limits it, if it has another name."""
+
+
+def name_bound(name: str) -> str:
+    """Return what limits a kernel with a bottleneck."""
+    return BOUND.get(name, name)
+
+
 ON_CHIP: Final = "on_chip_memory"
 """Category that joins two others, so that no action belongs to it."""
 

@@ -27,7 +27,8 @@ _UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", 
 _SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
 _PLAIN_UNITS: Final = {"USD", "USD/h", "kWh", "mm2"}
-_AMOUNTS: Final = {"s", "J", "B"}
+AMOUNTS: Final = {"s", "J", "B"}
+"""Units that the count of an action has; other counts have the name of what is counted beside them."""
 
 
 class Number(str):
@@ -228,7 +229,7 @@ def _show_plain_unit(value: float, unit: str) -> str:
 @number
 def show_amount(count: float, per: str) -> str:
     """Format the count of an action; counts of seconds, joules and bytes have their unit."""
-    return show_quantity(count, per if per in _AMOUNTS else "")
+    return show_quantity(count, per if per in AMOUNTS else "")
 
 
 def name_unit(per: str) -> str:

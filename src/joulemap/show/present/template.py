@@ -18,6 +18,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from string import Formatter
+from types import ModuleType
 from typing import Any, Final
 
 from joulemap.show.present.cell import (
@@ -55,14 +56,15 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
-    "category": lambda name: _name_category(name),
+    "category": lambda name: _find_category().name_category(name),
+    "bound": lambda name: _find_category().name_bound(name),
     "~": number(lambda value: show_quantity(value, "")),
 }
 """Name of a format -> function that formats a value.
 
 In order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain number, integer with
 separators, texts joined by `and` or `or`, the first few texts with a count of the others, texts joined by commas, range
-of two texts, energy category by its name, number with SI prefix and no unit.
+of two texts, energy category by its name, bottleneck by what limits, number with SI prefix and no unit.
 """
 
 
@@ -72,10 +74,10 @@ def _show_text(value: Any) -> str:
     return Number(value) if is_number(value) else str(value)
 
 
-def _name_category(name: str) -> str:
-    from joulemap.show.present.category import name_category
+def _find_category() -> ModuleType:
+    from joulemap.show.present import category
 
-    return name_category(name)
+    return category
 
 
 FEW: Final = 3

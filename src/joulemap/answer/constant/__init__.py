@@ -1,1 +1,0 @@
-"""Questions on how constants of chips move the results of runs."""

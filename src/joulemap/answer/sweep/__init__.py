@@ -1,1 +1,0 @@
-"""Sweep of energy, latency and throughput over batch sizes."""

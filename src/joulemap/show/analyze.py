@@ -1,0 +1,518 @@
+"""Words and tables of runs divided into parts: one run by every division, and the energy inside each part."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
+from joulemap.domain.settings import ModelDivision, RunDivision
+from joulemap.domain.table import Table
+from joulemap.generated.analyze import ActionShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
+from joulemap.generated.breakdown import PartAction, PartCategory
+from joulemap.generated.report import EnergyLeaf
+from joulemap.show.layout import fill_cells, lay_across, lay_lines
+from joulemap.show.page import Drawings, Figures, lay_rows, sketch, tell_left_out
+from joulemap.show.part import describe_parts, describe_ranges
+from joulemap.show.present.category import OVERHEAD, name_category
+from joulemap.show.present.cell import (
+    AMOUNTS,
+    mark_projected,
+    name_unit,
+    show,
+    show_amount,
+    show_count,
+    show_plain,
+    show_price,
+    show_quantity,
+    show_share,
+    show_units,
+)
+from joulemap.show.present.document import Block, Grid
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
+from joulemap.show.run import find_conditions, overlaps, prove, prove_parts, title_run, title_runs
+from joulemap.show.shape import Part, Shape, line
+from joulemap.show.title import bind
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.figure import DrawingName
+    from joulemap.show.figure.figure import Figure
+
+TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
+TREE_ACTION: Final = Template("{action} {share:%}")
+ROOF_CAPTION: Final = Template(
+    "{below} of {drawn:n subgraph} have their roof set by memory bandwidth; {nearest.name} comes nearest to its roof, "
+    "at {nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its "
+    "roof ({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
+    "[; {missing:n subgraph} without MACs not drawn]."
+)
+NO_ROOF: Final = "No subgraph multiplies."
+
+BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "memory", "control", "static"))
+"""Columns with the energy of each part, in the syntax of `lay`."""
+
+COLUMNS: Final[Mapping[RunDivision, str]] = {
+    "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "
+    "*energy share share_fraction | largest action largest_action | share of category largest_action_fraction",
+    "subgraph": f"# subgraph_index | *subgraph name | pattern fusion_pattern | *energy energy_j | {BY_PART} | "
+    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | *bottleneck | units | "
+    "tiles tile_count | waves wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
+    "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
+    "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
+    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
+    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
+    "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
+    "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
+}
+RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
+    ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+)
+"""Column -> value in the row that stands for the whole run, above the rows of its parts."""
+
+ACTION_TREE: Final = "action | energy | share | count | per | energy each | basis"
+NODE: Final = "{name} | {energy_j:J} | {share:%}"
+OTHER_CATEGORY: Final = ("other category", "other categories")
+EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
+EVENT: Final = (
+    "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
+)
+FORMULA_TREE: Final = "event | formula | meaning"
+FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
+RUN_TABLE: Final = Template("Energy by {by}")
+EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
+FACTS_TABLE, BOTTLENECK_TABLE = "Performance", "Bottlenecks"
+OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
+
+NAMED_ACTIONS: Final = 3
+"""Maximum actions named in a caption."""
+
+WHOLE: Final = "all"
+LARGEST_PART: Final = Template("{largest}, {share:%}")
+KINDS: Final[Mapping[ModelDivision, str]] = {"subgraph": "pattern", "operator": "kind"}
+ON_HARDWARE: Final = Template("on {hardware:list}")
+OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
+INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
+PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
+
+SHOWN_ROWS: Final = 200
+"""Maximum rows in the detailed table for display; machine formats contain all rows."""
+
+Rows = Sequence[PartCategory | PartAction]
+Division = CategoryShare | SubgraphShare | OperatorShare
+
+
+def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
+    """Return a figure of a run's energy as a tree of categories, actions and subgraphs."""
+    from joulemap.show.figure.figure import make_figure
+
+    amounts: dict[str, int] = {}
+    for leaf in leaves:
+        amounts[leaf.action] = amounts.get(leaf.action, 0) + leaf.energy_fj
+    whole = sum(amounts.values())
+    largest = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))[:NAMED_ACTIONS]
+    named = [TREE_ACTION(action=action, share=amount / whole) for action, amount in largest if whole]
+    caption = TREE_CAPTION(energy=whole / FJ_PER_J, actions=named) if named else ""
+    return make_figure("tree", leaves, subject, caption)
+
+
+def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
+    """Return the roofline figure of a run's subgraphs."""
+    from joulemap.show.figure.figure import make_figure
+
+    return make_figure("roofline", roofs, subject, _describe_roof(list(roofs)))
+
+
+def _describe_roof(roofs: list[SubgraphRoof]) -> str:
+    drawn = [row for row in roofs if row.roofline_fraction is not None and row.attained_ops_per_s > 0.0]
+    if not drawn:
+        return NO_ROOF
+    below = sum((row.dram_intensity_ops_per_byte or row.ridge_ops_per_byte) < row.ridge_ops_per_byte for row in drawn)
+    return ROOF_CAPTION(
+        below=below,
+        drawn=len(drawn),
+        nearest=max(drawn, key=lambda row: row.roofline_fraction or 0.0),
+        longest=max(drawn, key=lambda row: row.latency_s),
+        within=sum(row.dram_intensity_ops_per_byte is None for row in drawn) or None,
+        missing=len(roofs) - len(drawn) or None,
+    )
+
+
+def draw(answer: AnalyzeAnswer) -> Figures:
+    """Return the energy tree and the roofline of the run's subgraphs."""
+    subject = bind(title_run(answer.total, answer.scope), find_conditions(answer.scope))
+    return draw_tree(answer.tree, subject), draw_roof(answer.roofline, subject)
+
+
+def sketch_division(answer: AnalyzeAnswer, by: RunDivision) -> Drawings:
+    """Return text drawings: the selected division and, except for events, the roofline."""
+    named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
+        "category": ("division", {"nouns": "categories", "label": "{category}"}),
+        "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
+        "event": ("events", {"of": " of one subgraph" if answer.subgraph else ""}),
+    }
+    name, texts = named.get(by, ("execution", {}))
+    drawn = sketch(name, answer.own_tables[PLURALS[by]], {"by": by, **texts})
+    return (drawn,) if by == "event" else (drawn, sketch("roofline", answer.roofline))
+
+
+def lay_division(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: RunDivision, **_: Any) -> Grid:
+    """Return a grid with the `limit` largest parts of a division, below the whole run."""
+    if by == "event":
+        whole = lay_events(answer, EVENT_TREE, EVENT)
+        shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
+        return shown.out_of(len(whole.rows), 2 * limit, "rows", "--details")
+    if by == "action":
+        drawn = lay_tree(answer, limit)
+    else:
+        drawn = _lay_largest(
+            rows,
+            COLUMNS[by],
+            answer,
+            limit,
+            kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(answer.actions)),
+            units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
+        )
+    return drawn.out_of(len(rows), limit, PLURALS[by])
+
+
+def lay_whole(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: RunDivision, **_: Any) -> Iterator[Block]:
+    """Yield all parts of a division, if not all are on the first screen, and the check of their sum."""
+    if lay_division(answer, rows, limit, by=by).cut:
+        yield lay_division(answer, rows, 2 * len(rows), by=by)
+    if by != "event":
+        yield prove_parts(PLURALS[by], rows, answer.total)
+
+
+def _lay_largest(rows: Table[Division], columns: str, answer: AnalyzeAnswer, limit: int, **cells: Any) -> Grid:
+    """Return a grid of the run and of the parts with the most energy, in the order of the table."""
+    largest = sorted(range(len(rows)), key=lambda index: -rows[index].energy_fj)[:limit]
+    own = {name: RUN_ROW.get(name, getattr(answer.total, name, None)) for name in rows.names}
+    shown = (rows[0].replace(**own), *(rows[index] for index in sorted(largest)))
+    return lay_rows(answer, rows.with_rows(shown), columns, **cells)
+
+
+def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
+    """Return a grid of the run, its largest actions below their common categories, and the other categories together. A
+    category of one action shares its row.
+    """
+    whole = answer.total.energy_fj or 1
+    large = sorted(answer.actions, key=lambda row: -row.energy_fj)[:limit]
+    groups: dict[str, list[ActionShare]] = {}
+    for row in answer.actions:
+        groups.setdefault(row.common_category, []).append(row)
+    sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
+    lines, shares = [], []
+
+    def add(name: str, energy_fj: int, *more: str) -> None:
+        share = energy_fj / whole
+        shares.append((share,))
+        cells = fill_cells(NODE, None, name=name, energy_j=energy_fj / FJ_PER_J, share=share)
+        lines.append((*cells, *more))
+
+    add("run", whole)
+    named = sorted({row.common_category for row in large}, key=lambda name: (-sums[name], name))
+    for name in named:
+        category, is_alone = f"  {name_category(name)}", len(groups[name]) == 1
+        if not is_alone:
+            add(category, sums[name])
+        for row in (row for row in large if row.common_category == name):
+            action = f"{row.component}.{row.action}"
+            add(
+                f"{category}: {action}" if is_alone else f"    {action}",
+                row.energy_fj,
+                show_amount(row.action_count, row.per),
+                "" if row.per in AMOUNTS else name_unit(row.per),
+                show_price(row.energy_per_action_j, row.per),
+                row.basis,
+            )
+    if others := groups.keys() - {*named}:
+        add(f"  {show_count(len(others), *OTHER_CATEGORY)}", sum(sums[name] for name in others))
+    drawn = Picture(kind="share", after="share", rows=tuple(shares))
+    return lay_lines(ACTION_TREE, lines, keep="energy | share | count", is_tree=True, pictures=(drawn,))
+
+
+def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
+    """Return a tree of components and their events; an event that is part of another is indented below it."""
+    lines: list[tuple[str, ...]] = []
+    for component, events in itertools.groupby(answer.events, lambda event: event.component):
+        lines.append((component,))
+        depths = {"": 0}
+        for row in events:
+            depths[row.event] = depths.get(row.part_of or "", 0) + 1
+            count = show_quantity(row.event_count, "") if row.event_count >= 1.0 else show_plain(row.event_count)
+            lines.append(fill_cells(line, row, indent="  " * depths[row.event], count=count))
+    return lay_lines(headings, lines, is_tree=True)
+
+
+def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", limit: int, **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of lines, parts and steps."""
+    total, divisions = answer.total, tuple(PLURALS)
+    return {
+        "by": by,
+        "division": PLURALS[by],
+        "is_brief": bool(lay_division(answer, answer.own_tables[PLURALS[by]], limit, by=by).cut),
+        "head": EVENT_TABLE(subgraph=answer.subgraph) if by == "event" else RUN_TABLE(by=by),
+        "formulas": answer.events if by == "event" else None,
+        "per": "batch" if total.batch > 1 else "",
+        "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
+        "hardware": answer.scope.spell(total.hardware),
+        "row": total,
+        "title": title_run(total, answer.scope),
+    }
+
+
+def describe_run(answer: AnalyzeAnswer) -> Mapping[str, Any]:
+    """Return the values of the facts of a run that its row does not have in this form."""
+    total = answer.total
+    return {
+        "each": total.energy_per_inference_j if total.batch > 1 else None,
+        "overhead": OVERHEAD,
+        "pace": OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else "one batch after the other",
+        "tiles": show(total.tile_count, "tile_count"),
+        "waves": show(total.wave_count, "wave_count"),
+    }
+
+
+ANALYZE: Final = Shape(
+    first=line(
+        "{run} uses {energy}[ ({energy_share:%} {energy_name:category})] and takes {latency}[ per {per}]"
+        "[ ({time_share:%} limited by {time_name:bound})]",
+        "entry",
+        "share energy category as energy",
+        "share time bottleneck as time",
+    ),
+    why=(
+        line(
+            "[{units_count} of {units_total} {units_name}s busy; ]{share:%} of compute peak, "
+            "{bandwidth_share:%} of off-chip bandwidth",
+            "share compute",
+            "share units as units",
+            "share bandwidth as bandwidth",
+        ),
+        line(
+            "{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time",
+            "share energy subgraph",
+            "share time subgraph as time",
+        ),
+        line(f"{OVERHEAD}: {{share:%}} of the energy", "share overhead"),
+    ),
+    trust=describe_ranges,
+    csv="{division}",
+    choices=choose,
+    draw=draw,
+    sketch=sketch_division,
+    limit=5,
+    steps=(
+        "analyze {model} {hardware} --level {deeper}",
+        "compare {model}",
+        "query run edp.distribution -p run_id={run_id}",
+    ),
+    parts=(
+        Part(table="{division}", draw=lay_division, is_tight=True),
+        Part(
+            title=FACTS_TABLE,
+            table="totals",
+            cells=describe_run,
+            columns=(
+                "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, "
+                "memory {memory_energy_j:J}, control and losses {control_energy_j:J}, static {static_energy_j:J}",
+                "overhead | {overhead_energy_j:J} | {overhead_fraction:%} of the energy: {overhead}",
+                "latency | {latency_s:s} | {subgraph_count} subgraphs, {operator_count} operators, "
+                "{kernel_count} kernels",
+                "throughput | {throughput_per_s:1/s} | {pace}",
+                "energy x delay | {edp_js:Js}",
+                "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
+                "clock | {clock_hz:Hz} | {clock_fraction:%} of the full clock; energy per action {voltage_factor:%} of "
+                "that at the highest voltage",
+                "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of "
+                "{peak_ops_per_s:ops/s}",
+                "bandwidth utilization | {bandwidth_utilization_fraction:%} | {dram_bytes:B} moved; the memory has "
+                "{memory_bandwidth_bytes_per_s:B/s}",
+                "units | {units_used_count}/{units_total_count} {unit_name}s | {tiles} tiles in {waves} waves"
+                "[, {wave_fill_fraction:%} filled][; padding {padding_fraction:%} of the MAC slots]",
+                "memory | {peak_memory_bytes:B} | weights {weight_bytes:B}, activations {activation_bytes:B}; "
+                "{memory_fraction:%} of {memory_capacity_bytes:B}",
+            ),
+        ),
+        Part(
+            title=BOTTLENECK_TABLE,
+            table="bottlenecks",
+            columns="bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | "
+            "energy energy_j | energy share energy_fraction | such time in all subgraphs (overlapping) busy_s",
+        ),
+        Part(title="{head}, all rows", table="{division}", draw=lay_whole),
+        Part(
+            title="Formulas of the events",
+            table="formulas",
+            draw=lambda answer, *_, **__: lay_events(answer, FORMULA_TREE, FORMULA),
+        ),
+    ),
+)
+
+
+def list_runs(answer: PartAnswer) -> list[Rows]:
+    """Return the rows of each run that has some, in the order of the runs."""
+    runs = ([row for row in answer.rows.rows if row.run_id == one] for one in answer.scope.evaluated_ids)
+    return [rows for rows in runs if rows]
+
+
+def _name(answer: PartAnswer, rows: Rows) -> str:
+    return mark_projected(rows[0].hardware, answer.projected)
+
+
+def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Rows]]]:
+    """Yield the title of the section of each model, and the rows of each of its runs."""
+    for model in dict.fromkeys(row.model for row in answer.rows):
+        named = model if len(answer.scope.models) > 1 else ""
+        given = {"by": answer.by, "level": answer.level, "subgraph": answer.subgraph}
+        head = (INSIDE_TABLE if answer.subgraph else PARTS_TABLE)(None, **given, model=named)
+        yield {"head": head}, [rows for rows in list_runs(answer) if rows[0].model == model]
+
+
+def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
+    """Return the parts of the runs of one model, or what is inside of the requested part."""
+    drawn = (lay_inside if answer.subgraph else lay_parts)(answer, runs, limit)
+    return (drawn, *tell_left_out(answer.scope, is_brief=True))
+
+
+def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
+    """Return a grid of one part, with a row per category or action and a column per run; a single run has shares."""
+    sums: dict[str, list[int]] = {WHOLE: [0] * len(runs)}
+    for index, rows in enumerate(runs):
+        for row in rows:
+            for name in (WHOLE, name_part(row)):
+                sums.setdefault(name, [0] * len(runs))[index] += row.energy_fj
+    whole, *ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
+    is_single = len(runs) == 1
+    lines = [
+        (
+            name_category(name),
+            *(_show(value) if value else "" for value in values),
+            *([show_share(values[0] / (whole[1][0] or 1))] if is_single else []),
+        )
+        for name, values in (whole, *ordered[:limit])
+    ]
+    names = [_name(answer, rows) for rows in runs]
+    headings = (answer.by, *names, *(["share"] if is_single else []))
+    drawn = lay_across(headings, lines, len(lines), "", names)
+    return drawn.out_of(len(ordered), limit, PLURALS[answer.by])
+
+
+def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
+    """Return a grid of the parts with the most energy, with a column per run.
+
+    A single run has its largest category in a further column.
+    """
+    weights: dict[int, float] = {}
+    for row in itertools.chain(*runs):
+        weights[row.part_index] = weights.get(row.part_index, 0.0) + (row.run_fraction or 0.0)
+    parts = sorted(weights, key=lambda part: (-weights[part], part))
+    is_single, lines = len(runs) == 1, []
+    for part in parts[:limit]:
+        mine = [[row for row in rows if row.part_index == part] for rows in runs]
+        first = next(itertools.chain(*mine))
+        cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
+        if is_single:
+            largest = max(mine[0], key=lambda row: row.energy_fj)
+            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
+            cells += [show_share(weights[part]), share]
+        lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
+    names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]
+    headings = (answer.level, *names, KINDS[answer.level])
+    return lay_across(headings, lines, len(parts), f"{answer.level}s", names)
+
+
+def _show(energy_fj: int) -> str:
+    return show_quantity(energy_fj / FJ_PER_J, "J")
+
+
+def prove_runs(answer: PartAnswer, grid: Grid, *_: Any, **__: Any) -> Iterable[Block]:
+    """Yield the rows of each part, and the check that the parts of each run sum to its energy."""
+    yield attrs.evolve(grid, way="--format json")
+    runs, whole = list_runs(answer), "the subgraph" if answer.subgraph else "the run"
+    for rows in runs:
+        sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
+        yield prove(PLURALS[answer.by], f"{whole} on {_name(answer, rows)}" if len(runs) > 1 else whole, sums)
+
+
+def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of lines, parts and steps."""
+    rows: Rows = answer.rows.rows
+    scope, subgraph = answer.scope, answer.subgraph
+    named = list(dict.fromkeys(_name(answer, one) for one in list_runs(answer)))
+    hardware, *others = dict.fromkeys(scope.spell(row.hardware) for row in rows)
+    largest = max(rows, key=lambda row: row.energy_fj)
+    is_whole = answer.level == "subgraph"
+    return {
+        "by": answer.by,
+        "level": answer.level,
+        "model": scope.model,
+        "largest": scope.spell(largest.hardware),
+        "largest_part": largest.name if is_whole and not subgraph else "",
+        "hardware": hardware,
+        "part": subgraph if is_whole else "",
+        "other": "".join(others[:1]),
+        "pair_part": subgraph if others else "",
+        "title": attrs.evolve(
+            title_runs(scope),
+            beside=(ON_HARDWARE(hardware=named), *([OF_SUBGRAPH(subgraph=subgraph)] if subgraph else [])),
+        ),
+    }
+
+
+def sketch_parts(answer: PartAnswer, _by: str) -> Drawings:
+    """Return a stacked bar for each run, or for each part of a single run, largest energy first."""
+    is_single = len({row.run_id for row in answer.rows}) == 1
+    label = "{model} on {hardware}" if len(answer.scope.models) > 1 else "{hardware}"
+    texts = {
+        "part": "{category}" if answer.by == "category" else "{component}.{action}",
+        "by": answer.by,
+        "group": "part_index" if is_single else "run_id",
+        "order": "value" if is_single else "",
+        "label": "{name}" if is_single else label,
+        "what": "{name}" if answer.subgraph else f"each {answer.level}" if is_single else "each run",
+        "nouns": f"{answer.level}s" if is_single else "runs",
+    }
+    return (sketch("parts", answer.rows, texts),)
+
+
+PARTS: Final = Shape(
+    opening=lambda answer: describe_parts(answer.facts, answer.by, answer.subgraph or f"the {answer.level}s"),
+    trust=describe_ranges,
+    csv="rows",
+    choices=choose_parts,
+    sketch=sketch_parts,
+    limit=10,
+    steps=(
+        "[analyze {model} {largest} --subgraph {largest_part} --by action]",
+        "[analyze {model} {hardware} --level operator --subgraph {part} --by category]",
+        "[explain {model} {hardware} {other} --level subgraph][ --subgraph {pair_part}]",
+    ),
+    parts=(
+        Part(title="{head}", table="rows", divide=list_models, draw=lay_model, is_tight=True),
+        Part(
+            title="Energy of each {level} by {by}",
+            table="categories",
+            columns="*part name | *category | *energy energy_j | *share share_fraction | @hardware | "
+            "*run share run_fraction | largest action largest_action | share of category largest_action_fraction | "
+            "common categories common_categories | pattern fusion_pattern",
+            lay={"limit": SHOWN_ROWS},
+            draw=prove_runs,
+        ),
+        Part(
+            title="Energy of each {level} by {by}",
+            table="actions",
+            columns="*part name | *component | *action | *energy energy_j | *share share_fraction | @hardware | "
+            "*run share run_fraction | count action_count | per | energy each energy_per_action_j | basis | category",
+            lay={"limit": SHOWN_ROWS},
+            draw=prove_runs,
+        ),
+    ),
+)
+
+PAGES: Final = {AnalyzeAnswer: ANALYZE, PartAnswer: PARTS}

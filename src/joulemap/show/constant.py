@@ -1,0 +1,491 @@
+"""Words and tables on constants: which reverses the order of two chips, which moves a metric most, what each rests on,
+and what to measure next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.constant import TIMES, ConstantAnswer, EvidenceAnswer, Evident, Sensitivity, SensitivityAnswer, Varied
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
+from joulemap.domain.metric import METRIC
+from joulemap.domain.table import Table
+from joulemap.domain.value import show_constant
+from joulemap.physics.record.constant import STATIC
+from joulemap.show.caveat import show_range
+from joulemap.show.choice import MOST_WORDS, describe_choice, name_metric
+from joulemap.show.page import Figures, draw_figure
+from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
+from joulemap.show.present.document import Grid
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
+from joulemap.show.run import title_runs
+from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title
+
+DIGITS: Final = 3
+"""Significant digits of constants in lines and main tables; the detailed tables show more digits."""
+
+MOST_NAMED: Final = 2
+"""Maximum runs whose range the line on trust states."""
+
+WINS: Final = Template("{loser} would win with {turn}")
+TURN: Final = Template("{name} of {owner} at {after}[, not {before}][ ({odds})]")
+LEAD: Final = Template("{winner} leads by {ratio:x}; {head}")
+NEARLY: Final = Template("{winner} leads by under 0.5 %; {head}")
+ABOVE: Final = Template("just above {value}")
+BELOW: Final = Template("just below {value}")
+NO_TURN: Final = Template("No single constant reverses the order: {winner} {clause}")
+BOTH: Final = "both chips"
+
+AT_BATCH: Final = Template("{loser} wins at batch {batches:and}")
+NEXT: Final = Template("next: {turn}")
+MEASURE: Final = Template("measure next: {name} of {owner} ({basis}), {share:%} of the uncertainty")
+SHARES: Final = Template("uncertainty: {parts:list}")
+PART: Final = Template("{share:%} from {owner}")
+ODDS: Final = Template("chance of the other order: {odds:odds}[; of half the lead or less: {half:odds}]")
+
+MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[ (predicted {value})]")
+MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends}, ]{basis}): {values}")
+STILL: Final = Template("No constant changes {noun} on {chips:and}")
+RANGE: Final = Template("80 % range of {chip}: {range}")
+
+SPREADS: Final = "ranges are from the constant's own entry, the fit of its class, or its basis"
+SWING_NOTES: Final = (
+    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
+    "mean elasticity between half and twice its value",
+    f"{SPREADS}; the metric is computed at the value and both ends, not between them. Width: the largest minus the "
+    "smallest of these, relative to the run",
+)
+CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
+WITHOUT_EFFECT: Final = Template("{count:n other constant} without effect here: --format json")
+MEANING: Final = Template("{word}: {meaning}")
+MEANINGS: Final = {
+    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
+    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
+    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
+}
+"""Coefficient common to all classes -> meaning, used if the class file states none."""
+
+
+def describe_turn(facts: Facts) -> str:
+    """Return the first line: the likeliest reversal of two runs, or the constant that moves one run most."""
+    return _describe_reversal(facts) if facts.of(Choice) else _describe_swing(facts)
+
+
+def _describe_reversal(facts: Facts) -> str:
+    """Return the likeliest reversal and the present lead, as far as the line has room."""
+    (choice,) = facts.of(Choice)
+    winner, loser = (name_run(facts.runs[one]) for one in choice.runs)
+    turns = list_turns(facts)
+    if not turns:
+        return NO_TURN(winner=winner, clause=describe_choice(choice, facts.runs)) + "."
+    lead = LEAD if (choice.ratio or 1.0) >= 1.005 else NEARLY
+    heads = [
+        WINS(loser=loser, turn=describe_change(turns[0], facts.runs, has_before=has_before, has_odds=has_odds))
+        for has_before, has_odds in ((True, True), (False, True), (False, False))
+    ]
+    lines = [*(lead(head=head, winner=winner, ratio=choice.ratio) for head in heads), *heads]
+    return next((one for one in lines if one.count(" ") < MOST_WORDS), lines[-1]) + "."
+
+
+def list_turns(facts: Facts) -> list[Turn]:
+    """Return the reversals by constants, likeliest first."""
+    return [one for one in facts.of(Turn) if one.name]
+
+
+def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True, has_odds: bool = True) -> str:
+    """Return the constant of a reversal, the value that it would need, and how likely that is."""
+    before, after = (
+        show_value(_number(one), one.unit) for one in (turn.before, turn.after) if isinstance(one, Quantity)
+    )
+    if before == after:
+        is_more = _number(turn.after) > _number(turn.before)
+        before, after = "", (ABOVE if is_more else BELOW)(value=after)
+    return TURN(
+        name=turn.name,
+        owner=name_owner(turn.of, runs),
+        after=after,
+        before=before if has_before else "",
+        odds=show_odds(turn.probability) if has_odds else "",
+    )
+
+
+def _number(value: object) -> float:
+    return value.value if isinstance(value, Quantity) else 0.0
+
+
+@number
+def show_value(value: float | None, unit: str, digits: int = DIGITS) -> str:
+    """Return the value of a constant; the scale of a time is a factor, such as 2x; empty for None."""
+    if value is None:
+        return ""
+    shown = show_constant(value, "1" if unit == TIMES else unit, digits)
+    return f"{shown}{TIMES}" if unit == TIMES else shown
+
+
+def name_owner(ids: Sequence[int], runs: Mapping[int, Subject]) -> str:
+    """Return the chip of a constant, or that it is one of both chips."""
+    return BOTH if len(ids) > 1 else join_names(name_all(runs, ids))
+
+
+def _describe_swing(facts: Facts) -> str:
+    """Return the constant that moves the metric of the first run most."""
+    noun = _name_asked(facts)
+    firsts = _list_firsts(facts)
+    if not firsts:
+        return STILL(noun=noun, chips=name_all(facts.runs, facts.runs)) + "."
+    entries = {one.runs[0]: one.values[facts.asked[0]] for one in facts.of(Entry)}
+    value = entries[firsts[0].runs[0]]
+    line = _fill(MOVES, firsts[0], facts.runs, noun=noun, value=show_quantity(value.value, value.unit))
+    short = _fill(MOVES, firsts[0], facts.runs, noun=noun, value="")
+    return (line if line.count(" ") < MOST_WORDS else short) + "."
+
+
+def describe_swings(facts: Facts) -> dict[str, str]:
+    """Return hardware -> a line on the constant that moves its metric most."""
+    noun = _name_asked(facts)
+    return {
+        facts.runs[one.runs[0]].hardware: _fill(MOVES_OTHER, one, facts.runs, noun=noun) for one in _list_firsts(facts)
+    }
+
+
+def _name_asked(facts: Facts) -> str:
+    """Return the name of the metric that the answer is about."""
+    return name_metric(facts.asked[0])
+
+
+def _list_firsts(facts: Facts) -> list[Swing]:
+    """Return the largest swing of each run."""
+    by_run: dict[int, Swing] = {}
+    for one in facts.of(Swing):
+        by_run.setdefault(one.runs[0], one)
+    return list(by_run.values())
+
+
+def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:
+    ends = [show_value(one.value, one.unit) for one in swing.ends]
+    values = [show_quantity(one.value, one.unit) for one in swing.values]
+    return template(
+        name=swing.name,
+        chip=name_run(runs[swing.runs[0]]),
+        ends=show_span(*ends) if len(ends) > 1 else "",
+        basis=swing.basis,
+        values=show_span(values[0], values[-1]),
+        **more,
+    )
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: other reversals, what to measure next, and the uncertainty of each chip."""
+    runs = facts.runs
+    lines = list(describe_swings(facts).values())[1:]
+    batches = [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
+    if batches:
+        loser = next(one.runs[0] for one in facts.of(Turn) if one.axis == "batch")
+        lines.append(AT_BATCH(loser=name_run(runs[loser]), batches=batches))
+    turns = list_turns(facts)
+    lines += [NEXT(turn=describe_change(one, runs)) for one in turns[1:] if one.of != turns[0].of][:1]
+    shares = facts.of(Share)
+    lines += [measure_next(one, runs) for one in shares if one.axis][:1]
+    sides = [PART(share=one.share, owner=name_owner(one.runs, runs)) for one in shares if not one.axis]
+    return [*lines, *([SHARES(parts=sides)] if sides else [])]
+
+
+def measure_next(share: Share, runs: Mapping[int, Subject]) -> str:
+    """Return the constant whose measurement would remove the most uncertainty."""
+    return MEASURE(name=share.name, owner=name_owner(share.runs, runs), basis=share.basis, share=share.share)
+
+
+def describe_odds(facts: Facts) -> str:
+    """Return the probability of the other order, or the range of the metric of one or two runs."""
+    half = next((one.probability for one in facts.of(Turn) if one.axis == "ratio"), None)
+    odds = [ODDS(odds=1.0 - one.probability, half=half) for one in facts.of(Choice) if one.probability is not None]
+    return "; ".join([*odds, *_list_ranges(facts.of(Entry)[:MOST_NAMED], facts.runs)])
+
+
+def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[str]:
+    return [
+        RANGE(chip=name_run(runs[one.runs[0]]), range=show_range(value))
+        for one in entries
+        for value in one.values.values()
+        if value.half_width
+    ]
+
+
+SENSITIVITY_TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
+DRAWN: Final = Template("{metric.label} on {hardware}, {value}{per}")
+PER_MILLION: Final = " per million inferences"
+OPERANDS: Final = Template("{row.word} (operand supply)")
+FROM: Final = Template("from {end}")
+UP_TO: Final = Template("up to {end}")
+EVIDENCE_TITLE: Final = Template("numbers that move {metric.label} by a tenth or more")
+SAID: Final = Template(
+    "{known} of {count} numbers that move {noun} on {chip} by a tenth or more are measured or published; "
+    "measuring {name} ({basis}) would narrow it most"
+)
+NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
+STATED: Final = {"measured": "the chip itself", "published": "a document"}
+"""Basis -> what a number rests on that was fitted to no measurements."""
+EVIDENCE_NOTES: Final = (
+    "per percent: percent of the result per percent of the number, each number alone",
+    "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
+    "device time and launch time are left out where they are 1, because nothing was fitted; shares count them",
+)
+
+INT8: Final = "int8"
+SUPPLY: Final = f"peak.{INT8}"
+"""Constant that sets how fast operands reach the tensor cores of a GPU, at every precision."""
+
+FEWEST: Final = 3
+"""Minimum constants listed per chip, even if many chips share the table, and reversals even if none is likely."""
+
+
+def show_field(name: str, digits: int = 6) -> Callable[[Varied], str]:
+    """Return the cell of a value of a constant."""
+    return lambda row: show_value(getattr(row, name), row.shown_unit, digits)
+
+
+def show_slope(name: str) -> Callable[[Varied], str]:
+    """Return the cell of an elasticity, with its sign; empty for None."""
+
+    @number
+    def show(row: Varied) -> str:
+        value = getattr(row, name)
+        return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
+
+    return show
+
+
+def show_metric(name: str) -> Callable[[Sensitivity], str]:
+    """Return the cell of a value of the metric of a sensitivity."""
+    return lambda row: show_quantity(getattr(row, name), row.metric_unit)
+
+
+def show_span_of(row: Sensitivity) -> str:
+    """Return the range of the metric over the range of a constant."""
+    values = [show_quantity(one, row.metric_unit) for one in (*row.metrics[:1], *row.metrics[-1:])]
+    return show_span(*values)
+
+
+def show_ends_of(row: Sensitivity) -> str:
+    """Return the range of a constant as text; empty if it is exact. An impossible end is omitted."""
+    ends = [show_value(one, row.shown_unit) for one in row.ends]
+    if row.spread == "exact" or not ends:
+        return ""
+    return show_span(*ends) if len(ends) > 1 else (FROM if row.high is None else UP_TO)(end=ends[0])
+
+
+def title(answer: ConstantAnswer, about: Template, **values: Any) -> Title:
+    """Return a title with what the answer is about."""
+    return attrs.evolve(title_runs(answer.scope), about=about(metric=METRIC[answer.metric], paid=answer.paid, **values))
+
+
+def list_meanings(rows: Iterable[Varied]) -> list[str]:
+    """Return a note on each coefficient that has a meaning in its class file, or in all classes."""
+    named = [(row.word, row.meaning or MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient"]
+    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in named if meaning))
+
+
+def name_pair(answer: ConstantAnswer, names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of slots in commands on chips."""
+    pair = [answer.scope.spell(name) for name in names]
+    return {"model": answer.scope.model, "pair": pair, "joined": ",".join(pair), "metric": answer.metric}
+
+
+def list_moving(answer: SensitivityAnswer, hardware: str) -> list[Sensitivity]:
+    """Return the constants of a chip that move the metric."""
+    return [row for row in answer.of(hardware) if row.is_moving]
+
+
+def name_work(answer: ConstantAnswer) -> str:
+    """Return the unit of work of the metric, if no title names it; empty otherwise."""
+    return PER_MILLION if METRIC[answer.metric].per == "million inferences" else ""
+
+
+def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in parts and steps, and `chosen`: the constants of each chip with the largest effect,
+    static power among them.
+    """
+    names = list(dict.fromkeys(row.hardware for row in answer.rows))
+    moving = {name: list_moving(answer, name) for name in names}
+    each, chosen = max(limit // max(len(names), 1), FEWEST), []
+    for rows in moving.values():
+        static = [row for row in rows[each:] if row.constant == STATIC]
+        chosen += [*rows[: each - len(static)], *static]
+    first = next((row for row in answer.rows if row.is_moving and answer.can_set(row)), None)
+    is_pair, most = len(names) > 1, max(map(len, moving.values()))
+    at = f"{first.hardware}:" if first and is_pair else ""
+    still = sum(not row.is_moving for row in answer.rows)
+    capped = (CAPPED(hardware=mark_projected(name, answer.projected)) for name in answer.capped)
+    slots = name_pair(answer, names[:2])
+    return {
+        **slots,
+        "pair": slots["pair"] if is_pair else [],
+        "setting": f"{at}{first.constant}=x{_find_factor(first):.4g}" if first else "",
+        "chosen": answer.rows.with_rows(chosen),
+        "count": sum(map(len, moving.values())),
+        "way": f"--limit {most * len(names)}" if most > 2 * limit else "--details",
+        "label": METRIC[answer.metric].label,
+        "owner": "*hardware | " if is_pair else "",
+        "notes": [
+            *SWING_NOTES, *capped, *([WITHOUT_EFFECT(count=still)] if still else []), *list_meanings(chosen)
+        ],
+        "title": title(answer, SENSITIVITY_TITLE),
+    }  # fmt: skip
+
+
+def _find_factor(row: Sensitivity) -> float:
+    """Return the upper end of a constant's range divided by its value; the lower end if there is no upper end.
+
+    The factor is rounded towards 1.
+    """
+    if row.high is not None:
+        return math.floor(100.0 * row.high / row.value) / 100.0
+    return math.ceil(100.0 * (row.low or row.value) / row.value) / 100.0
+
+
+def draw_swings(
+    answer: SensitivityAnswer, grid: Grid, _: int, *, chosen: Table[Sensitivity], count: int, way: str, **__: Any
+) -> Grid:
+    """Return the table of the largest effects with a picture of the range of the metric."""
+    metric = METRIC[answer.metric]
+    values = [row.metrics for row in chosen]
+    marks = tuple((one[0], one[(len(one) - 1) // 2], one[-1]) if one and one[0] else () for one in values)
+    picture = Picture(kind="interval", after=f"{metric.label} over range", rows=marks, unit=metric.unit)
+    return attrs.evolve(grid, pictures=(picture,)).out_of(count, len(chosen), "constants", way)
+
+
+def list_chips(answer: SensitivityAnswer) -> Iterator[tuple[Mapping[str, Any], Table[Sensitivity]]]:
+    """Yield the constants of each chip and its values for a title."""
+    metric = METRIC[answer.metric]
+    for name in dict.fromkeys(row.hardware for row in answer.rows):
+        rows = list_moving(answer, name)
+        shown = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
+        chip = mark_projected(name, answer.projected)
+        yield {"chip": chip, "value": f"{shown}{name_work(answer)}"}, answer.rows.with_rows(rows)
+
+
+def draw_tornados(answer: SensitivityAnswer) -> Figures:
+    """Return a figure for each chip that any constant affects."""
+    from joulemap.show.figure.figure import describe_metric
+
+    metric, findings, made = METRIC[answer.metric], describe_swings(answer.facts), []
+    for name in dict.fromkeys(row.hardware for row in answer.rows):
+        rows = answer.of(name)
+        if rows[0].span_fraction:
+            value, per = show_quantity(rows[0].metric_value, metric.unit), name_work(answer)
+            subject = title(answer, DRAWN, hardware=mark_projected(name, answer.projected), value=value, per=per)
+            table = answer.rows.with_rows(rows)
+            made.append(draw_figure(answer.scope, "tornado", table, subject, findings[name], describe_metric(metric)))
+    return tuple(made)
+
+
+SENSITIVITY: Final = Shape(
+    first=describe_turn,
+    why=list_reasons,
+    most_why=None,
+    trust=describe_odds,
+    csv="rows",
+    choices=choose_swings,
+    draw=draw_tornados,
+    steps=(
+        "[flip {model} {pair} --metric {metric}]",
+        "[compare {model} --hardware {joined} --set {setting}]",
+    ),
+    parts=(
+        Part(
+            table="chosen",
+            columns="constant word | {owner}value | *range spread | *{label} over range metric_value | "
+            "*{label} width span_fraction | elasticity | *basis",
+            lay={
+                "ranked": "width of range",
+                "value": show_field("value", DIGITS),
+                "spread": show_ends_of,
+                "metric_value": show_span_of,
+                "elasticity": show_slope("elasticity"),
+            },
+            cells=lambda answer: {
+                "word": lambda row: (
+                    OPERANDS(row=row)
+                    if row.constant == SUPPLY and not any(one == INT8 for one, _ in answer.scope.precisions)
+                    else row.word
+                )
+            },
+            draw=draw_swings,
+        ),
+        Part(
+            title="{chip}: {label} {value}, constants with the largest effect first",
+            table="moving",
+            columns="constant | *value | *low | *high | source of low and high spread | {label} at low metric_low | "
+            "{label} at high metric_high | *{label} width span_fraction | *energy elasticity energy_elasticity | "
+            "*latency elasticity latency_elasticity | method | *basis",
+            lay={
+                "ranked": "width of range",
+                "noun": "constants",
+                **{name: show_field(name) for name in ("value", "low", "high")},
+                **{name: show_metric(name) for name in ("metric_low", "metric_high")},
+                **{name: show_slope(name) for name in ("energy_elasticity", "latency_elasticity")},
+            },
+            is_long=2,
+            divide=list_chips,
+        ),
+    ),
+)
+
+
+def choose_evidence(answer: EvidenceAnswer, *, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in parts and steps."""
+    # the precision of the question, which the other command would not take
+    precision = None if "--precision" in repeated else answer.scope.precisions[0][0]
+    return {
+        **name_pair(answer, answer.scope.hardware[:1]),
+        "precision": precision,
+        "notes": EVIDENCE_NOTES,
+        "title": title(answer, EVIDENCE_TITLE),
+    }
+
+
+def describe_rest(row: Evident) -> str:
+    """Return the measurements behind a number, or where it comes from."""
+    return STATED.get(row.basis, "no measurement") if row.evidence is None else row.evidence.describe()
+
+
+def describe_known(answer: EvidenceAnswer) -> str:
+    """Return the first line: how many numbers are known, and the one whose measurement would narrow the result most."""
+    noun, chip = METRIC[answer.metric].label, mark_projected(answer.scope.hardware[0], answer.projected)
+    if not answer.rows:
+        return NONE(noun=noun, chip=chip)
+    first, count = answer.rows[0], len(answer.rows)
+    return SAID(known=answer.known_count, count=count, noun=noun, chip=chip, name=first.word, basis=first.basis)
+
+
+EVIDENCE: Final = Shape(
+    opening=describe_known,
+    csv="rows",
+    choices=choose_evidence,
+    limit=12,
+    steps=("sensitivity {model} {pair} --metric {metric}[ --precision {precision}]",),
+    parts=(
+        Part(
+            table="rows",
+            columns="number word | *value | per percent elasticity | basis | rests on sources | "
+            "share uncertainty_fraction",
+            lay={
+                "noun": "numbers",
+                "value": show_field("value", DIGITS),
+                "elasticity": show_slope("elasticity"),
+                "sources": describe_rest,
+            },
+            is_long=True,
+        ),
+        Part(title="sources", table="rows", columns="number word | basis | source"),
+    ),
+)
+
+PAGES: Final = {SensitivityAnswer: SENSITIVITY, EvidenceAnswer: EVIDENCE}
