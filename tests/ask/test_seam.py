@@ -57,7 +57,15 @@ def walk(path: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-NOTATION = {"ask.answer", "ask.check", "ask.hardware", "show.layout", "show.page", "show.shape"}
+NOTATION = {
+    "wing.verify.ask.watch",
+    "ask.answer",
+    "ask.check",
+    "ask.hardware",
+    "show.layout",
+    "show.page",
+    "show.shape",
+}
 """Modules that read a notation: names of types, models, columns and operators, selectors, and words of a command."""
 
 

@@ -152,7 +152,7 @@ class RunAnswer(Answer):
 
 def _find_page(answer: Answer) -> Any:
     """Return what shows answers of a class."""
-    return import_module(type(answer).__module__.replace(".ask.", ".show.", 1)).PAGES[type(answer)]
+    return import_module(re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)).PAGES[type(answer)]
 
 
 def _to_plain(value: Any) -> Any:

@@ -1,19 +1,18 @@
-"""Pages of answers that are not about runs: a title, a first line, tables, notes and follow-up commands."""
+"""Pages of answers that are not about runs: a title, a first line, tables, reasons, notes and follow-up commands."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from joulemap.show.caveat import describe_trust
 from joulemap.show.page import Figures, add_marks, fill_steps
+from joulemap.show.plain import list_facts
 from joulemap.show.present.document import Document
 from joulemap.show.present.template import Template
 from joulemap.show.shape import NOTHING, Part
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
 
 
 def say_nothing(_answer: Any) -> str:
@@ -31,16 +30,25 @@ class Sheet:
     parts: tuple[Part, ...]
     shown_count: int = 1
     """Number of parts on the first screen; the others are details."""
+    reasons: Callable[[Any], Iterable[str]] = lambda _: ()
+    """Lines on why, most important first."""
     trust: Callable[[Any], str] = say_nothing
+    is_decision: bool = False
+    """True if the first line is a decision from the facts, which are in the data and by default tell the trust."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
-    steps: tuple[str, ...] = ()
-    """Follow-up commands, with slots for fields of `row` and for the choices."""
-    row: str = ""
-    """Field or property of the answer that fills slots of steps."""
+    steps: tuple[str, ...] | Callable[[Any], Sequence[str]] = ()
+    """Follow-up commands, with slots for the choices; or a function of the answer that returns whole commands."""
+    each: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda _: (NOTHING,)
+    """Function of the answer that returns further values of slots; each command is filled with each of them."""
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
     """Function of the answer and the options of `document` that returns values of slots in parts and steps."""
+    draw: Callable[[Any], Figures] = lambda _: ()
+    data: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Function of the answer and its texts by name that returns what programs get; by default tables, and of a
+    decision the first line, the trust and the facts.
+    """
     limit: int | None = None
     """Number of rows of long tables unless given."""
 
@@ -48,32 +56,52 @@ class Sheet:
         """Return the first line."""
         return self.first(answer)
 
-    def document(self, answer: Answer, *, limit: int | None = None, **chosen: Any) -> Document:
-        """Return the document with `limit` rows of long tables."""
+    def document(
+        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
+    ) -> Document:
+        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
         sections = [part.show(answer, most, values) for part in self.parts]
         shown, details = ([one for one in some if one is not None]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
-        steps = map(Template, self.steps) if values.get("has_steps", True) else ()
-        row = getattr(answer, self.row) if self.row else None
+        first, reasons, notes = self.headline(answer), list(self.reasons(answer)), list(self.notes(answer))
+        sure = self.trust(answer) or (describe_trust(answer.facts) if self.is_decision else "")
+        steps = self._fill_steps(answer, repeated, values)
+        told = {"answer": first, "insights": reasons, "how_sure": sure, "notes": notes, "next_steps": steps}
         return Document(
             title=self.title(answer),
-            answer=self.headline(answer),
+            answer=first,
             sections=tuple(shown),
-            sure=self.trust(answer),
+            insights=tuple(reasons),
+            is_decision=self.is_decision,
+            sure=sure,
             details=tuple(details),
-            notes=add_marks(tuple(self.notes(answer)), (*shown, *details)),
-            steps=tuple(shlex.join(("joulemap", *words)) for words in fill_steps(steps, row, (), **values)),
-            data=answer.data(),
+            notes=add_marks(notes, (*shown, *details)),
+            steps=tuple(steps),
+            data=self._list_data(answer, told),
             table=getattr(answer, self.csv),
             tables=answer.tables,
         )
 
-    def figures(self, _answer: Any) -> Figures:
-        """Return the figures of an answer; it has none."""
-        return ()
+    def _fill_steps(self, answer: Any, repeated: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+        if callable(self.steps):
+            return list(self.steps(answer))
+        filled = [fill_steps(map(Template, self.steps), None, repeated, **values, **one) for one in self.each(answer)]
+        return list(dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some))
 
-    def sketched(self, _answer: Any, _by: str) -> Sequence[Any]:
-        """Return the drawings of an answer; it has none."""
-        return ()
+    def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.data is not None:
+            return self.data(answer, told)
+        own = answer.data()
+        if not self.is_decision:
+            return dict(own)
+        return {**own, "answer": told["answer"], "how_sure": told["how_sure"], **list_facts(answer.facts)}
+
+    def figures(self, answer: Any) -> Figures:
+        """Return the figures (charts) of an answer."""
+        return self.draw(answer)
+
+    def sketched(self, answer: Any, _by: str) -> Figures:
+        """Return the drawings that a terminal shows: the figures."""
+        return self.draw(answer)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.report.part import Drawing, ReportPart
-from joulemap.wing.fleet.show.text import SUBJECT
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
@@ -30,7 +29,7 @@ class FleetPart(ReportPart):
         """
         if wanted is None:
             return None
-        from joulemap.wing.fleet.answer.fleet import fleet
+        from joulemap.wing.fleet.ask.fleet import fleet
         from joulemap.wing.llm.capacity.question import find_served
 
         settings = attrs.evolve(settings, batch=())
@@ -42,6 +41,7 @@ class FleetPart(ReportPart):
     def draw(self, drawn: Drawing, answer: Any) -> Chapter:
         """Return the report's chapter on fleets."""
         from joulemap.answer.report.report import form_chapter
+        from joulemap.wing.fleet.show.fleet import SUBJECT
 
         return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())
 

@@ -37,7 +37,7 @@ from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, 
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
-from joulemap.wing.verify.answer.forecast import measured_of
+from joulemap.wing.verify.forecast import measured_of
 from joulemap.wing.verify.measured import MOST_BYTES
 
 FILE: Final = "record.csv"
