@@ -58,6 +58,7 @@ def walk(path: Path) -> list[ast.AST]:
 
 
 NOTATION = {
+    "wing.here.ask.here",
     "wing.verify.ask.watch",
     "ask.answer",
     "ask.check",

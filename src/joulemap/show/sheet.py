@@ -43,7 +43,10 @@ class Sheet:
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
-    """Function of the answer and the options of `document` that returns values of slots in parts and steps."""
+    """Function of the answer and the options of `document` that returns values of slots in parts and steps.
+
+    `title` is read from them, too, in place of the function.
+    """
     draw: Callable[[Any], Figures] = lambda _: ()
     data: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
     """Function of the answer and its texts by name that returns what programs get; by default tables, and of a
@@ -60,8 +63,8 @@ class Sheet:
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
-        values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
+        values = self.choices(answer, limit=most, **chosen)
         sections = [part.show(answer, most, values) for part in self.parts]
         shown, details = ([one for one in some if one is not None]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
@@ -70,7 +73,7 @@ class Sheet:
         steps = self._fill_steps(answer, repeated, values)
         told = {"answer": first, "insights": reasons, "how_sure": sure, "notes": notes, "next_steps": steps}
         return Document(
-            title=self.title(answer),
+            title=values.get("title") or self.title(answer),
             answer=first,
             sections=tuple(shown),
             insights=tuple(reasons),

@@ -395,6 +395,17 @@ def _sum_group(key: tuple[str, str, str], judged: Sequence[Judged]) -> dict[str,
     }
 
 
+def rank_losses(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
+    """Return scores with those of lowest coverage first, and results after a record before all others."""
+
+    def find_loss(row: ScoreRow) -> tuple[object, ...]:
+        share = row.inside_count / row.judged_count if row.judged_count else 2.0
+        error = -(row.median_error_fraction or 0.0)
+        return row.standing == IN_VIEW, share, error, row.record, row.source, row.vendor, row.architecture, row.quantity
+
+    return sorted(rows, key=find_loss)
+
+
 def read_scores(path: Path) -> list[ScoreRow]:
     """Return the scores in a table, none if it does not exist; CatalogueError for a file of other columns."""
     if not path.exists():

@@ -115,7 +115,7 @@ PAGES: Final = {
         ),
         data=list_data,
         csv="rows",
-        choices=lambda _answer, depth=None: {"depth": depth},
+        choices=lambda _answer, depth=None, **_: {"depth": depth},
         parts=(Part(title="By module, per call", table="rows", draw=lay_modules, is_tight=True),),
     )
 }
