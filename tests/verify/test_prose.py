@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.domain.settings import Settings
 from joulemap.show.present.cell import show_chance, show_share
 from joulemap.wing.explore.design.best import name_parameter

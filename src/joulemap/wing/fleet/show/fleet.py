@@ -479,7 +479,7 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
         "other": answer.scope.spell(rows[-1].hardware),
         "precision": spell_precision(best.precision),
         "devices": devices if devices > 1 else None,
-        "rate": answer.find_server_rate(best),
+        "rate": f"{answer.find_server_rate(best):.3g}",
         "runtime": best.runtime,
         "dropped": [one for one in STEPS if one != chosen],
         "repeated": repeat_boundary(answer.scope, repeating, repeated),
@@ -487,7 +487,7 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
 
 
 STEPS: Final = (
-    "llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate:.3g}/s",
+    "llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s",
     "explain {model} {hardware} {other} {precision} --runtime {runtime}",
     "edp {model} {hardware} {precision} --runtime {runtime}",
 )
