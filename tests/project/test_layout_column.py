@@ -45,15 +45,19 @@ LAYING: Final = {
     "_lay_rows": (0, 1),
     "draw_modules": (0, 3),
     "lay_rows": (1, 2),
-    "lay_terms": (0, 2),
 }
 """Function that lays a table out -> positions of the table and of the text, which all but `lay` pass on."""
 
 FILLING: Final = {"fill_cells": (0, 1), "lay_facts": (1, 2)}
 """Function that fills lines of templates -> positions of the lines and of the row."""
 
-COMPUTED: Final = {("joulemap.wing.explore.answer.explore", "_lay_designs"), ("joulemap.show.shape", "show")}
-"""Functions whose columns are those of the asked parameters and objectives, or of a shape, so that no text names them.
+COMPUTED: Final = {
+    ("joulemap.wing.explore.answer.explore", "_lay_designs"),
+    ("joulemap.show.ranking", "lay_ranking"),
+    ("joulemap.show.shape", "_draw"),
+}
+"""Functions whose columns are those of the asked parameters and objectives, in an order that depends on the metric, or
+of a shape, so that no text names them.
 """
 
 

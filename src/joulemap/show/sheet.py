@@ -66,7 +66,7 @@ class Sheet:
         most = self.limit if limit is None else limit
         values = self.choices(answer, limit=most, **chosen)
         sections = [part.show(answer, most, values) for part in self.parts]
-        shown, details = ([one for one in some if one is not None]
+        shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         first, reasons, notes = self.headline(answer), list(self.reasons(answer)), list(self.notes(answer))
         sure = self.trust(answer) or (describe_trust(answer.facts) if self.is_decision else "")
@@ -96,9 +96,9 @@ class Sheet:
     def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.data is not None:
             return self.data(answer, told)
-        own = answer.data()
+        own: Mapping[str, Any] = answer.data()
         if not self.is_decision:
-            return dict(own)
+            return own
         return {**own, "answer": told["answer"], "how_sure": told["how_sure"], **list_facts(answer.facts)}
 
     def figures(self, answer: Any) -> Figures:

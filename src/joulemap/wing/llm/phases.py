@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.compare.architecture import opening_classes
+from joulemap.ask.architecture import opening_classes
 from joulemap.ask.fact import Facts
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

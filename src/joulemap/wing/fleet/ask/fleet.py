@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.price import find_chip
 from joulemap.ask.answer import RunAnswer
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
 from joulemap.ask.finding import Finding
+from joulemap.ask.price import find_chip
 from joulemap.ask.rule import represent, weigh_findings
 from joulemap.ask.scope import Scope
 from joulemap.catalog.sheet import load_models

@@ -463,7 +463,7 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
         "title": title_fleets(answer),
         "objective": answer.demand.objective,
         "shown": ("rows", answer.joined),
-        "dropped": STEPS,
+        "steps": (),
     }
     if not answer.ok:
         return values
@@ -481,8 +481,8 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
         "devices": devices if devices > 1 else None,
         "rate": f"{answer.find_server_rate(best):.3g}",
         "runtime": best.runtime,
-        "dropped": [one for one in STEPS if one != chosen],
-        "repeated": repeat_boundary(answer.scope, repeating, repeated),
+        "steps": (chosen,),
+        "options": repeat_boundary(answer.scope, repeating, repeated),
     }
 
 
@@ -501,7 +501,6 @@ FLEET: Final = Shape(
     choices=choose,
     draw=draw,
     limit=12,
-    steps=STEPS,
     parts=(
         Part(table="rows", draw=lay_fleets, is_tight=True),
         Part(

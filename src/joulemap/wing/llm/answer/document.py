@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import describe_pay, describe_use, enclose_seller
 from joulemap.ask.fact import Facts
+from joulemap.domain.offer import describe_pay
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.weight import spell_precision
+from joulemap.show.candidate import describe_use
 from joulemap.show.layout import head_assumed, show_assumed
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import show_count
@@ -285,7 +286,7 @@ class LlmAnswer(RunAnswer):
                 yield text.OTHER_WAY(best, way=other, usd=usd, label=label)
         unlike = {self._mark(row.hardware): row.unlike_price_text for row in self.phases if row.unlike_price_text}
         if unlike:
-            yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
+            yield text.OTHER_SELLER(prices=[f"{name} at {_enclose_seller(price)}" for name, price in unlike.items()])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return two follow-up commands: one explains the winner's lead in energy per token, the other where its energy
@@ -322,6 +323,12 @@ def describe_costs(assumptions: Table[AssumedNumber], pay: str, counted: str = "
     if any(row.assumption == "utilization" and row.value == 1.0 for row in assumptions):
         return text.COST_NOTE(use=text.LOAD_HOURS(pay=describe_pay(pay)), idle=None, counted=counted)
     return text.COST_NOTE(use=describe_use(assumptions, pay), idle=text.IDLE_HOURS, counted=counted)
+
+
+def _enclose_seller(shown: str) -> str:
+    """Return a price with its seller and date in brackets, such as `110 USD (NVIDIA, list price, 2024)`."""
+    price, _, seller = shown.partition(", ")
+    return f"{price} ({seller})" if seller else price
 
 
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:

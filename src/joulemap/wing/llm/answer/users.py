@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import drop_idle_hours
+from joulemap.ask.candidate import drop_idle_hours
 from joulemap.ask.engine import describe_unread
 from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
