@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from joulemap.ask.answer import Answer
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import described, make_table, take
 from joulemap.domain.table import Table
 from joulemap.system.record import frozen
 from joulemap.wing.record.chain import Chain
@@ -51,15 +51,7 @@ def list_scores(folder: Path, rows: Iterable[ScoreRow]) -> ScoresAnswer:
 def list_records(chain: Chain) -> RecordsAnswer:
     """Return the records of a folder and all their scores; CatalogueError for a table that cannot be read."""
     records = [
-        ListedRecord(
-            date=one.date,
-            row_count=one.row_count,
-            state=chain.faults.get(one.file, "whole"),
-            version=one.version,
-            formulas=one.formulas,
-            sha256=one.sha256,
-            file=one.file,
-        )
+        ListedRecord(**{**take(ListedRecord, one), "state": chain.faults.get(one.file, "whole")})
         for one in chain.entries
     ]
     scores = list_scores(chain.folder, read_scores(chain.folder.parent / FILE)).rows

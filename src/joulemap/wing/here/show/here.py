@@ -179,7 +179,7 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
     )
     places = [index for index, row in enumerate(window) if row is best]
     chosen = WEIGHTS if WEIGHTS in laid.headings else RATE  # precise weights win over faster ones
-    marked_column = laid.headings.index(chosen if answer.model else MODEL)
+    (marked_column,) = (at for at, one in enumerate(laid.headings) if one == (chosen if answer.model else MODEL))
     marked = frozenset((index, marked_column) for index in places if len(window) > 1)
     return attrs.evolve(laid.out_of(len(rows), len(window), "rows" if answer.model else "models"), best=marked)
 
