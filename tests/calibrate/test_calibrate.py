@@ -12,7 +12,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.measurement import find_workloads
+from joulemap.ask.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target

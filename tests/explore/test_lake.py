@@ -16,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.query import reading
+from joulemap.ask.query import reading
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.store.shard import Shard

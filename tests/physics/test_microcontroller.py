@@ -14,7 +14,7 @@ import pytest
 from blank import open_blank
 from compare import assert_close
 from joulemap import predict
-from joulemap.answer.hardware_file import SMALL_TRIAL_MODELS, check_files
+from joulemap.ask.hardware_file import SMALL_TRIAL_MODELS, check_files
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements

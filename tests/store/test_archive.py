@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibration_case import hardware, made
-from joulemap.answer import database as archive
+from joulemap.ask import database as archive
 from joulemap.domain.settings import ArchiveFormat
 from joulemap.physics.record.workload import WorkloadKey
 from joulemap.store import connection, migration, schema

@@ -16,9 +16,9 @@ import pytest
 from blank import open_blank
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
-from joulemap.answer.database import SOUND
 from joulemap.domain.settings import Settings
 from joulemap.plan.workload import find_model, find_workload_of
+from joulemap.show.database import SOUND
 from joulemap.store import guard
 from joulemap.store.check import check_database, find_damaged_blocks, find_faults
 from joulemap.store.connection import PATIENT, reading

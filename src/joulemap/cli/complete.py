@@ -31,7 +31,7 @@ def offer(address: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
 def complete_models(incomplete: str) -> list[str]:
     """Return the completions of a model's name."""
-    from joulemap.answer.completion import list_model_names
+    from joulemap.ask.completion import list_model_names
 
     if "(" in incomplete:
         return [name for name in list_model_names(incomplete) if name.startswith(incomplete)]

@@ -37,9 +37,11 @@ class Sheet:
     """True if the first line is a decision from the facts, which are in the data and by default tell the trust."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
     steps: tuple[str, ...] | Callable[[Any], Sequence[str]] = ()
-    """Follow-up commands, with slots for the choices; or a function of the answer that returns whole commands."""
-    each: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda _: (NOTHING,)
-    """Function of the answer that returns further values of slots; each command is filled with each of them."""
+    """Follow-up commands, with slots for fields of `row` and for the choices; or a function of the answer that returns
+    whole commands.
+    """
+    row: str = ""
+    """Field or property of the answer that fills slots of steps; empty for the answer itself."""
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
@@ -59,10 +61,8 @@ class Sheet:
         """Return the first line."""
         return self.first(answer)
 
-    def document(
-        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
-    ) -> Document:
-        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
+    def document(self, answer: Any, *, limit: int | None = None, **chosen: Any) -> Document:
+        """Return the document with `limit` rows of long tables."""
         most = self.limit if limit is None else limit
         values = self.choices(answer, limit=most, **chosen)
         sections = [part.show(answer, most, values) for part in self.parts]
@@ -70,7 +70,7 @@ class Sheet:
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         first, reasons, notes = self.headline(answer), list(self.reasons(answer)), list(self.notes(answer))
         sure = self.trust(answer) or (describe_trust(answer.facts) if self.is_decision else "")
-        steps = self._fill_steps(answer, repeated, values)
+        steps = self._fill_steps(answer, values)
         told = {"answer": first, "insights": reasons, "how_sure": sure, "notes": notes, "next_steps": steps}
         return Document(
             title=values.get("title") or self.title(answer),
@@ -87,11 +87,12 @@ class Sheet:
             tables=answer.tables,
         )
 
-    def _fill_steps(self, answer: Any, repeated: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    def _fill_steps(self, answer: Any, values: Mapping[str, Any]) -> list[str]:
         if callable(self.steps):
             return list(self.steps(answer))
-        filled = [fill_steps(map(Template, self.steps), None, repeated, **values, **one) for one in self.each(answer)]
-        return list(dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some))
+        steps = map(Template, self.steps) if values.get("has_steps", True) else ()
+        row = getattr(answer, self.row) if self.row else answer
+        return [shlex.join(("joulemap", *step)) for step in fill_steps(steps, row, (), **values)]
 
     def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.data is not None:

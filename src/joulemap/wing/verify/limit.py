@@ -89,7 +89,7 @@ def _find_power(row: Measurement | ServingRow, limit_w: float) -> Iterator[Found
 
 def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[Found]:
     """Yield times and rates of a single run beyond the peak rate."""
-    from joulemap.answer.measurement import find_workloads
+    from joulemap.ask.measurement import find_workloads
 
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if isinstance(work, str):

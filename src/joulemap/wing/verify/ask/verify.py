@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.calibrate import calibrate as fit
-from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.ask.answer import Answer
+from joulemap.ask.calibrate import calibrate as fit
 from joulemap.ask.fact import Caveat, Change, Facts, Quantity, Refusal, Score, Subject, Value
 from joulemap.ask.finding import Finding
+from joulemap.ask.measurement import find_measurements, store_measurements
 from joulemap.ask.rule import weigh_findings
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef

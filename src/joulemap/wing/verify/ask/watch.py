@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.measure import find_here
-from joulemap.answer.model import ModulesAnswer, modules
 from joulemap.ask.answer import Answer
 from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
 from joulemap.ask.finding import Finding
+from joulemap.ask.measure import find_here
+from joulemap.ask.model import ModulesAnswer, modules
 from joulemap.ask.rule import UNKNOWN, weigh_findings
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.measurement import LARGEST_SPREAD

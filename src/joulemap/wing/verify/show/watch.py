@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from joulemap.answer.model import SPLIT, WORK, draw_modules
 from joulemap.ask.fact import Facts, Score
 from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.model import SPLIT, WORK, draw_modules
 from joulemap.show.part import describe_ranges
 from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import show, show_quantity

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Unpack, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.figure import FIGURES, FigureName
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, MetricName
 from joulemap.domain.settings import Settings, SettingsKeywords, check_name
 from joulemap.plan.model_name import find_answer
 from joulemap.plan.source import Source
-from joulemap.show.figure.spec import FIGURES, FigureName
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.wing import list_wings
@@ -100,8 +100,9 @@ def plot(
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
-        wanted = "two chips after the model, A and B" if asked.hardware_count == 2 else "one chip"
-        raise UsageError(f"{figure} needs {wanted}, found {len(hardware)}")
+        if asked.hardware_count == 2:
+            raise UsageError(f"{figure} needs two chips after the model, A and B, found {len(hardware)}")
+        raise UsageError(f"{figure} needs one chip, found {len(hardware)}")
     if metric and not asked.metrics:
         raise UsageError(f"{figure} takes no metric: leave out {metric}")
     if metric:

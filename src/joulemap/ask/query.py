@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
@@ -19,10 +19,6 @@ from joulemap.store.sharing import Kind
 from joulemap.store.statement import Statement, prepare
 from joulemap.system.errors import SqlError
 from joulemap.system.wing import find_parts
-
-if TYPE_CHECKING:
-    from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
 
 
 @contextlib.contextmanager

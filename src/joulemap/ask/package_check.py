@@ -5,20 +5,18 @@ from __future__ import annotations
 import difflib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
-from joulemap.answer.hardware_file import LONGEST_TRIAL_S
-from joulemap.answer.validate import describe_medians
+from joulemap.ask.answer import Answer, describe_findings
+from joulemap.ask.hardware_file import LONGEST_TRIAL_S
 from joulemap.domain.computed import described, make_table
-from joulemap.show.present.cell import QUANTITY, show
-from joulemap.show.present.document import Document, Lines, Section
-from joulemap.show.present.template import Template
+from joulemap.domain.table import Table
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
 from joulemap.system.package import Package, list_packages, trying
@@ -26,6 +24,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FS_PER_S, format_si
 
 if TYPE_CHECKING:
+    from joulemap.ask.finding import Finding
     from joulemap.domain.supplied import Supplied
     from joulemap.generated.validate import ScoredRow
     from joulemap.physics.record.hardware import Hardware
@@ -33,63 +32,12 @@ if TYPE_CHECKING:
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.source import Source
 
-LINE: Final = Template("{state}: {check}: {text}")
-TITLE: Final = Template("{package} in {folder}")
-SOUND: Final = "All checks pass."
-UNSOUND: Final = Template("{count:n check} found a fault.")
-
 FILES, SOURCES, DIGEST, PLAUSIBLE, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
     "files", "sources", "digests", "plausible", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
 )  # fmt: skip
 
-CONTENT: Final = Template(
-    "{chips:list}[; {classes:n class|classes}][; {rows:n measurement}]: keys, units, plausible values and names"
-)
-NUMBERS: Final = Template("{count} numbers, each with unit, basis and source: {bases:list}")
-BASIS: Final = Template("{count} {basis}")
-UNREPLACED: Final = Template(
-    "{file}: {count:n number} of another chip or without a source; replace number, basis and source: {numbers:list}"
-)
-NUMBER: Final = Template("{key} (line {line})")
-STABLE: Final = "two readings of each file give the same digest"
-UNSTABLE: Final = Template("{file}: two readings give different digests")
-CLOSES: Final = Template("{count} runs of {models:list}: every energy is the sum of its parts")
-BROKEN: Final = Template("{hardware}: {rule} ({location}): expected {expected}, found {found}")
-REFUSED: Final = Template("{hardware}: no trial model runs: {reason}")
-WITHIN: Final = "no run exceeds the peak of its units or the bandwidth of its memory"
-BEYOND: Final = Template("{hardware}: {model} at {precision} reaches {share:%} of its {what}")
-NEVER: Final = Template(
-    "within the power limit, {growth:plain}x clock or bandwidth is never slower, and a larger batch never needs less "
-    "energy"
-)
-SLOWER: Final = Template("{hardware}: {model} at {precision} is slower with {growth:plain}x {what}")
-CHEAPER: Final = Template("{hardware}: {model} at {precision} needs less energy at batch {batch} than at batch {least}")
-SCORED: Final = Template(
-    "{predicted} of {count:n row} predicted; no number was chosen with {held_out} of them (held out). [{scores} ]"
-    "The worst is {worst}."
-)
-ROW: Final = Template(
-    "{hardware}: {model} at {precision}, batch {batch:plain}, {runtime}: {quantity} predicted {factor:plain}x too "
-    "{side}"
-)
-HIGH, LOW = "high", "low"
-FAR: Final = Template("{row}: check the units of the row and the numbers of the chip")
-UNSCORED: Final = "none, so nothing scores the predictions of these chips"
-UNPREDICTED: Final = Template(
-    "{hardware}: {model} at {precision}, batch {batch:plain}, {runtime} is not predicted: {reason}"
-)
-UNEVALUATED: Final = "joulemap cannot run its model here"
-ODD_CLOCK: Final = Template("{hardware}: clock of {clock} is outside {least} to {most}: check its unit")
-LONG: Final = Template("{hardware}: {model} at {precision} would take {latency}: check clock, peaks and bandwidths")
-USUAL: Final = Template("clocks are {least} to {most}, and no trial model takes over {longest}")
-UNKNOWN_OPERATOR: Final = Template(
-    "{hardware}: compiler.operators: no kind or operation is called {name}[; did you mean {near}?]"
-)
-SKIPPED: Final = Template("no trial model runs on {hardware:list}")
-DOCUMENTED: Final = Template("{page}")
-UNDOCUMENTED: Final = Template("{folder}/page.md is missing: say where the numbers come from")
-UNWRITTEN: Final = Template("{page} still has the text of a new package: write what a user of the chip should know")
-FIRST: Final = "the checks above found faults"
+WORDS: Final = "joulemap.show.package_check"
+"""Module with the sentences; it is above this one, so it is found by its name."""
 
 GROWTH: Final = 1.25
 """Factor by which clock and bandwidth are raised."""
@@ -124,9 +72,27 @@ class PackageFinding:
     state: str = described("ok, wrong, or not run")
     text: str = described("what was checked, or what is wrong and where")
 
+    @property
+    def line(self) -> str:
+        """State, check and text in a line."""
+        return f"{self.state}: {self.check}: {self.text}"
 
-@frozen(kw_only=True)
-class PackageCheck:
+
+@frozen
+class Fault:
+    """What a check found, wrong or not: its kind, and the row and the values that its sentence names."""
+
+    kind: str
+    row: object
+    values: Mapping[str, Any]
+
+
+def _find(kind: str, row: object = None, /, **values: Any) -> Fault:
+    return Fault(kind, row, values)
+
+
+@frozen(kw_only=True, repr=False)
+class PackageCheck(Answer):
     """Results of checking a package."""
 
     package: str
@@ -141,18 +107,16 @@ class PackageCheck:
 
     def describe_faults(self) -> str:
         """Return a line for each fault."""
-        return "\n".join(LINE(one) for one in self.findings if one.state != "ok")
+        return "\n".join(one.line for one in self.findings if one.state != "ok")
 
-    def document(self) -> Document:
-        """Return the document, with a line for each finding."""
-        faulty = {one.check for one in self.findings if one.state == "wrong"}
-        return Document(
-            title=TITLE(self),
-            answer=UNSOUND(count=len(faulty)) if faulty else SOUND,
-            sections=(Section("", Lines(tuple(map(LINE, self.findings)))),),
-            data=attrs.asdict(self),
-            table=make_table("extend check", PackageFinding, self.findings),
-        )
+    @property
+    def rows(self) -> Table[PackageFinding]:
+        """The findings as a table."""
+        return make_table("extend check", PackageFinding, self.findings)
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats."""
+        return attrs.asdict(self)
 
 
 def check_package(place: str | Path = ".") -> PackageCheck:
@@ -189,68 +153,72 @@ def _check(package: Package) -> Iterator[PackageFinding]:
 
     supplied = next(one for one in load_catalogue().supplied if one.package == package)
     if supplied.faults:
-        yield from (PackageFinding(check=FILES, state="wrong", text=one.text) for one in supplied.faults)
+        yield from _state(FILES, "wrong", (_find("text", one) for one in supplied.faults))
     else:
         classes, rows = len(supplied.architectures), len(supplied.measurements)
-        content = CONTENT(chips=[one.id for one in supplied.hardware], classes=classes or None, rows=rows or None)
-        yield PackageFinding(check=FILES, state="ok", text=content)
+        chips = [one.id for one in supplied.hardware]
+        yield from _state(FILES, "ok", [_find("content", chips=chips, classes=classes or None, rows=rows or None)])
     unreplaced = tuple(_check_sources(supplied))
     if unreplaced or supplied.hardware:
-        yield from _report(SOURCES, unreplaced, lambda: _count_bases(supplied))
+        yield from _report(SOURCES, unreplaced, _count_bases(supplied))
     if supplied.faults or unreplaced:
-        yield PackageFinding(check=PREDICTIONS, state="not run", text=FIRST)
+        yield from _state(PREDICTIONS, "not run", [_find("first")])
     else:
-        yield from _report(DIGEST, _check_digests(supplied), lambda: STABLE)
+        yield from _report(DIGEST, _check_digests(supplied), _find("stable"))
         try:
             yield from _check_predictions(supplied)
         except JoulemapError as error:
-            yield PackageFinding(check=PREDICTIONS, state="wrong", text=str(error))
-    yield from _report(PAGE, _check_page(package), lambda: DOCUMENTED(page=str(package.page)))
+            yield from _state(PREDICTIONS, "wrong", [_find("text", text=str(error))])
+    yield from _report(PAGE, _check_page(package), _find("text", text=str(package.page)))
 
 
-def _check_page(package: Package) -> Iterator[str]:
+def _check_page(package: Package) -> Iterator[Fault]:
     """Yield what is wrong with the page of a package."""
     from joulemap.catalog.new_package import PLACEHOLDER
 
     if package.page is None:
-        yield UNDOCUMENTED(folder=str(package.folder))
+        yield _find("undocumented", folder=str(package.folder))
     elif PLACEHOLDER in package.page.read_text(encoding="utf-8", errors="replace"):
-        yield UNWRITTEN(page=str(package.page))
+        yield _find("unwritten", page=str(package.page))
 
 
-def _report(check: str, faults: Iterable[str], describe: Callable[[], str]) -> Iterator[PackageFinding]:
-    """Yield a finding for each fault, or one with the text of `describe` if there is none."""
+def _state(check: str, state: str, found: Iterable[Fault]) -> Iterator[PackageFinding]:
+    """Yield a finding of a check for each thing that it found."""
+    describe = import_module(WORDS).describe_fault
+    yield from (PackageFinding(check=check, state=state, text=describe(one)) for one in found)
+
+
+def _report(check: str, faults: Iterable[Fault], otherwise: Fault) -> Iterator[PackageFinding]:
+    """Yield a finding for each fault, or `otherwise` if there is none."""
     found = tuple(faults)
-    yield from (PackageFinding(check=check, state="wrong", text=text) for text in found)
-    if not found:
-        yield PackageFinding(check=check, state="ok", text=describe())
+    yield from _state(check, "wrong", found) if found else _state(check, "ok", [otherwise])
 
 
-def _check_sources(supplied: Supplied) -> Iterator[str]:
+def _check_sources(supplied: Supplied) -> Iterator[Fault]:
     """Yield the hardware files with numbers that are still those of the chip from which a new package copied them."""
     from joulemap.catalog.starter import list_unreplaced
 
     for path in supplied.package.list_hardware():
         found = list_unreplaced(path.read_text(encoding="utf-8", errors="replace"))
-        if numbers := [NUMBER(key=key, line=line) for key, line in found]:
-            yield UNREPLACED(file=str(path), count=len(numbers), numbers=numbers)
+        if numbers := [f"{key} (line {line})" for key, line in found]:
+            yield _find("unreplaced", file=str(path), count=len(numbers), numbers=numbers)
 
 
-def _count_bases(supplied: Supplied) -> str:
+def _count_bases(supplied: Supplied) -> Fault:
     """Return how many numbers of the chips have which basis."""
     bases = Counter(quantity.basis for one in supplied.hardware for _, quantity in one.quantities())
-    counts = [BASIS(count=count, basis=basis) for basis, count in bases.most_common()]
-    return NUMBERS(count=sum(bases.values()), bases=counts)
+    counts = [f"{count} {basis}" for basis, count in bases.most_common()]
+    return _find("numbers", count=sum(bases.values()), bases=counts)
 
 
-def _check_digests(supplied: Supplied) -> Iterator[str]:
+def _check_digests(supplied: Supplied) -> Iterator[Fault]:
     from joulemap.catalog.chip import load_hardware
 
     digests = {one.id: one.digest for one in supplied.hardware}
     for path in supplied.package.list_hardware():
         again = attrs.evolve(load_hardware(path), package=supplied.package.label).with_own_digest()
         if digests[again.id] != again.digest:
-            yield UNSTABLE(file=str(path))
+            yield _find("unstable", file=str(path))
 
 
 def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
@@ -260,26 +228,26 @@ def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
     odd = [fault for one in supplied.hardware for fault in list_odd(one)]
     least, most = (format_si(one, "Hz") for one in CLOCKS_HZ)
     longest = format_si(LONGEST_TRIAL_S, "s")
-    yield from _report(PLAUSIBLE, odd, lambda: USUAL(least=least, most=most, longest=longest))
+    yield from _report(PLAUSIBLE, odd, _find("usual", least=least, most=most, longest=longest))
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         source = Source(path=Path(folder) / "check.duckdb")
         refused: dict[str, str] = {}
         yield from _check_runs(source, supplied, refused)
         slower = (fault for one in supplied.hardware if one.id not in refused for fault in _check_monotone(one))
-        yield from _report(MONOTONE, slower, lambda: NEVER(growth=GROWTH))
-        skipped = SKIPPED(hardware=list(refused))
-        yield from (PackageFinding(check=one, state="not run", text=skipped) for one in (PEAKS, MONOTONE) if refused)
+        yield from _report(MONOTONE, slower, _find("never", growth=GROWTH))
+        skipped = [_find("skipped", hardware=list(refused))] if refused else []
+        yield from (one for check in (PEAKS, MONOTONE) for one in _state(check, "not run", skipped))
         yield from _score(source, supplied)
 
 
-def list_odd(hardware: Hardware) -> list[str]:
-    """Return a line for each number that is probably in a wrong unit, and for each operator that does not exist."""
+def list_odd(hardware: Hardware) -> list[Fault]:
+    """Return a fault for each number that is probably in a wrong unit, and for each operator that does not exist."""
     return [*_check_plausible(hardware), *_check_operators(hardware)]
 
 
-def _check_plausible(hardware: Hardware) -> Iterator[str]:
+def _check_plausible(hardware: Hardware) -> Iterator[Fault]:
     """Yield the numbers of a chip that are probably in a wrong unit."""
-    from joulemap.answer.hardware_file import choose_trial_models, read_trial_workloads
+    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
     from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
     from joulemap.plan.budget import bind_alone
 
@@ -289,16 +257,16 @@ def _check_plausible(hardware: Hardware) -> Iterator[str]:
     clock_hz = hardware.clock.value
     if not least <= clock_hz <= most:
         ends = {"least": format_si(CLOCKS_HZ[0], "Hz"), "most": format_si(most, "Hz")}
-        yield ODD_CLOCK(hardware=hardware.id, clock=format_si(clock_hz, "Hz"), **ends)
+        yield _find("odd_clock", hardware=hardware.id, clock=format_si(clock_hz, "Hz"), **ends)
     plain = bind_alone(hardware, DEFAULT_MODE)
     for model, work in read_trial_workloads(choose_trial_models(hardware)).items():
         for precision, (run,) in _evaluate(work, [plain], 1).items():
             if run is not None and run.latency_fs > LONGEST_TRIAL_S * FS_PER_S:
                 latency = format_si(run.latency_fs / FS_PER_S, "s")
-                yield LONG(hardware=hardware.id, model=model, precision=precision, latency=latency)
+                yield _find("long", hardware=hardware.id, model=model, precision=precision, latency=latency)
 
 
-def _check_operators(hardware: Hardware) -> Iterator[str]:
+def _check_operators(hardware: Hardware) -> Iterator[Fault]:
     """Yield the names in the list of a chip's own compiler that no operator has, with the nearest one."""
     from joulemap.catalog.hardware import list_compilers, read_compiler
     from joulemap.physics.record.compiler import ANY, EVERYTHING, EXCEPTED, REFUSED as REFUSING
@@ -314,7 +282,7 @@ def _check_operators(hardware: Hardware) -> Iterator[str]:
         name = split(entry)
         if name.rpartition(".")[2] not in known:
             near = difflib.get_close_matches(name.rpartition(".")[2], sorted(known), n=1)
-            yield UNKNOWN_OPERATOR(hardware=hardware.id, name=name, near=near[0] if near else None)
+            yield _find("unknown_operator", hardware=hardware.id, name=name, near=near[0] if near else None)
 
 
 def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> Iterator[PackageFinding]:
@@ -322,8 +290,8 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
 
     Adds to `refused` the chips on which no trial model runs, with a reason.
     """
-    from joulemap.answer.database import check
-    from joulemap.answer.hardware_file import choose_trial_models
+    from joulemap.ask.database import check
+    from joulemap.ask.hardware_file import choose_trial_models
     from joulemap.ask.sanity import COPY, PRODUCT
     from joulemap.domain.settings import Settings
     from joulemap.generated.hardware import Probe
@@ -345,11 +313,10 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
         probes = tuple(fetch(connection, Probe, run_ids=run_ids))
     evaluated = {one.hardware for one in probes if one.average_power_w is not None}
     refused |= {one.hardware: one.reason for one in probes if one.hardware not in evaluated}
-    broken = [REFUSED(hardware=name, reason=reason) for name, reason in refused.items()]
+    broken = [_find("refused", hardware=name, reason=reason) for name, reason in refused.items()]
     audit = check(source).findings
-    broken += [BROKEN(one, hardware="database", location=one.location or "database") for one in audit]
-    closes = CLOSES(count=len(run_ids), models=list(models))
-    yield from _report(LEDGER, broken, lambda: closes)
+    broken += [_find("broken", one, hardware="database", location=one.location or "database") for one in audit]
+    yield from _report(LEDGER, broken, _find("closes", count=len(run_ids), models=list(models)))
     shares = (
         (one, share, what)
         for one in probes
@@ -358,16 +325,18 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
             (one.bandwidth_utilization_fraction, "memory bandwidth"),
         )
     )
-    beyond = (BEYOND(one, share=share, what=what) for one, share, what in shares if share and share > MOST_SHARE)
-    yield from _report(PEAKS, beyond, lambda: WITHIN)
+    beyond = (
+        _find("beyond", one, share=share, what=what) for one, share, what in shares if share and share > MOST_SHARE
+    )
+    yield from _report(PEAKS, beyond, _find("within"))
 
 
-def _check_monotone(hardware: Hardware) -> Iterator[str]:
+def _check_monotone(hardware: Hardware) -> Iterator[Fault]:
     """Yield where a chip is slower with a higher clock or bandwidth, or needs less energy for a larger batch.
 
     Runs that the power limit slows are not compared: a faster memory or clock leaves less power to the units.
     """
-    from joulemap.answer.hardware_file import choose_trial_models, read_trial_workloads
+    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
     from joulemap.domain.catalogue import DEFAULT_MODE
     from joulemap.physics.change import change_hardware
     from joulemap.physics.record.constant import Change, list_constants
@@ -392,11 +361,11 @@ def _check_monotone(hardware: Hardware) -> Iterator[str]:
                 if base is None or other is None or min(base.clock_fraction, other.clock_fraction) < 1.0:
                     continue
                 if other.latency_fs > base.latency_fs * (1.0 + TOLERANCE):
-                    yield SLOWER(**where, growth=GROWTH, what=name.replace("_", " "))
+                    yield _find("slower", **where, growth=GROWTH, what=name.replace("_", " "))
             ran = [(batch, one.energy_fj) for batch, totals in batches.items() for one in totals[precision] if one]
             for (least, before), (batch, after) in pairwise(ran):
                 if after < before * (1.0 - TOLERANCE):
-                    yield CHEAPER(**where, batch=batch, least=least)
+                    yield _find("cheaper", **where, batch=batch, least=least)
 
 
 class _Totals(NamedTuple):
@@ -440,57 +409,37 @@ def _sum_run(run: RunColumns | UnsupportedError | KeyError) -> _Totals | None:
 
 def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     """Yield the errors of the predictions of the measured runs, and each row that is far off or not predicted."""
-    from joulemap.answer.validate import evaluating_measured
+    from joulemap.ask.validate import evaluating_measured
     from joulemap.generated.validate import ScoredRow
     from joulemap.store.query import fetch
 
     if not supplied.measurements:
-        yield PackageFinding(check=MEASURED, state="ok", text=UNSCORED)
+        yield from _state(MEASURED, "ok", [_find("unscored")])
         return
     rows: list[ScoredRow] = []
-    lost: list[str] = []
+    lost: list[Finding] = []
     for name in sorted({row.hardware for row in supplied.measurements}):
         which = {"hardware": name, "model": "", "precision": "", "source": ""}
         with evaluating_measured(source, which, "auto", trust=False) as (connection, _, notes):
             rows += fetch(connection, ScoredRow, chips=[name])
             lost += notes
-    faults = [_describe_missing(row, lost) for row in rows if row.quantity is None]
-    scored = sorted((row for row in rows if row.quantity is not None), key=_factor_of, reverse=True)
-    faults += [FAR(row=_describe_row(row)) for row in scored if _factor_of(row) > MOST_FACTOR]
-    yield from (PackageFinding(check=MEASURED, state="wrong", text=text) for text in faults)
+    faults = [_find_missing(row, lost) for row in rows if row.quantity is None]
+    scored = sorted((row for row in rows if row.quantity is not None), key=find_factor, reverse=True)
+    faults += [_find("far", row) for row in scored if find_factor(row) > MOST_FACTOR]
+    yield from _state(MEASURED, "wrong", faults)
     if scored and not faults:
-        count = len(supplied.measurements)
-        text = SCORED(
-            predicted=count,
-            count=count,
-            held_out=sum(not row.seen for row in supplied.measurements),
-            scores=_describe_errors([row for row in scored if not row.is_seen]),
-            worst=_describe_row(scored[0]),
-        )
-        yield PackageFinding(check=MEASURED, state="ok", text=text)
+        count, held_out = len(supplied.measurements), sum(not row.seen for row in supplied.measurements)
+        unseen = [row for row in scored if not row.is_seen]
+        found = _find("scored", scored[0], predicted=count, count=count, held_out=held_out, unseen=unseen)
+        yield from _state(MEASURED, "ok", [found])
 
 
-def _describe_missing(row: ScoredRow, notes: Sequence[str]) -> str:
-    reason = row.refusal or "; ".join(one for one in notes if row.model in one) or UNEVALUATED
-    return UNPREDICTED(row, reason=reason)
+def _find_missing(row: ScoredRow, lost: Sequence[Finding]) -> Fault:
+    told = describe_findings(one for one in lost if row.model in one.values.get("models", ()))  # type: ignore[operator]
+    return _find("unpredicted", row, reason=row.refusal or "; ".join(told) or None)
 
 
-def _factor_of(row: ScoredRow) -> float:
+def find_factor(row: ScoredRow) -> float:
     """Return the factor, at least 1, between the measured and the predicted value of a row."""
     ratio = (row.predicted or 0.0) / (row.measured or 1.0)
     return max(ratio, 1.0 / ratio) if ratio > 0.0 else float("inf")
-
-
-def _describe_row(row: ScoredRow) -> str:
-    side = HIGH if (row.predicted or 0.0) > (row.measured or 0.0) else LOW
-    return ROW(row, quantity=show(row.quantity, QUANTITY), factor=_factor_of(row), side=side)
-
-
-def _describe_errors(rows: Sequence[ScoredRow]) -> str | None:
-    """Return the median error of the most measured quantities, and the coverage of all; None without rows."""
-    by_quantity: dict[str, list[float]] = {}
-    for row in rows:
-        by_quantity.setdefault(row.quantity or "", []).append(abs((row.predicted or 0.0) / (row.measured or 1.0) - 1.0))
-    medians = [(name, median(errors), len(errors)) for name, errors in sorted(by_quantity.items())]
-    covered = [row.is_covered for row in rows if row.is_covered is not None]
-    return describe_medians(medians, sum(covered) / len(covered) if covered else None, len(covered)) or None

@@ -1,22 +1,22 @@
-"""Measure a model on this machine, and compare it with the prediction."""
+"""Measure a model on this machine next to its prediction, and the time that a thread takes to launch a kernel."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.base import Answer
-from joulemap.ask.setting import find_calibrations
+from joulemap.ask.answer import Answer
+from joulemap.domain.computed import described, make_table
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
+from joulemap.domain.measurement import Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.measure import Score
 from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.run import plan_selected
@@ -24,12 +24,6 @@ from joulemap.plan.selection import select_chip
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_runs, opening_runs
 from joulemap.plan.workload import name_model
-from joulemap.show.caveat import describe_values
-from joulemap.show.layout import fill_cells, lay_lines
-from joulemap.show.page import add_marks
-from joulemap.show.present.cell import mark_projected
-from joulemap.show.present.document import Document, Section
-from joulemap.show.present.template import Template
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch
@@ -47,44 +41,14 @@ MEASURED: Final = Settings(runtime="eager")
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
 
+ORIGIN: Final = "joulemap measure on"
+"""First words of the source of a measurement; the name of the device follows."""
+
 MEMORY_TOLERANCE: Final = 1.2
 """Maximum ratio between a board's advertised memory and the size that its driver reports."""
 
-TITLE: Final = Template("{model} on {hardware}, batch {batch}, {precision}, {runtime}")
-COLUMNS: Final = "per batch | measured here | predicted (80 %) | predicted / measured"
-LINES: Final = (
-    "latency | {measured_latency_s:s} |[{latency:interval s}]|[{latency_ratio:x}]",
-    "energy |[{measured_energy_j:J}]|[{energy:interval J}]|[{energy_ratio:x}]",
-    "power |[{measured_power_w:W}]|[{power:interval W}]|[{power_ratio:x}]",
-    "peak memory |[{measured_peak_memory_bytes:B}]|[{predicted_peak_memory_bytes:B}]|[{memory_ratio:x}]",
-)
-UNMEASURED: Final = "not measured here"
-VERDICTS: Final = {True: "inside", False: "outside", None: None}
-
-HEADLINE: Final = Template(
-    "{hardware} takes {measured_latency_s:s} per batch"
-    "[, {verdict} the 80 % interval of its prediction, {latency:interval s}]"
-    "[. The measurement is unreliable: {reasons:and}]."
-)
-
-SPREAD: Final = Template(
-    "half of {repetition_count} repetitions took {first_quartile_s:s} to {third_quartile_s:s}, a spread of "
-    "{spread_fraction:%}"
-)
-CROWDED: Final = "other programs used the processor"
-CROWDED_NOTE: Final = Template(
-    "the model ran {processor_fraction:%} of the time and needed {processor_s:s} of processor time per call"
-)
-UNSTEADY: Final = Template("repetitions spread by more than {most:set %}")
-UNRELIABLE_NOTE: Final = (
-    "an unreliable measurement is not used to score predictions; measure on an idle machine, or longer with --seconds"
-)
-REFUSED: Final = Template("no prediction: {refusal}")
-ORIGIN: Final = Template("{source}: {conditions}")
-DETECTED: Final = Template(
-    "{hardware} is described by the machine itself; to correct its description: joulemap hardware detect --output "
-    "this.toml, edit it, then --hardware ./this.toml"
-)
+EXAMPLE: Final = "l4"
+"""GPU named in the follow-up command if the catalogue knows no GPU of this machine."""
 
 TIMING: Final = (
     "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
@@ -123,63 +87,17 @@ class MeasureAnswer(Answer):
         spread = {name: getattr(self.timing, name) for name in TIMING}
         return {**self.scores.records()[0], **spread, "calibration": used}
 
-    def document(self) -> Document:
-        """Return the document; csv contains the same row as json."""
-        score, data = self.score, self.data()
-        hardware = mark_projected(score.hardware, self.projected)
-        predicted = {
-            name: None if value is None else (value, half_width)
-            for name, value, half_width in (
-                ("latency", score.predicted_latency_s, score.latency_half_width),
-                ("energy", score.predicted_energy_j, score.energy_half_width),
-                ("power", score.predicted_power_w, score.power_half_width),
-            )
-        }
-        lines = (fill_cells(line, score, **predicted) for line in LINES)
-        section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))
-        table = Table(
+    @property
+    def rows(self) -> Table[Any]:
+        """Measurement, prediction, spread and calibration as a table of one row."""
+        data = self.data()
+        return Table(
             title=self.scores.title,
             columns=tuple(Column(name=name, type="VARCHAR", meaning=name) for name in data),
             rows=(tuple(data.values()),),
             sql=self.scores.sql,
             parameters=self.scores.parameters,
         )
-        return Document(
-            title=TITLE(score, hardware=hardware),
-            answer=HEADLINE(
-                score,
-                hardware=hardware,
-                verdict=VERDICTS[self.is_inside],
-                latency=predicted["latency"],
-                reasons=list_reasons(self.timing),
-            ),
-            sections=(section,),
-            notes=add_marks(tuple(self._list_notes()), (section,)),
-            data=data,
-            table=table,
-            tables=self.tables,
-        )
-
-    def _list_notes(self) -> Iterator[str]:
-        score, timing = self.score, self.timing
-        yield SPREAD(timing)
-        if timing.is_crowded:
-            yield CROWDED_NOTE(timing)
-        if not timing.is_trusted:
-            yield UNRELIABLE_NOTE
-        if score.refusal:
-            yield REFUSED(score)
-        for finding in find_calibrations(self.calibrations, [score.hardware]):
-            yield describe_values(finding.kind, finding.values)
-        yield ORIGIN(score)
-        if not self.is_described:
-            yield DETECTED(score)
-
-
-def list_reasons(timing: Timing) -> list[str]:
-    """Return the reasons why a measurement is unreliable; empty if it is reliable."""
-    spread = [UNSTEADY(most=LARGEST_SPREAD)] if timing.spread_fraction > LARGEST_SPREAD else []
-    return [*([CROWDED] if timing.is_crowded else []), *spread]
 
 
 def detect_text(device: Device, threads: int | None = None) -> str:
@@ -202,6 +120,11 @@ def detect_text(device: Device, threads: int | None = None) -> str:
     return cpu_text(cpu if threads is None else cpu.with_cores(threads))
 
 
+def _check_window(seconds: float) -> None:
+    if not 0.0 < seconds <= LONGEST_WINDOW_S:
+        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+
+
 def check_threads(threads: int | None) -> None:
     """Raise UsageError for an impossible number of threads."""
     if threads is not None and not 1 <= threads <= MOST_THREADS:
@@ -217,7 +140,7 @@ def find_here(device: Device, threads: int | None = None) -> Hardware:
     from joulemap.catalog.chip import load_text
     from joulemap.catalog.load import load_catalogue
 
-    detected = load_text(detect_text(device, threads), "the description of this machine")
+    detected = load_text(detect_text(device, threads), "this machine")
     name, _, _ = detected.name.partition(",")
     for known in load_catalogue().hardware.values():
         is_alike = known.architecture == detected.architecture and known.units == detected.units
@@ -259,8 +182,7 @@ def measure(
     precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run the
     configuration, the prediction is omitted with the reason.
     """
-    if not 0.0 < seconds <= LONGEST_WINDOW_S:
-        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+    _check_window(seconds)
     check_threads(threads)
     settings.check_single("measure")
     if settings.changes:
@@ -306,7 +228,7 @@ def measure(
         energy_j=trial.timing.energy_j,
         power_w=trial.timing.power_w,
         peak_memory_bytes=trial.peak_memory_bytes,
-        source=f"joulemap measure on {trial.device_name}",
+        source=f"{ORIGIN} {trial.device_name}",
         conditions=trial.conditions,
         stream_count=trial.stream_count,
     )
@@ -335,3 +257,64 @@ def _store(connection: Connection, measurement: Measurement) -> int:
         {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
     ).fetchall()
     return int(measurement_id)
+
+
+@frozen(kw_only=True)
+class HostPace:
+    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
+
+    device: str = described("processor that ran the timed calls")
+    call_s: float = described("median time of one call", "s")
+    launch_s: float = described("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = described("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
+    spread_fraction: float = described("spread of the repetitions, (third - first quartile) / median", "1")
+
+
+@frozen(kw_only=True)
+class HostAnswer(Answer):
+    """Measured kernel launch times of this machine as a host."""
+
+    paces: Table[HostPace]
+    """Measured times; one row."""
+    chip: str = EXAMPLE
+    """Catalogue id of a GPU that the launch time applies to."""
+
+    @property
+    def pace(self) -> HostPace:
+        """Measured times of this machine."""
+        return self.paces[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, including the `--set` value."""
+        return {**self.paces.records()[0], "setting": self.setting}
+
+    @property
+    def setting(self) -> str:
+        """Value for `--set` that applies this result."""
+        return f"{LAUNCH}={self.pace.launch_s * 1e6:.3g}us"
+
+
+def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
+    """Time the calls of an eager framework on this machine; return the time of a kernel launch on a GPU.
+
+    Raises UsageError for a device that is not present.
+    """
+    _check_window(seconds)
+    need_torch("timing this machine")
+    from joulemap.device.launch import CALLS, LAUNCH_PER_DISPATCH, time_calls
+
+    source.talk(f"timing the calls of an eager framework for about {seconds:g} s …")
+    name, timing = time_calls(device, seconds)
+    call_s, is_scaled = timing.latency_s / CALLS, device == "cpu"
+    pace = HostPace(
+        device=name,
+        call_s=call_s,
+        launch_s=call_s * (LAUNCH_PER_DISPATCH if is_scaled else 1.0),
+        is_scaled=is_scaled,
+        spread_fraction=timing.spread_fraction,
+    )
+    here = EXAMPLE if is_scaled else find_here(device).id
+    return HostAnswer(
+        paces=make_table("measure host", HostPace, [pace]),
+        chip=here if here in known_hardware() else EXAMPLE,
+    )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import attrs
 
-from joulemap.answer.measurement import (
+from joulemap.ask.answer import describe_findings
+from joulemap.ask.finding import Finding
+from joulemap.ask.measurement import (
+    count_models,
     find_described,
-    list_models,
     name_measured,
     name_models,
     opening_rows,
@@ -34,8 +36,6 @@ from joulemap.plan.reader import reading
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_all
-from joulemap.show.present.cell import QUANTITY, show, show_count
-from joulemap.show.present.template import Template
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (
@@ -56,28 +56,6 @@ if TYPE_CHECKING:
     from joulemap.plan.estimate import SizedOperator
     from joulemap.store.connection import Connection
 
-
-SCORED: Final = Template(
-    "The median error is {errors:and}[; {covered:%} of {count:#} measured values are inside their 80 % ranges]."
-)
-ERROR: Final = Template("{error:%} for {quantity}")
-MOST_NAMED: Final = 2
-"""Maximum quantities in the first line, most measured first; the table has all."""
-REFUSED: Final = Template("not predicted, of {count:n row} of served models: {reasons}[; and {more:n other reason}]")
-REASON: Final = Template("{count:#}: {reason}")
-UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")
-UNSCORED: Final = Template("not scored: {models}: {reason}")
-UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no run describes it")
-
-MEASURED: Final = Template("measured energies: {classes:and}")
-CLASS: Final = Template("{count:#} on {architecture}")
-NONE: Final = Template("none on {classes:and}")
-HELD_OUT: Final = Template("{count:#} of them held out")
-POWER: Final = Template("{count:n measured power} without a latency")
-FITTED: Final = Template(
-    "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
-)
-ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
 
 STORED: Final = (
     "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
@@ -114,14 +92,15 @@ def validate(
     which = {**_name_measured(database, hardware, model, precision), "source": source}
     with evaluating_measured(database, which, calibration, trust=trust) as (connection, used, notes):
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
-        return attrs.evolve(find_projected(connection, scores), notes=notes)
+        return attrs.evolve(find_projected(connection, scores), notes=describe_findings(notes))
 
 
 @contextlib.contextmanager
 def evaluating_measured(
     database: Source, which: Mapping[str, str], calibration: str | Calibration, *, trust: bool
-) -> Iterator[tuple[Connection, list[str], tuple[str, ...]]]:
-    """Predict the selected measurements that have no stored prediction; yield a connection, calibrations and notes.
+) -> Iterator[tuple[Connection, list[str], list[Finding]]]:
+    """Predict the selected measurements that have no stored prediction; yield a connection, calibrations and findings
+    on those that have none.
 
     `which` maps `hardware`, `model`, `precision` and `source` to filters; an empty string selects all. Raises
     NoMeasurementError if no measurement is selected.
@@ -138,27 +117,7 @@ def evaluating_measured(
     used = sorted({*named, *_ensure_served(database, served, calibration)})
     with reading(database) as connection:
         refused = fetch(connection, ServingRefusal, **selected)
-        yield connection, used, (*notes, *_describe_refused(refused.rows, len(served)))
-
-
-def describe_scores(overall: Iterable[PredictionScore]) -> str:
-    """Return the median errors of the most measured quantities, and the coverage of all, from rows of all hardware;
-    empty without rows.
-    """
-    rows = list(overall)
-    count = sum(row.ranged_count for row in rows)
-    covered = sum((row.covered_fraction or 0.0) * row.ranged_count for row in rows) / count if count else None
-    medians = [(row.quantity, row.median_error_fraction, row.measurement_count) for row in rows]
-    return describe_medians(medians, covered, count)
-
-
-def describe_medians(medians: Iterable[tuple[str, float, int]], covered: float | None, count: int) -> str:
-    """Return the median errors of the most measured quantities, each as (quantity, error, measurements), and the share
-    of `count` values that their intervals cover; empty without quantities.
-    """
-    most = sorted(medians, key=lambda one: -one[2])[:MOST_NAMED]
-    errors = [ERROR(error=error, quantity=show(quantity, QUANTITY)) for quantity, error, _ in most]
-    return SCORED(errors=errors, covered=covered, count=count) if errors else ""
+        yield connection, used, [*notes, *_find_refused(refused.rows, len(served))]
 
 
 def _ensure_served(database: Source, served: Collection[int], calibration: str | Calibration) -> set[str]:
@@ -175,17 +134,17 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
         return find_projected(connection, fetch(connection, ServingRefusal, **which))
 
 
-def _describe_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
-    """Return a note on the measurements of served models without a prediction; `count` is the number of all."""
+def _find_refused(refused: Sequence[ServingRefusal], count: int) -> Iterator[Finding]:
+    """Find why measurements of served models have no prediction; `count` is the number of all."""
     if not refused:
-        return ()
+        return
     reasons, first = Counter[str](), dict[str, str]()
     for row in refused:
         alike = row.refusal if row.refusal_code == OTHER else row.refusal_code
         reasons[first.setdefault(alike, row.refusal)] += row.measurement_count
-    shown = [REASON(reason=reason, count=number) for reason, number in reasons.most_common(SHOWN_REASONS)]
-    more = max(0, len(reasons) - SHOWN_REASONS) or None
-    return (REFUSED(count=count, reasons="; ".join(shown), more=more),)
+    shown = tuple(f"{number:,}: {reason}" for reason, number in reasons.most_common(SHOWN_REASONS))
+    more = max(0, len(reasons) - SHOWN_REASONS)
+    yield Finding(kind="unserved", values={"count": count, "reasons": "; ".join(shown), "more": more})
 
 
 def validate_operators(
@@ -207,7 +166,7 @@ def validate_operators(
     _, notes = _ensure_runs(source, measured, which, calibration, trust=trust, has_ledger=True)
     with reading(source) as connection:
         scores = find_projected(connection, fetch(connection, OperatorScore, **which))
-        return attrs.evolve(scores, notes=notes)
+        return attrs.evolve(scores, notes=describe_findings(notes))
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
@@ -228,13 +187,13 @@ def _ensure_runs(
     trust: bool,
     beside: Collection[str] = (),
     has_ledger: bool = False,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Evaluate every measured configuration that is not stored; return calibrations and notes.
+) -> tuple[tuple[str, ...], list[Finding]]:
+    """Evaluate every measured configuration that is not stored; return calibrations and findings.
 
-    Each calibration is a text `HARDWARE LABEL`. Notes name measurements that are not scored, because their code did not
-    run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the filters
-    that selected them. `beside` names hardware of measurements that are predicted elsewhere. Raises NoMeasurementError
-    if there are no measurements.
+    Each calibration is a text `HARDWARE LABEL`. Findings are measurements that are not scored, because their code did
+    not run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the
+    filters that selected them. `beside` names hardware of measurements that are predicted elsewhere. Raises
+    NoMeasurementError if there are no measurements.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:
@@ -242,8 +201,10 @@ def _ensure_runs(
         tables = load_public_tables().values()
         wanted = which.get("source", "").lower()
         has_table = any(wanted and wanted in table.source.lower() for table in tables)
-        other = " and `joulemap measurements tables`" if has_table or which.get("model") else ""
-        raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
+        raise NoMeasurementError(
+            f"no measurement of {what}: see `joulemap measurements list`"
+            + (" and `joulemap measurements tables`" if has_table or which.get("model") else "")
+        )
     groups: dict[tuple[str, Any, Any, Any, int, BoundaryName], list[str]] = {}
     operators: dict[tuple[str, Any, Any, Any], list[SizedOperator]] = {}
     for row in rows:
@@ -262,14 +223,12 @@ def _ensure_runs(
     def find_settings(
         name: str, precision: Any, setting: Any, runtime: Any, batch: int = 1, boundary: BoundaryName = BOARD
     ) -> Settings | None:
-        target = _find_target(source, name)
-        if target is None:
-            return None
         plain = HardwareRef.read(name).label
-        chip = find_entry(known_hardware([plain]), plain) if isinstance(target, str) else target
         try:
+            target = _find_target(source, name)
+            chip = find_entry(known_hardware([plain]), plain) if isinstance(target, str) else target
             use.check_own(chip)
-        except CatalogueError as error:
+        except (UnsupportedError, CatalogueError) as error:
             unfit[name] = str(error)
             return None
         applied = use.find(chip)
@@ -291,7 +250,7 @@ def _ensure_runs(
     for (name, precision, setting, runtime), places in operators.items():
         settings = find_settings(name, precision, setting, runtime)
         if settings is not None:
-            source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
+            source.talk(f"{name}, {precision}, {runtime}: {len(places)} measurements of operators")
             ensure_estimates(source, places, settings)
     plans: list[Plan] = []
     lost: dict[str, list[str]] = {}
@@ -301,28 +260,33 @@ def _ensure_runs(
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
             plans += _plan_models(tuple(dict.fromkeys(models)), settings, lost)
         else:
-            lost.setdefault(unfit.get(name) or UNKNOWN_HARDWARE(hardware=name), []).extend(models)
+            lost.setdefault(unfit[name], []).extend(models)
     failed: dict[str, ModelError] = {}
     for boundary in BOUNDARY_NAMES:
         some = [plan for plan in plans if plan.settings.boundary == boundary]
         failed |= ensure_all(attrs.evolve(source, progress=None), some, has_ledger=has_ledger)
     names = [row["model"] for row in rows]
     untrusted = [name for name in names if isinstance(failed.get(name), UntrustedError)]
-    notes = (UNTRUSTED(models=list_models(untrusted)),) if untrusted else ()
+    found = [Finding(kind="untrusted", values=count_models(untrusted, ""))] if untrusted else []
     for name, error in failed.items():
         if not isinstance(error, UntrustedError):
             lost.setdefault(str(error), []).extend(one for one in names if one == name)
-    unscored = (UNSCORED(models=list_models(models), reason=reason) for reason, models in lost.items())
-    return tuple(sorted(used)), (*notes, *unscored)
+    found += [Finding(kind="unscored", values=count_models(models, reason)) for reason, models in lost.items()]
+    return tuple(sorted(used)), found
 
 
-def _find_target(source: Source, name: str) -> str | Hardware | None:
-    """Return the hardware to evaluate on: the name if it is known, otherwise a stored description or None."""
+def _find_target(source: Source, name: str) -> str | Hardware:
+    """Return the hardware to evaluate on: the name if it is known, otherwise a stored description.
+
+    Raises UnsupportedError if there is neither.
+    """
     try:
         find_entry(known_hardware([name]), HardwareRef.read(name).label)
         return name
     except UnknownNameError:
-        return find_described(source, name)
+        if described := find_described(source, name):
+            return described
+        raise UnsupportedError(f"{name} is not in the catalogue and no run describes it") from None
 
 
 def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, list[str]]) -> tuple[Plan, ...]:
@@ -356,19 +320,6 @@ def energy_evidence(
         rows = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
         stored = set(connection.execute(STORED).fetchall())
         absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]
-        notes = (*notes, FITTED(), *([ABSENT(tables=absent)] if absent and classes else []))
-        return attrs.evolve(find_projected(connection, rows), notes=notes)
-
-
-def describe_evidence(rows: Table[EnergyEvidence]) -> str:
-    """Return how many measured energies each class has, how many are held out, and which classes have none."""
-    counts = {row.architecture: row.class_energy_count for row in rows}
-    known = [CLASS(architecture=name, count=count) for name, count in counts.items() if count]
-    unknown = [name for name, count in counts.items() if not count]
-    held_out = sum(row.held_out_count for row in rows if row.quantity == "energy")
-    powers = sum(row.measurement_count for row in rows if row.quantity == "power")
-    parts = [MEASURED(classes=known) if known else ""]
-    parts += [HELD_OUT(count=held_out)] if known else []
-    parts += [NONE(classes=unknown)] if unknown else []
-    parts += [POWER(count=powers)] if powers else []
-    return "; ".join(filter(None, parts))
+        found = [Finding(kind="fitted_to")]
+        found += [Finding(kind="absent", values={"tables": tuple(absent)})] if absent and classes else []
+        return attrs.evolve(find_projected(connection, rows), notes=describe_findings([*notes, *found]))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, get_args
 
 import attrs
 
+from joulemap.ask.answer import SCOPE
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -24,8 +26,6 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
-from joulemap.show.run import find_conditions, title_run
-from joulemap.show.title import bind
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
@@ -84,7 +84,7 @@ def export(
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
-        subject, base = (_describe(total, bind(title_run(total, scope), find_conditions(scope))) for total in totals)
+        subject, base = (_describe(total, import_module(SCOPE).describe_run(total, scope)) for total in totals)
         spans = stream(connection, OperatorSpan, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"

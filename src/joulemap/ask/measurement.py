@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from joulemap.ask.answer import describe_findings
+from joulemap.ask.fact import Value
+from joulemap.ask.finding import Finding
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.measurement import MeasuredRow, list_kinds, load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table, load_public_tables
@@ -35,13 +38,12 @@ from joulemap.plan.workload import (
     stored_key,
     trace,
 )
-from joulemap.show.present.template import Template
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
-from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UsageError
+from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -52,12 +54,6 @@ if TYPE_CHECKING:
 
 ModelBatch = tuple[str, int]
 """Model name and batch size."""
-
-ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
-LEFT_OUT: Final = Template("{models}: {reason}")
-UNPREDICTED: Final = Template("stored, but `validate` cannot predict rows with unknown names: {names:list}")
-UNMEASURED: Final = "only throughput, power or memory; a fit needs latency or energy"
-NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
 SHOWN_MODELS: Final = 5
 
@@ -156,8 +152,9 @@ def import_measurements(
     table = find_public_table(str(path))
     rows = table.read_rows() if table else read_measurements(Path(path), known_hardware, load_models())
     counts = store_measurements(source, rows)
-    if note is not None and table is None and (unpredicted := _find_unpredicted(rows)):
-        note(unpredicted)
+    if note is not None and table is None:
+        for text in describe_findings(_find_unpredicted(rows)):
+            note(text)
     return counts
 
 
@@ -167,14 +164,14 @@ def find_doubt(path: str | Path) -> str:
     return table.doubt if table else ""
 
 
-def _find_unpredicted(rows: Sequence[MeasuredRow]) -> str:
-    """Return a text on hardware and models in rows of wings that `validate` cannot predict; empty if it can."""
+def _find_unpredicted(rows: Sequence[MeasuredRow]) -> Iterator[Finding]:
+    """Find hardware and models in rows of wings that `validate` cannot predict."""
     of_wings = [row for row in rows if not isinstance(row, Measurement)]
     chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in of_wings)
     known = known_hardware(chips)
     models = dict.fromkeys(row.model for row in of_wings)
-    unknown = (*(one for one in chips if one not in known), *(one for one in models if not is_name(one)))
-    return UNPREDICTED(names=unknown) if unknown else ""
+    if unknown := (*(one for one in chips if one not in known), *(one for one in models if not is_name(one))):
+        yield Finding(kind="unpredicted", values={"names": unknown})
 
 
 def store_measurements(source: Source, rows: Sequence[MeasuredRow]) -> tuple[int, int]:
@@ -247,8 +244,9 @@ def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
 
 def observe(
     source: Source, hardware: Hardware, measured: Sequence[Measurement], *, trust: bool = False
-) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
-    """Pair measurements of a chip with their workloads; return the observations and notes on omitted measurements.
+) -> tuple[tuple[Observation, ...], tuple[Finding, ...]]:
+    """Pair measurements of a chip with their workloads; return the observations, and the omitted measurements by
+    reason.
 
     A workload is read from the database, taken from the shipped ones, or traced. Code that a measurement names runs
     only with `trust`.
@@ -261,11 +259,11 @@ def observe(
     usable: list[tuple[Measurement, str]] = []
     for row in measured:
         mode = HardwareRef.read(row.hardware).mode or DEFAULT_MODE
-        reason = _unusable(row, hardware, mode)
-        if reason:
-            left_out.setdefault(reason, []).append(row.model)
-        else:
+        try:
+            _check_usable(row, hardware, mode)
             usable.append((row, mode))
+        except (UnsupportedError, UnknownNameError) as error:
+            left_out.setdefault(str(error), []).append(row.model)
     workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable}, trust=trust)
     for row, mode in usable:
         columns = workloads[row.model, row.batch]
@@ -289,7 +287,7 @@ def observe(
             )
         )
     return tuple(observations), tuple(
-        LEFT_OUT(models=list_models(names), reason=reason) for reason, names in left_out.items()
+        Finding(kind="unfitted", values=count_models(names, reason)) for reason, names in left_out.items()
     )
 
 
@@ -341,21 +339,17 @@ def find_workloads(
     return workloads
 
 
-def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
-    """Return the reason why a measurement cannot be fitted; empty if it can."""
+def _check_usable(row: Measurement, hardware: Hardware, mode: str) -> None:
+    """Raise UnsupportedError or UnknownNameError with the reason why a measurement cannot be fitted."""
     if row.latency_s is None and row.energy_j is None:
-        return UNMEASURED
+        raise UnsupportedError("only throughput, power or memory; a fit needs latency or energy")
     if row.precision not in hardware.peaks:
-        return NO_PRECISION(row, hardware=hardware.id, precisions=hardware.peaks)
-    try:
-        HardwareEntry.of(hardware).find_mode(mode)
-    except UnknownNameError as error:
-        return str(error)
-    return ""
+        raise UnsupportedError(f"{hardware.id} has no {row.precision}; it has {', '.join(hardware.peaks)}")
+    HardwareEntry.of(hardware).find_mode(mode)
 
 
-def list_models(names: Sequence[str]) -> str:
-    """Return a text with the number of measurements and the distinct models; `names` has one model per measurement."""
-    distinct = list(dict.fromkeys(names))
-    more = max(0, len(distinct) - SHOWN_MODELS) or None
-    return ROWS(count=len(names), models=distinct[:SHOWN_MODELS], more=more)
+def count_models(names: Sequence[str], reason: str) -> dict[str, Value]:
+    """Return the number of measurements, their distinct models and a reason; `names` has one model per measurement."""
+    distinct = tuple(dict.fromkeys(names))
+    more = max(0, len(distinct) - SHOWN_MODELS)
+    return {"count": len(names), "models": distinct[:SHOWN_MODELS], "more": more, "reason": reason}

@@ -6,12 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Never, get_args
 
 import attrs
 
-from joulemap.answer.base import Answer
-from joulemap.ask.answer import fetch_tables
+from joulemap.ask.answer import Answer, fetch_tables
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.audit import Finding
@@ -19,8 +18,6 @@ from joulemap.generated.database import StoredTable, StoredView
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
-from joulemap.show.present.document import Document, Section, Text
-from joulemap.show.present.template import Template
 from joulemap.store.connection import (
     allow_folder,
     check_path,
@@ -42,23 +39,6 @@ from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.store.recover import Recovery
-
-TITLE: Final = Template("{path}: schema {schema_version}, {size_bytes:B}")
-VIEWS: Final = "Views for `joulemap sql`"
-VIEW_COLUMNS: Final = "view view_name | columns column_count | *meaning"
-TABLES: Final = "Internal tables, which may change"
-TABLE_COLUMNS: Final = "table table_name | *rows row_count | columns column_count | *meaning"
-DESCRIBE: Final = "joulemap sql 'DESCRIBE runs'"
-
-FINDING_COLUMNS: Final = "rule | run run_id | workload workload_id | location | expected | found"
-SOUND: Final = "ok: all rows are as they were written, and all parts add up"
-ADVICE: Final = (
-    "restore a copy of the database, or copy the intact runs into a new one (`joulemap db recover NEW`) and evaluate "
-    "the others there"
-)
-FAULTY: Final = Template(
-    "{folder} does not add up: {rule} ([run {run_id}, ][workload {workload_id}, ]{location})[, and {more} more]"
-)
 
 
 @frozen(kw_only=True)
@@ -83,29 +63,12 @@ class DatabaseAnswer(Answer):
             "tables": self.content.records(),
         }
 
-    def document(self) -> Document:
-        """Return the document; csv contains the tables with their row counts."""
-        return Document(
-            title=TITLE(self),
-            sections=(Section(VIEWS, self._lay(self.views, VIEW_COLUMNS)),),
-            details=(Section(TABLES, self._lay(self.content, TABLE_COLUMNS)),),
-            data=self.data(),
-            table=self.content,
-            tables=(self.views, self.content),
-            steps=(DESCRIBE,),
-        )
-
 
 @frozen(kw_only=True)
 class AuditAnswer(Answer):
     """Errors found in a database, such as changed rows or totals that differ from their parts."""
 
     findings: Table[Finding]
-
-    def document(self) -> Document:
-        """Return the document."""
-        blocks = (self._lay(self.findings, FINDING_COLUMNS), Text(ADVICE if self.findings.rows else SOUND))
-        return Document(title="", sections=(Section("", blocks),), data=self.data(), table=self.findings)
 
 
 def info(source: Source) -> DatabaseAnswer:
@@ -238,10 +201,18 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
         with contextlib.closing(read_tables(folder, schema_version, files, draft)) as connection:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
-                raise CatalogueError(FAULTY(findings[0], folder=folder, more=len(findings) - 1 or None))
+                _refuse(folder, findings)
         with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)
+
+
+def _refuse(folder: Path, findings: Sequence[Finding]) -> Never:
+    one, more = findings[0], len(findings) - 1
+    subjects = {"run": one.run_id, "workload": one.workload_id}
+    named = "".join(f"{name} {number}, " for name, number in subjects.items() if number is not None)
+    rest = f", and {more} more" if more else ""
+    raise CatalogueError(f"{folder} does not add up: {one.rule} ({named}{one.location}){rest}")
 
 
 def migrate(source: Source) -> int:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask.answer import Answer
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.computed import described, make_table
+from joulemap.domain.table import Table
 from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
-from joulemap.physics.record.silicon import RETICLE, count_dies
+from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.show.layout import lay, lay_lines
-from joulemap.show.present.cell import show
-from joulemap.show.present.document import Document, Section, Text
-from joulemap.show.present.template import Template
 from joulemap.store.connection import open_in_memory, using
 from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
@@ -28,17 +25,6 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.workload import WorkloadColumns
-
-OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
-LARGE: Final = Template(
-    "warning: units and memories would take about {area_mm2:plain} mm2, which is {dies} dies in a package: the reticle "
-    "limits one die to {limit:plain} mm2 ({source})"
-)
-DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
-TRIAL_COLUMNS: Final = (
-    "power mode power_mode | *precision | *model | *latency latency_s | *energy energy_j | "
-    "share of clock clock_fraction | unsupported reason"
-)
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Models that cover dense and depthwise convolutions, and attention."""
@@ -91,30 +77,20 @@ class FileCheck:
     trials: tuple[Trial, ...]
 
 
-@frozen
-class FileChecks:
+@frozen(kw_only=True, repr=False)
+class FileChecks(Answer):
     """Results of checking hardware files that break no rule."""
 
     checks: tuple[FileCheck, ...]
 
-    def document(self) -> Document:
-        """Return the document; csv contains the trials."""
-        return Document(
-            title="",
-            sections=tuple(section for check in self.checks for section in _list_sections(check)),
-            data=[attrs.asdict(check) for check in self.checks],
-            table=make_table("hardware check", Trial, (trial for check in self.checks for trial in check.trials)),
-        )
+    @property
+    def trials(self) -> Table[Trial]:
+        """Trial runs of all files."""
+        return make_table("hardware check", Trial, (trial for check in self.checks for trial in check.trials))
 
-
-def _list_sections(check: FileCheck) -> Iterator[Section]:
-    yield Section("", Text(OK(check)))
-    if (dies := count_dies(check.area_mm2)) > 1:
-        yield Section("", Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies)))
-    defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
-    yield Section("", lay_lines(DEFAULT_COLUMNS, defaults))
-    trials = make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == USUAL_RUNTIME))
-    yield Section("", lay(trials, TRIAL_COLUMNS))
+    def data(self) -> Any:
+        """Return the data for machine formats: one record per file."""
+        return [attrs.asdict(check) for check in self.checks]
 
 
 def template_text(like: str, architecture: str) -> str:
@@ -173,7 +149,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
                 trials=trials,
             )
         )
-    return FileChecks(tuple(checked))
+    return FileChecks(checks=tuple(checked))
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
