@@ -18,7 +18,7 @@ from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.show.present.cell import show_share
 from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
+from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
 from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
@@ -27,7 +27,7 @@ from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, LevelRow, Siz
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import Station
 from joulemap.wing.fleet.option import read_models
-from joulemap.wing.fleet.show.fleet import list_reasons
+from joulemap.wing.fleet.show.fleet import format_utilization, list_reasons
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 

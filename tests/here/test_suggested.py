@@ -15,11 +15,12 @@ from fuzz_here import find_faults
 from joulemap.device.energy import Rapl, Zone
 from joulemap.physics.record.hardware import Hardware
 from joulemap.system.errors import UsageError
-from joulemap.wing.here import probe, show
+from joulemap.wing.here import probe
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.match import match_machine
 from joulemap.wing.here.reader import GIB, parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
 from joulemap.wing.here.recording import Recording, load_recording
+from joulemap.wing.here.show.word import NO_DMIDECODE
 
 MACHINES = Path(__file__).parent / "machine"
 
@@ -122,7 +123,7 @@ def test_what_cannot_be_read_is_one_line_each() -> None:
     others = read_machine(load_recording(MACHINES / "laptop_rtx_no_driver.json")).gaps
     assert (len(gaps), len(others)) == (2, 2)
     assert all("\n" not in gap for gap in (*gaps, *others))
-    assert show.NO_DMIDECODE not in gaps and show.NO_DMIDECODE in others  # without chips, the memory does not matter
+    assert NO_DMIDECODE not in gaps and NO_DMIDECODE in others  # without chips, the memory does not matter
 
 
 def test_memory_is_stated_where_it_cannot_be_read() -> None:

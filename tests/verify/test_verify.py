@@ -25,11 +25,12 @@ from joulemap.show.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.predict import predict_row
-from joulemap.wing.verify import measured, show as words
-from joulemap.wing.verify.answer.cause import STATED, find_causes, list_suppositions
-from joulemap.wing.verify.answer.file import Reading, read_file
-from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
+from joulemap.wing.verify import measured
+from joulemap.wing.verify.cause import STATED, find_causes, list_suppositions
+from joulemap.wing.verify.file import Reading, read_file
+from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast
 from joulemap.wing.verify.measured import count_devices, find, list_formats, pick, read_lines
+from joulemap.wing.verify.show.word import CHANGES
 from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
@@ -394,7 +395,10 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     whole, plain = forecast(source, [Case(row=is_so), Case(row=told)])
     names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
     figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
-    causes = find_causes(source, [(vary(told, **figures), plain, {"weight_precision", "precision"})], "auto")
+    assumed = frozenset({"weight_precision", "precision"})
+    form = list_formats()[0]
+    reading = Reading(file=Path(), form=form, row=vary(told, **figures), findings=(), assumed=assumed)
+    causes = find_causes(source, {1: (reading, plain)}, "auto")
     rows = [one.row for one in causes]
     assert [one.change for one in rows if one.misfit < 1e-9] == [change]
     assert rows[0].inside_count == 1
@@ -422,11 +426,11 @@ def test_no_cause_contradicts_what_a_log_or_an_option_states(name: str, tmp_path
     (found,) = forecast(source, [Case(row=reading.row)])
     supposed = list(list_suppositions(source, reading.row, found, reading.assumed))
     assert supposed
-    assert not {cause for cause, *_ in supposed} & set(stated)
+    assert not {one.cause for one, _ in supposed} & set(stated)
     everything = list_suppositions(
         source, reading.row, found, {column for columns in STATED.values() for column in columns}
     )
-    assert "precision" in {cause for cause, *_ in everything}
+    assert "precision" in {one.cause for one, _ in everything}
 
 
 def test_a_log_without_tf32_is_true_fp32(tmp_path: Path) -> None:
@@ -443,9 +447,7 @@ def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> Non
     told = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})[0].row
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
     is_so = vary(told, weight_precision="awq")
-    check_cause(
-        Source(path=tmp_path / "a"), told, is_so, words.CHANGES["weight_precision"](new="awq", old="gguf_q4_k_m")
-    )
+    check_cause(Source(path=tmp_path / "a"), told, is_so, CHANGES["weight_precision"](new="awq", old="gguf_q4_k_m"))
 
 
 @pytest.mark.slow
@@ -453,7 +455,7 @@ def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> N
     told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
     told, source = vary(told, runtime="fused"), Source(path=own_database)
     check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
-    check_cause(source, told, vary(told, hardware="l4@1020MHz"), words.CHANGES["clock"](share=0.5))
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), CHANGES["clock"](share=0.5))
 
 
 def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
@@ -777,7 +779,7 @@ def test_devices_are_divided_as_the_engine_does(engine: str, tmp_path: Path) -> 
     assert isinstance(row, ServingRow)
     source, everything = Source(path=tmp_path / "a.duckdb"), {name for names in STATED.values() for name in names}
     supposed = list_suppositions(source, row, Forecast(), everything)
-    rows = (row, *(case.row for cause, _, case in supposed if cause == "devices"))
+    rows = (row, *(case.row for one, case in supposed if one.cause == "devices"))
     found = {
         (one.device_count, one.tensor_parallel, one.pipeline_parallel or 1)
         for one in rows

@@ -19,9 +19,9 @@ from conftest import Run
 from joulemap.show.present.cell import show_quantity
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
-from joulemap.wing.verify import show as words
+from joulemap.wing.verify.ask.watch import WatchAnswer
 from joulemap.wing.verify.call import CallRecorder
-from joulemap.wing.verify.watch import WatchAnswer
+from joulemap.wing.verify.show.watch import NO_PREDICTION
 from joulemap.workspace import Workspace
 
 
@@ -363,7 +363,7 @@ class Foreign(torch.nn.Module):
 def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     model = torch.nn.Sequential(Foreign())
     with workspace.watch(model, hardware="l4", quiet=True) as watched:
-        assert repr(watched) == "a watch that has not ended"
+        assert repr(watched) == "a running watch"
         with pytest.raises(UsageError, match="has not ended"):
             _ = watched.answer
         model(torch.zeros(2, 3))
@@ -371,7 +371,7 @@ def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     assert [row.module for row in answer.rows] == ["", "0"]
     assert answer.prediction is None
     assert answer.rows[0].predicted_energy_j is None
-    assert words.NO_PREDICTION(answer) in answer.document().answer
+    assert NO_PREDICTION(answer) in answer.document().answer
 
 
 class Loose(torch.nn.Module):

@@ -34,10 +34,12 @@ class Sheet:
     """Lines on why, most important first."""
     trust: Callable[[Any], str] = say_nothing
     is_decision: bool = False
-    """True if the first line is a decision from the answer's facts, which then tell the trust and are in the data."""
+    """True if the first line is a decision from the facts, which are in the data and by default tell the trust."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
-    steps: tuple[str, ...] = ()
-    """Follow-up commands, with slots for fields of `row` and for the choices."""
+    steps: tuple[str, ...] | Callable[[Any], Sequence[str]] = ()
+    """Follow-up commands, with slots for fields of `row` and for the choices; or a function of the answer that returns
+    whole commands.
+    """
     row: str = ""
     """Field or property of the answer that fills slots of steps; empty for the answer itself."""
     each: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda _: (NOTHING,)
@@ -45,10 +47,17 @@ class Sheet:
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
-    """Function of the answer and the options of `document` that returns values of slots in parts and steps."""
+    """Function of the answer and the options of `document` that returns values of slots in parts and steps.
+
+    `title` is read from them, too, in place of the function.
+    """
     words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
+    data: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Function of the answer and its texts by name that returns what programs get; by default tables, and of a
+    decision the first line, the trust and the facts.
+    """
     limit: int | None = None
     """Number of rows of long tables unless given."""
 
@@ -60,31 +69,45 @@ class Sheet:
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
-        values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
+        values = self.choices(answer, limit=most, **chosen)
         sections = [part.show(answer, most, values) for part in self.parts]
         shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
-        asked = [Template(one) for one in self.steps] if values.get("has_steps", True) else []
-        row = getattr(answer, self.row) if self.row else answer
-        filled = (fill_steps(asked, row, repeated, **values, **one) for one in self.each(answer))
-        steps = dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some)
-        first, data = self.headline(answer), {**answer.data(), **self.words(answer)}
-        sure = describe_trust(answer.facts) if self.is_decision else self.trust(answer)
+        first, reasons, notes = self.headline(answer), list(self.reasons(answer)), list(self.notes(answer))
+        sure = self.trust(answer) or (describe_trust(answer.facts) if self.is_decision else "")
+        steps = self._fill_steps(answer, values, repeated)
+        told = {"answer": first, "insights": reasons, "how_sure": sure, "notes": notes, "next_steps": steps}
         return Document(
-            title=self.title(answer),
+            title=values.get("title") or self.title(answer),
             answer=first,
             sections=tuple(shown),
-            insights=tuple(self.reasons(answer)),
+            insights=tuple(reasons),
             is_decision=self.is_decision,
             sure=sure,
             details=tuple(details),
-            notes=add_marks(tuple(self.notes(answer)), (*shown, *details)),
+            notes=add_marks(notes, (*shown, *details)),
             steps=tuple(steps),
-            data={**data, "answer": first, "how_sure": sure, **list_facts(answer.facts)} if self.is_decision else data,
+            data=self._list_data(answer, told),
             table=getattr(answer, self.csv),
             tables=answer.tables,
         )
+
+    def _fill_steps(self, answer: Any, values: Mapping[str, Any], repeated: Sequence[str]) -> list[str]:
+        if callable(self.steps):
+            return list(self.steps(answer))
+        asked = [Template(one) for one in self.steps] if values.get("has_steps", True) else []
+        row = getattr(answer, self.row) if self.row else answer
+        filled = (fill_steps(asked, row, repeated, **values, **one) for one in self.each(answer))
+        return list(dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some))
+
+    def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.data is not None:
+            return self.data(answer, told)
+        own = {**answer.data(), **self.words(answer)}
+        if not self.is_decision:
+            return own
+        return {**own, "answer": told["answer"], "how_sure": told["how_sure"], **list_facts(answer.facts)}
 
     def figures(self, answer: Any) -> Figures:
         """Return the figures (charts) of an answer."""

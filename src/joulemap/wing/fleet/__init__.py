@@ -23,7 +23,7 @@ def register() -> Wing:
     return Wing(
         name="fleet",
         commands={"fleet": Command("joulemap.wing.fleet.command", "language_models")},
-        questions={"fleet": Ask("joulemap.wing.fleet.answer.fleet", "SettingsKeywords")},
+        questions={"fleet": Ask("joulemap.wing.fleet.ask.fleet", "SettingsKeywords")},
         tools={"fleet": "fleet"},
         parts={
             "energies": "joulemap.wing.fleet:ENERGIES",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.report import ReportPart
-from joulemap.wing.fleet.show.text import SUBJECT
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
@@ -31,7 +30,7 @@ class FleetPart(ReportPart):
         """
         if wanted is None:
             return None
-        from joulemap.wing.fleet.answer.fleet import fleet
+        from joulemap.wing.fleet.ask.fleet import fleet
         from joulemap.wing.llm.capacity.question import find_served
 
         settings = attrs.evolve(settings, batch=())
@@ -42,6 +41,8 @@ class FleetPart(ReportPart):
 
     def draw(self, drawn: Drawn, answer: Any) -> Chapter:
         """Return the report's chapter on fleets."""
+        from joulemap.wing.fleet.show.fleet import SUBJECT
+
         return drawn.make_whole("fleet", SUBJECT, answer)
 
 

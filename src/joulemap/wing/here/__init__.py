@@ -24,7 +24,7 @@ def register() -> Wing:
                 "joulemap.wing.here.command", "machine", is_first=True, start={"This machine?": "joulemap here"}
             )
         },
-        questions={"here": Ask("joulemap.wing.here.answer", is_shared=False)},
-        parts={"words": "joulemap.wing.here.show:WORDS"},
+        questions={"here": Ask("joulemap.wing.here.ask.here", is_shared=False)},
+        parts={"words": "joulemap.wing.here.show.word:WORDS"},
         uses=("llm", "place"),
     )

@@ -13,21 +13,13 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
-from joulemap.show.present.template import Template
 from joulemap.wing.here.match import Device
 from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
+from joulemap.wing.here.show.word import VERIFY, VERIFY_OWN
 
 ENGINE: Final = "llamacpp"
 """Engine of language models on a user's machine."""
-
-VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}[ {facts}]")
-
-VERIFY_OWN: Final = Template(
-    "joulemap hardware detect --output this.toml && {command} | "
-    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}[ {facts}]"
-)
-"""Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 

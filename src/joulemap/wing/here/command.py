@@ -15,7 +15,7 @@ from joulemap.cli.output import emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.system.errors import DatabaseError, ExitCode
-from joulemap.wing.here.serve import SHOWN, Asked
+from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.option import ServedOutputOptions
 
 
@@ -67,7 +67,7 @@ def here(
         metavar="USD",
         min=0.0,
     ),
-    limit: int = option(SHOWN, LIMIT_HELP, min=1, panel=OUTPUT),
+    limit: int = option(8, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
 ) -> None:
     """Find this machine's chips and predict what runs on them.

@@ -15,14 +15,12 @@ from joulemap.domain.machine import Cpu, Gpu
 from joulemap.domain.printed import read_words, shorten
 from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 from joulemap.wing.here.machine import Graphics, Machine, Memory
-from joulemap.wing.here.show import AMBIGUOUS, CORES, FASTER_MEMORY, NEAREST, SOCKETS
+from joulemap.wing.here.show.word import AMBIGUOUS, CATALOGUE, CORES, FASTER_MEMORY, NEAREST, SOCKETS
 
-CATALOGUE: Final = Template("catalogue[; {read:and} from this machine][; {assumed} assumed]")
 DERIVED: Final = "derived from what the machine reports"
 UNKNOWN: Final = "unknown"
 

@@ -16,7 +16,7 @@ from joulemap.device.energy import Rapl
 from joulemap.device.processor import available_cpus, run_tool
 from joulemap.system.errors import UsageError
 from joulemap.wing.here.machine import Machine
-from joulemap.wing.here.show import NO_DMIDECODE, PROBE
+from joulemap.wing.here.show.word import NO_DMIDECODE, PROBE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from joulemap.domain.printed import find_vendors
 from joulemap.system.errors import UsageError
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.recording import SYSTEM, Recording
-from joulemap.wing.here.show import NO_COUNT, NO_DMIDECODE, NO_DRIVER, NO_GRAPHICS, NO_MEMORY_SPEED, NO_PROCESSOR
+from joulemap.wing.here.show.word import NO_COUNT, NO_DMIDECODE, NO_DRIVER, NO_GRAPHICS, NO_MEMORY_SPEED, NO_PROCESSOR
 
 MIB: Final = 2.0**20
 GIB: Final = 2.0**30

@@ -7,18 +7,18 @@ All times and energies are those of `llm` and of its `offload`, with llama.cpp a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
 from joulemap.domain.computed import find_unknown
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
-from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
-from joulemap.wing.here.record import ServedHere
+from joulemap.wing.here.record import DeviceRow, ServedHere
+from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_LABEL
 from joulemap.wing.llm.phase import READING_RATE
 from joulemap.wing.llm.setting import Serving
 
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.serving.offload import Way
 
+Labelled = TypeVar("Labelled", Device, DeviceRow)
+
 FITS: Final = "yes"
 FITS_NOT: Final = "no"
-SPLIT: Final = Template("{layers} of {layer_count} layers")
-SPLIT_LABEL: Final = Template("{device} + {host}")
-SEVERAL_LABEL: Final = Template("{count} x {device}")
 
 WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
 """Weight formats to try for a model that is published in 16 bits, the most precise first."""
@@ -54,9 +53,6 @@ POPULAR: Final = (
     "llama-3.1-70b", "glm-4.5-air", "gpt-oss-120b",
 )  # fmt: skip
 """Language models that people run at home, by size."""
-
-SHOWN: Final = 8
-"""Default number of rows in the table."""
 
 ENOUGH: Final = 0.5
 """Share of the highest decode speed above which more precise weights are preferred to faster weights."""
@@ -426,3 +422,11 @@ def _find_link(device: Hardware) -> Way:
         s_per_byte=1.0 / link.bandwidth.value,
         j_per_byte=link.energy.value,
     )
+
+
+def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[Labelled]) -> Labelled | None:
+    """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
+    by_label: dict[str, Labelled] = {}
+    for one in devices:
+        by_label |= {one.label: one, **{SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
+    return by_label.get(row.label)

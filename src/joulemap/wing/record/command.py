@@ -89,8 +89,8 @@ def score(
     """
     from joulemap.domain.day import check_day
     from joulemap.system.errors import UnscoredError, UsageError
+    from joulemap.wing.record.ask import list_scores
     from joulemap.wing.record.score import score_results
-    from joulemap.wing.record.show import show_scores
 
     if not files and not shipped:
         raise UsageError("nothing to score: name a file, or add --shipped")
@@ -107,7 +107,7 @@ def score(
     )
     if not rows:
         raise UnscoredError("no result could be scored: the lines above give the reasons")
-    output.write(show_scores(rows, f"scores of {folder}", limit))
+    output.write(list_scores(folder, rows).document(limit=limit))
 
 
 @app.command("list")
@@ -126,11 +126,10 @@ def list_(
     joulemap record list
     joulemap record list --format csv
     """
+    from joulemap.wing.record.ask import list_records
     from joulemap.wing.record.chain import read_chain
-    from joulemap.wing.record.score import FILE, read_scores
-    from joulemap.wing.record.show import show_records
 
     output.check_file()
     chain = read_chain(folder)
-    output.write(show_records(chain, read_scores(folder.parent / FILE), limit))
+    output.write(list_records(chain).document(limit=limit))
     chain.check_faults()

@@ -17,7 +17,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.verify.answer.file import read_file
+from joulemap.wing.verify.file import read_file
 from joulemap.wing.verify.measured import Content, open_content, recognize
 
 HARDWARE: Final = re.compile(r"\bhardware\b")

@@ -37,7 +37,7 @@ from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, 
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
-from joulemap.wing.verify.answer.forecast import measured_of
+from joulemap.wing.verify.forecast import measured_of
 from joulemap.wing.verify.measured import MOST_BYTES
 
 FILE: Final = "record.csv"
@@ -393,6 +393,17 @@ def _sum_group(key: tuple[str, str, str], judged: Sequence[Judged]) -> dict[str,
         "inside_count": sum(one.is_inside for one in held),
         "unpredicted": "; ".join(f"{name} {count}" for name, count in sorted(reasons.items())),
     }
+
+
+def rank_losses(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
+    """Return scores with those of lowest coverage first, and results after a record before all others."""
+
+    def find_loss(row: ScoreRow) -> tuple[object, ...]:
+        share = row.inside_count / row.judged_count if row.judged_count else 2.0
+        error = -(row.median_error_fraction or 0.0)
+        return row.standing == IN_VIEW, share, error, row.record, row.source, row.vendor, row.architecture, row.quantity
+
+    return sorted(rows, key=find_loss)
 
 
 def read_scores(path: Path) -> list[ScoreRow]:

@@ -30,9 +30,9 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.row import COLUMNS, ServingRow
 from joulemap.wing.llm.stored import read_serving_rows
 from joulemap.wing.record.result import Row
-from joulemap.wing.verify.answer.file import read_file
-from joulemap.wing.verify.answer.limit import find_impossible
-from joulemap.wing.verify.show import describe_condition
+from joulemap.wing.verify.file import read_file
+from joulemap.wing.verify.limit import find_impossible
+from joulemap.wing.verify.show.word import describe_condition
 
 NO_POWER: Final = "none"
 """Statement that neither energy nor power was measured."""

@@ -9,6 +9,7 @@ import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
+from joulemap.cli.value import read_as
 from joulemap.cli.voice import voice
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
@@ -65,13 +66,7 @@ def share(
         Source(path=database.db),
         files or [],
         facts.keywords(),
-        Statement(
-            power=statement.power,
-            machine=statement.machine,
-            software=statement.software,
-            date=statement.date,
-            person=statement.person,
-        ),
+        read_as(Statement, statement),
         served=served,
         note=lambda text: voice.inform(f"joulemap: {text}"),
     )

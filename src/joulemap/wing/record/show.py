@@ -1,89 +1,19 @@
-"""Documents of records and their scores, losses first."""
+"""Pages of records and their scores, losses first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.domain.computed import described, make_table
-from joulemap.show.layout import lay
 from joulemap.show.present.cell import show_count, show_plain, show_share
-from joulemap.show.present.document import Document, Section
-from joulemap.system.record import frozen
-from joulemap.wing.record.chain import Chain
-from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow
-
-COLUMNS: Final = (
-    "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "
-    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | "
-    "results result_count | record | source | never predicted unpredicted"
-)
-RECORD_COLUMNS: Final = "*date | *predictions row_count | *state | version | formulas | sha256 | file"
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+from joulemap.wing.record.ask import RecordsAnswer, ScoresAnswer
+from joulemap.wing.record.score import ALL, LATER, ScoreRow, rank_losses
 
 NOTHING_YET: Final = "No result that came after a record has been scored, so nothing is won yet"
 SEEN: Final = "results `in view` are older than their record: they show how the model fits, and are never a win"
 LOSSES: Final = "groups whose intervals contain the fewest of their results come first; 80 % should be inside"
-
-
-@frozen(kw_only=True)
-class ListedRecord:
-    """Record of a folder."""
-
-    date: str = described("date on which it was made, in UTC")
-    row_count: int = described("predictions")
-    state: str = described("`whole`, or the reason why the record is not used")
-    version: str = described("version of joulemap that made it")
-    formulas: str = described("digest of formulas, chips and error scales")
-    sha256: str = described("SHA-256 of the file")
-    file: str = described("file in the folder of records")
-
-
-def show_scores(rows: Sequence[ScoreRow], title: str, limit: int) -> Document:
-    """Return the document of scores, those with the lowest coverage first, results after a record before all others."""
-    table = make_table("record scores", ScoreRow, sorted(rows, key=_find_loss))
-    grid = lay(table, COLUMNS, limit=limit, **CELLS)
-    return Document(
-        title=title,
-        answer=describe(rows),
-        sections=(Section("", grid),) if rows else (),
-        notes=(LOSSES, SEEN) if rows else (),
-        data={"answer": describe(rows), "rows": table.records()},
-        table=table,
-    )
-
-
-def show_records(chain: Chain, rows: Sequence[ScoreRow], limit: int) -> Document:
-    """Return the document of the records of a folder and of their scores."""
-    scores = show_scores(rows, f"records in {chain.folder}", limit)
-    answer = (
-        scores.answer if chain.entries else f"{chain.folder} has no record: `joulemap record make` writes the first"
-    )
-    records = make_table(
-        "records",
-        ListedRecord,
-        [
-            ListedRecord(
-                date=one.date,
-                row_count=one.row_count,
-                state=chain.faults.get(one.file, "whole"),
-                version=one.version,
-                formulas=one.formulas,
-                sha256=one.sha256,
-                file=one.file,
-            )
-            for one in chain.entries
-        ],
-    )
-    shown = lay(records, RECORD_COLUMNS, sha256=lambda row: row.sha256[:12], row_count=lambda row: f"{row.row_count:,}")
-    return Document(
-        title=scores.title,
-        answer=answer,
-        sections=(*scores.sections, *([Section("Records", shown)] if chain.entries else [])),
-        notes=scores.notes,
-        data={"answer": answer, "records": records.records(), "scores": scores.table.records()},
-        table=scores.table,
-    )
-
 
 SCORE_HEADINGS: Final = (
     "vendor", "class", "of", "median error", "inside", "right pairs", "predicted", "results", "standing", "record",
@@ -97,7 +27,7 @@ NUMBERS: Final = frozenset({"results", "predicted", "median error", "inside", "r
 
 def list_cells(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, ...]]:
     """Yield the cells below `SCORE_HEADINGS` of each score that has a prediction, losses first."""
-    for row in sorted(rows, key=_find_loss):
+    for row in rank_losses(rows):
         if row.predicted_count:
             shown = {name: write(row) for name, write in CELLS.items()}
             yield (
@@ -125,12 +55,6 @@ def describe(rows: Sequence[ScoreRow]) -> str:
     )
 
 
-def _find_loss(row: ScoreRow) -> tuple[object, ...]:
-    share = row.inside_count / row.judged_count if row.judged_count else 2.0
-    error = -(row.median_error_fraction or 0.0)
-    return row.standing == IN_VIEW, share, error, row.record, row.source, row.vendor, row.architecture, row.quantity
-
-
 def _show_part(count: int, total: int) -> str:
     return f"{show_share(count / total)} of {show_plain(total)}" if total else ""
 
@@ -141,4 +65,52 @@ CELLS: Final[Mapping[str, Any]] = {
     ),
     "inside_count": lambda row: _show_part(row.inside_count, row.judged_count),
     "right_pair_count": lambda row: _show_part(row.right_pair_count, row.pair_count),
+}
+
+
+SCORES: Final[Mapping[str, Any]] = {
+    "columns": "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "
+    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | "
+    "results result_count | record | source | never predicted unpredicted",
+    "lay": CELLS,
+    "is_long": True,
+}
+"""Table of scores."""
+
+
+def list_data(answer: ScoresAnswer | RecordsAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what programs get: the first line and the tables."""
+    return {"answer": told["answer"], **answer.data()}
+
+
+PAGES: Final = {
+    ScoresAnswer: Sheet(
+        title=lambda answer: f"scores of {answer.folder}",
+        first=lambda answer: describe(answer.rows.rows),
+        notes=lambda answer: (LOSSES, SEEN) if answer.rows else (),
+        data=list_data,
+        csv="rows",
+        parts=(Part(table="rows", **SCORES),),
+    ),
+    RecordsAnswer: Sheet(
+        title=lambda answer: f"records in {answer.folder}",
+        first=lambda answer: (
+            describe(answer.scores.rows)
+            if answer.records
+            else f"{answer.folder} has no record: `joulemap record make` writes the first"
+        ),
+        notes=lambda answer: (LOSSES, SEEN) if answer.scores else (),
+        data=list_data,
+        csv="scores",
+        shown_count=2,
+        parts=(
+            Part(table="scores", **SCORES),
+            Part(
+                title="Records",
+                table="records",
+                columns="*date | *predictions row_count | *state | version | formulas | sha256 | file",
+                lay={"sha256": lambda row: row.sha256[:12], "row_count": lambda row: f"{row.row_count:,}"},
+            ),
+        ),
+    ),
 }

@@ -21,10 +21,10 @@ def register() -> Wing:
         name="verify",
         commands={"verify": Command("joulemap.wing.verify.command", "machine")},
         questions={
-            "verify": Ask("joulemap.wing.verify.answer.verify"),
-            "watch": Ask("joulemap.wing.verify.watch", "RunKeywords"),
+            "verify": Ask("joulemap.wing.verify.ask.verify"),
+            "watch": Ask("joulemap.wing.verify.ask.watch", "RunKeywords"),
         },
         tools={"verify": "verify"},
-        parts={"words": "joulemap.wing.verify.show:WORDS"},
+        parts={"words": "joulemap.wing.verify.show.word:WORDS"},
         uses=("llm", "train"),
     )

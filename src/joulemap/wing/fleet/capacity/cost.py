@@ -26,6 +26,11 @@ HALF_MORE: Final = 1.5
 """Multiple of the highest rate up to which limits that break are reported."""
 
 
+def cut_seller(price: str) -> str:
+    """Return the text of a price without its seller and date."""
+    return price.partition(", ")[0]
+
+
 def cost_fleet(
     station: Station, loads: Sequence[DeviceLoad], devices: int, owned: int, idle_w: float | None
 ) -> dict[str, Any]:

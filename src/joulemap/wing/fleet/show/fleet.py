@@ -1,17 +1,116 @@
-"""Words for fleets: the decision, its headroom, and alternatives."""
+"""Page of fleets: the best one with its headroom, runner-up and confidence, tables, figures, and what was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain.metric import TIE_RATIO
+from joulemap.domain.table import Column, Table
+from joulemap.physics.record.weight import spell_precision
 from joulemap.show.choice import MOST_WHY, MOST_WORDS
-from joulemap.show.present.cell import show_chance, show_plain, show_quantity, show_share
+from joulemap.show.page import Figures, lay_rows
+from joulemap.show.present.cell import join_names, mark_projected, show_chance, show_plain, show_quantity, show_share
+from joulemap.show.present.document import Block, Text
 from joulemap.show.present.template import Template
+from joulemap.show.refusal import ENCLOSED, describe_refusal
+from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title, bind
+from joulemap.wing.fleet.ask.fleet import FleetAnswer
+from joulemap.wing.fleet.capacity.cost import cut_seller
 from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
+from joulemap.wing.fleet.capacity.rank import OBJECTIVES
+from joulemap.wing.fleet.capacity.row import LATE, NEAR, OK, WATCHED, FleetRow, LevelRow, QueueRow, first_of_each
+from joulemap.wing.fleet.demand import MOST_CARRIED
+from joulemap.wing.llm.show.serving import describe_served
+
+if TYPE_CHECKING:
+    from joulemap.wing.fleet.demand import Objective
+
+OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
+"""Columns that the rows of some figures have in addition to their own."""
+
+NAMED: Final = 3
+"""Maximum chips that are named in a note on omitted hardware; more are only counted."""
+
+NEARLY: Final = 0.98
+"""Share of the highest rate tried; a capacity above it is shown as a lower bound."""
+
+WHOLE_RATE: Final = 10.0
+"""Requests per second from which an integer rate is shown with all of its digits."""
+
+SUBJECT: Final = "How many devices"
+TITLE: Final = Template("{models:and}")
+ABOUT: Final = Template(
+    "[up to {peak}][{rate}], {targets:list}, {precisions:and}[, {runtimes:and}][, {engine}]{served}"
+)
+MODEL: Final = Template("{share:set %} {name}")
+RATE: Final = Template("{rate} requests/s")
+ONE_RATE: Final = "1 request/s"
+TARGETS: Final[Mapping[str, Template]] = {
+    "p99_s": Template("p99 within {target:s}"),
+    "first_token_s": Template("p99 TTFT within {target:s}"),
+    "between_s": Template("p99 TPOT within {target:s}"),
+}
+
+OWNED_AND: Final = Template("{owned_device_count} owned and {others} {way}")
+
+MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("USD/month", "#cost_per_month"),
+    "energy": ("kWh/month", "#kwh_per_month"),
+    "carbon": ("CO2/month", "gco2_per_month"),
+}
+"""Objective -> heading of its column, and the field that the column shows."""
+DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]", is_number=True)
+BATCH: Final = Template("{batch_mean:plain} of {batch}")
+CAPACITY: Final = Template("{ratio:x}")
+CAPACITY_OVER: Final = Template("over {ratio:plain}x")
+UTILIZATION_UNDER: Final = Template("under {share:%}", is_number=True)
+LEFT_OUT: Final = Template("Left out: {reasons}")
+DELAYED_MEANS: Final = (
+    "delayed batching: the first request of a batch waits for others, up to the delay limit, which saves energy"
+)
+
+OVERLOADED: Final = "overloaded"
+DIVIDED: Final = Template("each server divides the model over {devices:n device}{experts}")
+EXPERTS: Final = ", with whole experts on each"
+UNDIVIDED: Final = Template("each {hardware} holds the whole model")
+NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
+EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
+DELAYED: Final = " with delayed batching"
+GROWTH: Final = Template(
+    "the capacity of {label} is {capacity} the highest rate[; up to 1.5x the load, {first} breaks first]"
+)
+
+
+OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
+UNPRICED: Final = Template("{names} from the ranking by cost, without a known {price}{other}")
+PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
+PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
+PRICED: Final = Template("{name} at {price}")
+OTHER_SELLER: Final = Template("{names} with prices of another kind of seller (--seller)")
+ALL_LATE: Final = Template("{names}, which miss the latency target with any number of devices (--details)")
+LATE_ONE: Final = Template("{names}, which misses the latency target with any number of devices (--details)")
+CHIPS: Final = Template("{count:n chip}")
+OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
+
+NOTES: Final = (
+    "devices: the fewest that meet the latency target at the highest rate, in whole nodes with --node; requests arrive "
+    "at random (Poisson) and share one queue; ranges in brackets show the counts at both "
+    "ends of the 80 % interval of predicted times; 80 % sure: devices that suffice with this probability",
+    "a free device takes the waiting requests, up to one batch; with delayed batching it starts once the batch is full "
+    "or the first request has waited for the delay limit",
+    "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "
+    "counts hosts; kWh, cost and carbon also include cooling (PUE)",
+    "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "
+    "owned devices cost only electricity",
+    "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "
+    "its inverse; time busy (--details): share of time with a batch running, however small the batch",
+)
 
 LEAST: Final[Mapping[str, tuple[str, str]]] = {
     "cost": ("costs least", "cost least"),
@@ -171,3 +270,279 @@ def _say_least(facts: Facts, choice: Choice) -> str:
 
 def _show(value: Quantity) -> str:
     return f"{show_plain(value.value)} USD" if value.unit == "USD" else show_quantity(value.value, value.unit)
+
+
+def title_fleets(answer: FleetAnswer) -> Title:
+    """Return the models, the demand and its targets as a title."""
+    models = [
+        name if len(answer.shares) == 1 else MODEL(name=name, share=share) for name, share in answer.shares.items()
+    ]
+    rate = _show_rate(answer)
+    targets = {name: getattr(answer.demand, name) for name in TARGETS}
+    about = Title(
+        form=ABOUT,
+        values={
+            "peak": rate if len(answer.levels) > 1 else "",
+            "rate": "" if len(answer.levels) > 1 else rate,
+            "targets": [TARGETS[name](target=value) for name, value in targets.items() if value is not None],
+            "precisions": answer.scope.labels,
+            "runtimes": () if answer.engine else answer.scope.runtimes,
+            "engine": answer.engine,
+            "served": "" if answer.serving is None else describe_served(answer.serving),
+        },
+    )
+    return Title(form=TITLE, values={"models": models}, about=about)
+
+
+def _show_rate(answer: FleetAnswer) -> str:
+    peak = answer.demand.peak_per_s
+    is_whole = peak >= WHOLE_RATE and peak == round(peak)
+    return ONE_RATE if peak == 1.0 else RATE(rate=f"{peak:,.0f}" if is_whole else f"{peak:,.3g}")
+
+
+def list_left_out(answer: FleetAnswer) -> Iterator[str]:
+    """Yield notes on hardware that was not compared or cannot serve the demand, with the reasons."""
+    mark = partial(mark_projected, projected=answer.projected)
+    if answer.scope.settings.hardware or answer.serving is not None:
+        kept_chips = {row.chip for row in answer.rows}  # in another precision
+        lost = (one for one in answer.scope.refused_runs if not kept_chips.issuperset(one.hardware))
+        yield from (describe_refusal(one, ENCLOSED) for one in lost)
+    late = [row for row in answer.rows if row.status == LATE]
+    over = [row for row in answer.rows if row.status not in (OK, LATE)]
+    kept = {row.hardware for row in answer.rows if row.status != LATE}
+    if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
+        late_text = LATE_ONE if len(missed) == 1 else ALL_LATE
+        yield late_text(names=_name_some([*map(mark, missed)]))
+    if not answer.ok:
+        over = over[1:]  # the first is the headline
+    if over:
+        yield OVER(over[0], label=_name(answer, over[0]), more=len(over) - 1 or None)
+    if answer.demand.objective == "cost":
+        without = (row.hardware for row in answer.ok if row.cost_per_month is None and not row.unlike_price_text)
+        if unpriced := list(dict.fromkeys(without)):
+            other = "" if answer.pay == "both" else PAY_BOTH
+            names = _name_some([*map(mark, unpriced)])
+            yield UNPRICED(names=names, price=PRICES[answer.pay], other=other)
+        if unlike := {mark(row.chip): row.unlike_price_text for row in answer.ok if row.unlike_price_text}:
+            priced = [PRICED(name=name, price=cut_seller(price)) for name, price in unlike.items()]
+            yield OTHER_SELLER(names=_name_some(priced))
+    if unused := sorted(set(answer.demand.owned) - {row.chip for row in answer.rows}):
+        yield OWNED_ELSEWHERE(names=unused)
+
+
+def _name(answer: FleetAnswer, row: FleetRow) -> str:
+    """Return a fleet's label as it reads in a sentence."""
+    label = f"{row.hardware} {row.precision}{DELAYED}" if row.wait_s else row.label
+    return mark_projected(label, answer.projected)
+
+
+def describe_division(answer: FleetAnswer) -> list[str]:
+    """Return a sentence on the devices per server of the best fleet, and on another number with similar results."""
+    best = next(iter(answer.ok), None)
+    if best is None or not answer.demand.is_of_tokens or answer.joined:  # the headline names another fleet
+        return []
+    column, _ = OBJECTIVES[answer.demand.objective]
+    value = getattr(best, column)
+    near = [
+        (getattr(row, column) / value, row.server_device_count)
+        for row in answer.ok
+        if (row.hardware, row.precision) == (best.hardware, best.precision)
+        and row.server_device_count != best.server_device_count
+        and value
+        and getattr(row, column) is not None
+    ]
+    ratio, devices = min(near, default=(2.0 * NEAR, 0))
+    division = UNDIVIDED if best.server_device_count == 1 else DIVIDED
+    experts = EXPERTS if best.expert_device_count > 1 else ""
+    sentence = division(best, devices=best.server_device_count, experts=experts)
+    if ratio <= NEAR:
+        near_by = NEAR_DIVISION if ratio > TIE_RATIO else EQUAL_DIVISION
+        return [f"{sentence}; {near_by(devices=devices, more=ratio - 1.0)}"]
+    return [sentence] if best.server_device_count > 1 else []
+
+
+def _name_some(names: Sequence[str]) -> str:
+    """Return the names of chips if they are few, else their number."""
+    return join_names(names) if len(names) <= NAMED else CHIPS(count=len(names))
+
+
+def format_capacity(row: FleetRow) -> str:
+    """Return the capacity as a multiple of the highest rate, or as a lower bound; empty if it is unknown."""
+    if row.carried_ratio is None:
+        return ""
+    if row.carried_ratio > NEARLY * MOST_CARRIED:
+        return CAPACITY_OVER(ratio=MOST_CARRIED)
+    return CAPACITY(ratio=row.carried_ratio)
+
+
+def format_utilization(row: FleetRow) -> str:
+    """Return the utilization at the highest rate as text; an upper bound if the capacity is only known to be large."""
+    if row.carried_ratio is not None and row.carried_ratio > NEARLY * MOST_CARRIED:
+        return UTILIZATION_UNDER(share=1.0 / (NEARLY * MOST_CARRIED))
+    return show_share(row.utilization_fraction)
+
+
+def _format_payment(row: FleetRow) -> str:
+    """Return the payment of a fleet, such as `rented` or `4 owned and 3 rented`; empty without a price."""
+    if row.way in ("", "owned") or not row.owned_device_count:
+        return row.way
+    return OWNED_AND(row, others=(row.device_count or 0) - row.owned_device_count)
+
+
+def _format_devices(row: FleetRow) -> str:
+    low, high = row.device_low_count, row.device_high_count
+    return DEVICES(row, low=None if low == high else low, high=high)
+
+
+def draw(answer: FleetAnswer) -> Figures:
+    """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
+    the day.
+    """
+    from joulemap.show.figure.figure import make_figure
+
+    best, subject = first_of_each(answer.ok), bind(title_fleets(answer), find_conditions(answer.scope))
+    if not best:
+        return ()
+    drawn = [make_figure("fleet", answer.rows.with_rows(best), subject, describe_answer(answer.facts))]
+    growth = "; ".join(GROWTH(row, capacity=format_capacity(row), first=row.fails_first) for row in best[:WATCHED])
+    for quantity in dict.fromkeys(row.quantity for row in answer.queue):
+        queue = answer.queue.with_rows(row for row in answer.queue if row.quantity == quantity)
+        drawn.append(make_figure("queue", _own(answer, queue), f"{subject}: {quantity}", growth))
+    labels = [row.label for row in best[:WATCHED]]
+    rates = tuple(row for row in answer.at_rates if row.label in labels)
+    if len({row.rate_per_s for row in rates}) > 1:
+        drawn.append(make_figure("day", _own(answer, answer.at_rates.with_rows(rates)), subject))
+    return tuple(drawn)
+
+
+def _own(answer: FleetAnswer, rows: Table[QueueRow] | Table[LevelRow]) -> Table[tuple[Any, ...]]:
+    """Return rows of fleets with the chip of each fleet as an additional column."""
+    chips = {row.label: row.hardware for row in answer.rows}
+    return rows.with_columns(OWNED, ((chips.get(row.label),) for row in rows))
+
+
+def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> Sequence[Block]:
+    """Return the best fleet of each chip, with lines on delayed batching and on what was left out."""
+    left_out = "; ".join(list_left_out(answer))
+    below = [Text(LEFT_OUT(reasons=left_out))] if left_out else []
+    if not answer.best:
+        return below
+    if any(row.wait_s for row in answer.best):
+        below.insert(0, Text(DELAYED_MEANS))
+    first, *rest = sorted(MONTHLY, key=lambda objective: objective != answer.demand.objective)
+    latencies = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
+    grid = lay_rows(
+        answer,
+        answer.best,
+        f"hardware @label | *devices | *80 % sure likely_device_count? | sure of devices enough_fraction? | "
+        f"*{' '.join(MONTHLY[first])} | {latencies if answer.demand.is_of_tokens else '*p99 p99_latency_s'} | *batch | "
+        "delay limit wait | *utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
+        f"energy per request energy_per_request_j | {' | '.join(' '.join(MONTHLY[one]) for one in rest)} | "
+        "payment way | price price_text?",
+        limit=limit,
+        noun="chips",
+        ranked=MONTHLY[first][0],
+        devices=_format_devices,
+        way=_format_payment,
+        batch=BATCH,
+        wait=lambda row: show_quantity(row.wait_s or None, "s"),
+        utilization_fraction=format_utilization,
+        carried_ratio=format_capacity,
+    )
+    return grid, *below
+
+
+def _show_time(field: str, row: QueueRow) -> str:
+    value = getattr(row, field)
+    return OVERLOADED if value is None else show_quantity(value, "s")
+
+
+def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
+    """Return the title, the tables of the first screen, and the values of slots of parts and steps."""
+    values: dict[str, Any] = {
+        "title": title_fleets(answer),
+        "objective": answer.demand.objective,
+        "shown": ("rows", answer.joined),
+        "steps": (),
+    }
+    if not answer.ok:
+        return values
+    best, rows = answer.ok[0], answer.best.rows[:2]
+    is_served, is_one = answer.demand.is_of_tokens, len(rows) < 2
+    chosen = STEPS[0 if is_served else 2 if is_one else 1]
+    devices = best.server_device_count
+    repeating = (row.hardware for row in rows[: 1 if is_served else None])
+    return {
+        **values,
+        "model": next(iter(answer.shares)),
+        "hardware": answer.scope.spell(rows[0].hardware),
+        "other": answer.scope.spell(rows[-1].hardware),
+        "precision": spell_precision(best.precision),
+        "devices": devices if devices > 1 else None,
+        "rate": f"{answer.find_server_rate(best):.3g}",
+        "runtime": best.runtime,
+        "steps": (chosen,),
+        "options": repeat_boundary(answer.scope, repeating, repeated),
+    }
+
+
+STEPS: Final = (
+    "llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s",
+    "explain {model} {hardware} {other} {precision} --runtime {runtime}",
+    "edp {model} {hardware} {precision} --runtime {runtime}",
+)
+"""Follow-up commands: on a language model, on two chips, and on one."""
+
+FLEET: Final = Shape(
+    first=describe_answer,
+    why=list_reasons,
+    notes=lambda answer: [*describe_division(answer), *NOTES],
+    csv="rows",
+    choices=choose,
+    draw=draw,
+    limit=12,
+    parts=(
+        Part(table="rows", draw=lay_fleets, is_tight=True),
+        Part(
+            title="Power and cost",
+            table="costed",
+            columns="hardware @label | *devices | *rented per month rented_per_month | "
+            "*bought per month bought_per_month | CO2 per month gco2_per_month | kWh per month #kwh_per_month | "
+            "*maximum power power_w | mean power mean_power_w | *idle power idle_power_w | "
+            "time busy busy_fraction | first limit up to 1.5x the load fails_first",
+            lay={"devices": _format_devices},
+            is_long=True,
+        ),
+        Part(
+            title="Latency and power at other rates",
+            table="queue",
+            columns="hardware @label | quantity! | *rate rate_per_s | load load_ratio | p50 p50_s | *p99 p99_s | "
+            "target promise_s | power power_w",
+            lay={name: partial(_show_time, name) for name in ("p50_s", "p99_s")},
+        ),
+        Part(
+            title="Fleet at each rate",
+            table="watched_rates",
+            columns="hardware @label | *rate rate_per_s | share of time share_fraction | *devices device_count | "
+            "time busy busy_fraction | *power power_w",
+        ),
+        Part(
+            title="Mixed hardware",
+            table="mixtures",
+            columns="fleet label | *form | *USD/month #cost_per_month | kWh/month #kwh_per_month | power power_w | "
+            "*saving saved_fraction | confidence of saving probability_best?",
+            is_long=True,
+        ),
+        Part(
+            title="Separate prefill and decode",
+            table="pairs",
+            columns="prefill > decode devices label | *USD/month #cost_per_month | kWh/month #kwh_per_month | "
+            "*p99 TTFT first_token_p99_s | *p99 TPOT between_p99_s | handover handover_s | power power_w | "
+            "*{objective} relative to one pool regret_ratio | confidence of being better probability_best?",
+            is_long=True,
+        ),
+        Part(title="Missed targets and limits", table="missed", columns="hardware @label | *reason", is_long=True),
+    ),
+)
+
+PAGES: Final = {FleetAnswer: FLEET}

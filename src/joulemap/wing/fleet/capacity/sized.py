@@ -1,8 +1,7 @@
-"""Fleets: how many of each chip serve a demand, their monthly cost, and their headroom to the latency targets."""
+"""Fleets of each chip that meet a demand or miss its targets, before they are paid for and ranked."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -12,13 +11,12 @@ import attrs
 from joulemap.ask.candidate import read_usage
 from joulemap.ask.fact import Refusal
 from joulemap.ask.finding import Finding
-from joulemap.ask.price import find_chip, price_parameters
+from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import DEPLOYED, USAGE
+from joulemap.domain.default import DEPLOYED
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
@@ -27,68 +25,22 @@ from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch
-from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.answer.document import FleetAnswer
-from joulemap.wing.fleet.ask import find_facts
-from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
 from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
-from joulemap.wing.fleet.capacity.rank import Terms, list_queues
-from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.rank import Terms
+from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.generated.row import Station
-from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
-from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.setting import Serving
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""
 
 
-def fleet(
-    source: Source,
-    model: str,
-    settings: Settings = DEPLOYED,
-    *,
-    demand: Demand,
-    serving: Serving = SERVING,
-    usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
-) -> FleetAnswer:
-    """Return how many of each chip serve a demand, with the best fleet by the objective first.
-
-    `model` gets all requests that are not for the models of `demand.beside`. Devices are identical and share one queue.
-    A free device takes a batch of the waiting requests. A language model with a target for its first token or between
-    tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
-    UnsupportedError, with the nearest hardware, if no fleet meets the target.
-    """
-    demand = _resolve(demand)
-    if demand.is_of_tokens:
-        fleets = _serve(source, model, settings, demand, serving, usage, prices)
-    elif demand.p99_s is None:
-        raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
-    elif serving != SERVING:
-        raise UsageError(
-            "--prompt, --engine and other options of a server apply to a language model with --first-token or "
-            "--between-tokens, not to --p99: leave them out"
-        )
-    else:
-        fleets = _batch(source, model, settings, demand, usage, prices)
-    return _rank(fleets, demand)
-
-
-def _resolve(demand: Demand) -> Demand:
-    """Return the demand with ids of owned chips and the catalogue's names of models; UsageError for an invalid file."""
-    owned = {find_chip(name): count for name, count in demand.owned.items()}
-    beside = {find_model_name(name, load_models()): share for name, share in demand.beside.items()}
-    demand = attrs.evolve(demand, owned=owned, beside=beside)
-    demand.check()
-    return demand
-
-
 @frozen(kw_only=True, eq=False)
-class _Stored:
+class StoredRuns:
     """Stored runs that fleets are built from, with the assumptions of their costs and what rules find about them."""
 
     findings: Sequence[Finding | Refusal]
@@ -97,11 +49,11 @@ class _Stored:
 
 
 @frozen(kw_only=True, eq=False)
-class _SizedFleets:
+class SizedFleets:
     """Fleets of each chip that meet a demand or miss its targets, before they are paid for and ranked."""
 
     scope: Scope
-    stored: _Stored
+    stored: StoredRuns
     shares: Mapping[str, float]
     sized: Sequence[Sizing]
     pair: Callable[[Terms, FleetRow | None], list[PairRow]] = lambda _terms, _best: []
@@ -110,9 +62,9 @@ class _SizedFleets:
     serving: Serving | None = None
 
 
-def _batch(
+def size_devices(
     source: Source, model: str, settings: Settings, demand: Demand, usage: Usage, prices: Sequence[Price]
-) -> _SizedFleets:
+) -> SizedFleets:
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
@@ -122,7 +74,7 @@ def _batch(
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
         stored = _read(scope, settings, usage, prices, metric=demand.deciding)
     scope.check_evaluated()
-    return _SizedFleets(
+    return SizedFleets(
         scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand)
     )
 
@@ -161,19 +113,19 @@ def _read(
     metric: str,
     engine: str = "",
     but: Collection[str] = (),
-) -> _Stored:
+) -> StoredRuns:
     """Return what fleets need of stored runs; `but` are rules that do not apply."""
     used, pay = read_usage(usage, settings, prices)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
-    return _Stored(
+    return StoredRuns(
         findings=list_findings(scope, metric=metric, but=but),
         stations=fetch(scope.connection, Station, run_ids=list(scope.run_ids), **rest, **paid, **pay, engine=engine),
         assumptions=fetch(scope.connection, AssumedNumber, **used),
     )
 
 
-def _serve(
+def size_deployments(
     source: Source,
     model: str,
     settings: Settings,
@@ -181,7 +133,7 @@ def _serve(
     serving: Serving,
     usage: Usage,
     prices: Sequence[Price],
-) -> _SizedFleets:
+) -> SizedFleets:
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
@@ -224,7 +176,7 @@ def _serve(
         rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
         sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
-    return _SizedFleets(
+    return SizedFleets(
         scope=scope,
         stored=stored,
         shares={question.decoder.name: 1.0},
@@ -232,37 +184,4 @@ def _serve(
         pair=partial(pair_servers, question, both),
         engine=f"{question.stack.label} {question.stack.date}",
         serving=serving,
-    )
-
-
-def _rank(fleets: _SizedFleets, demand: Demand) -> FleetAnswer:
-    """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target."""
-    stored = fleets.stored
-    terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=fleets.scope.settings.takes_all)
-    paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
-    pairs = fleets.pair(terms, terms.find_least(one.row for one in paid))
-    if all(one.row.status == LATE for one in paid) and not pairs:
-        nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
-        reasons = "; ".join(REASON(row) for row in nearest)
-        raise UnsupportedError(NO_FLEET(reasons=reasons or NOTHING_RUNS))
-    ranked = terms.rank(paid)
-    rows = [one.row for one in ranked]
-    available = [one for one in ranked if terms.is_counted(one.row)]
-    winners = terms.find_winners(rows)
-    mixtures = mix(available, terms)
-    return FleetAnswer(
-        scope=fleets.scope,
-        facts=find_facts(fleets.scope, stored.findings, rows, winners, [*mixtures, *pairs], demand),
-        demand=demand,
-        shares=fleets.shares,
-        pay=terms.pay,
-        engine=fleets.engine,
-        serving=fleets.serving,
-        rows=make_table("fleet", FleetRow, rows),
-        winners=make_table("fleet winners", FleetWinner, winners),
-        pairs=make_table("fleet pairs", PairRow, pairs),
-        mixtures=make_table("fleet mixtures", MixedRow, mixtures),
-        at_rates=make_table("fleet rates", LevelRow, [level for one in fleets.sized for level in one.levels]),
-        queue=make_table("fleet queue", QueueRow, list_queues(available)),
-        assumptions=stored.assumptions,
     )

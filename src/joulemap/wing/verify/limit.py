@@ -10,7 +10,7 @@ compared with a prediction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -19,14 +19,14 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.verify import show as words
+from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
     from joulemap.system.errors import Reason
-    from joulemap.wing.verify.answer.file import Reading
+    from joulemap.wing.verify.file import Reading
 
 POWER_MARGIN: Final = 1.5
 """Factor above the power limit from which a power is impossible.
@@ -44,18 +44,15 @@ Source: assumed.
 LEAST_BYTES: Final = 1e9
 """Minimum bytes of weights that no cache between memory and units holds. Source: assumed; the largest has 0.5 GB."""
 
-
-def drop_impossible(source: Source, readings: Sequence[Reading]) -> list[Reading]:
-    """Return the readings without numbers that their hardware cannot reach; the reasons are in `unscored`."""
-    return [_drop(source, one) for one in readings]
+Found = tuple[str, str, Mapping[str, float | str]]
+"""Quantity, code of the reason, and values of its sentence."""
 
 
-def _drop(source: Source, one: Reading) -> Reading:
-    reasons = find_impossible(source, one.row)
-    if not reasons:
-        return one
-    row = attrs.evolve(one.row, **dict.fromkeys(reasons))  # type: ignore[arg-type]
-    return attrs.evolve(one, row=row, unscored={**one.unscored, **reasons})
+def drop_impossible(source: Source, reading: Reading) -> Reading:
+    """Return a reading without the numbers that its hardware cannot reach; the reasons are in `unscored`."""
+    reasons = find_impossible(source, reading.row)
+    row = attrs.evolve(reading.row, **dict.fromkeys(reasons))  # type: ignore[arg-type]
+    return attrs.evolve(reading, row=row, unscored={**reading.unscored, **reasons})
 
 
 def find_impossible(source: Source, row: Measurement | ServingRow) -> dict[str, Reason]:
@@ -64,32 +61,34 @@ def find_impossible(source: Source, row: Measurement | ServingRow) -> dict[str, 
     if entry is None:
         return {}
     hardware = read_known([entry.digest])[entry.digest]
-    reasons = dict(_find_power(row, max((*entry.caps_w, *entry.limits_w))))
     if isinstance(row, ServingRow):
-        return reasons | dict(_find_served(row, hardware))
-    return reasons | dict(_find_single(source, row, hardware))
+        count = row.device_count or 1
+        beyond = _find_served(row, hardware, count)
+    else:
+        count, beyond = 1, _find_single(source, row, hardware)
+    found = [*_find_power(row, count * max((*entry.caps_w, *entry.limits_w))), *beyond]
+    shared = {"count": count, "hardware": row.hardware}
+    return {name: make_reason(code, {**values, **shared}) for name, code, values in found}
 
 
-def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[str, Reason]]:
-    """Yield (quantity, reason) for power, and energy at the row's own rate, above the limit of all devices."""
+def _find_power(row: Measurement | ServingRow, limit_w: float) -> Iterator[Found]:
+    """Yield power, and energy at the row's own rate, above the limit of all devices."""
     if row.boundary == SYSTEM:
         return
     drawn = {"power_w": row.power_w}
     if isinstance(row, ServingRow):
-        count, rate, each_j = row.device_count or 1, row.output_tokens_per_s, row.energy_per_output_token_j
+        rate, each_j = row.output_tokens_per_s, row.energy_per_output_token_j
         power_w = rate * each_j if rate and each_j else None
         drawn |= {"energy_per_output_token_j": power_w, "energy_per_request_j": row.energy_per_request_j and power_w}
     else:
-        count = 1
         drawn["energy_j"] = row.energy_j / row.latency_s if row.energy_j and row.latency_s else None
     for name, power_w in drawn.items():
-        if power_w is not None and power_w > POWER_MARGIN * count * cap_w:
-            values = {"power": power_w, "limit": count * cap_w, "count": count, "hardware": row.hardware}
-            yield name, words.make_reason("power_limit", values)
+        if power_w is not None and power_w > POWER_MARGIN * limit_w:
+            yield name, "power_limit", {"power": power_w, "limit": limit_w}
 
 
-def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
-    """Yield (quantity, reason) for times and rates of a single run beyond the peak rate."""
+def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[Found]:
+    """Yield times and rates of a single run beyond the peak rate."""
     from joulemap.ask.measurement import find_workloads
 
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
@@ -103,8 +102,8 @@ def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterat
     yield from _compare(rates, hardware, 1)
 
 
-def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
-    """Yield (quantity, reason) for times and rates of a served model beyond the peak rate or the memory bandwidth."""
+def _find_served(row: ServingRow, hardware: Hardware, count: int) -> Iterator[Found]:
+    """Yield times and rates of a served model beyond the peak rate or the memory bandwidth."""
     from joulemap.physics.record.workload import NO_KEY
     from joulemap.physics.workload import ROLE_CODE, columns_of
     from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
@@ -114,7 +113,7 @@ def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Rea
     decoder = find_decoder(row.model)
     if decoder is None or decoder.is_traced or row.speculative not in ("", "none"):
         return
-    columns, count = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY)), row.device_count or 1
+    columns = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY))
     operations = FLOPS_PER_MAC * float(columns.mac_count.sum())
     rates = {
         "total_tokens_per_s": operations * row.total_tokens_per_s if row.total_tokens_per_s else None,
@@ -126,13 +125,11 @@ def _find_served(row: ServingRow, hardware: Hardware) -> Iterator[tuple[str, Rea
     least_s = weights / (count * hardware.memory_bandwidth.value)
     taken_s = row.inter_token_latency_s
     if taken_s is not None and weights > LEAST_BYTES and taken_s * MARGIN < least_s:
-        values = {"taken": taken_s, "least": least_s, "count": count, "hardware": row.hardware}
-        yield "inter_token_latency_s", words.make_reason("weight_read", values)
+        yield "inter_token_latency_s", "weight_read", {"taken": taken_s, "least": least_s}
 
 
-def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> Iterator[tuple[str, Reason]]:
+def _compare(rates: dict[str, float | None], hardware: Hardware, count: int) -> Iterator[Found]:
     peak = max(one.rate.value for one in hardware.peaks.values())
     for name, rate in rates.items():
         if rate is not None and rate > MARGIN * count * peak:
-            values = {"rate": rate, "limit": count * peak, "count": count, "hardware": hardware.id}
-            yield name, words.make_reason("peak_rate", values)
+            yield name, "peak_rate", {"rate": rate, "limit": count * peak}

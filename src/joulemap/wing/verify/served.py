@@ -32,7 +32,7 @@ from joulemap.plan.version import formula_version
 from joulemap.system.errors import NoMeasurementError, UsageError
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.stored import read_serving_rows
-from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
+from joulemap.wing.verify.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware

@@ -36,7 +36,6 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.pass_name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.llm.stack import find_engine, find_stack, stack_names
 from joulemap.wing.llm.table import check_served
-from joulemap.wing.verify import show as words
 from joulemap.wing.verify.measured import (
     LEFT_OUT,
     Cells,
@@ -51,6 +50,7 @@ from joulemap.wing.verify.measured import (
     recognize,
 )
 from joulemap.wing.verify.reader import READERS, assume
+from joulemap.wing.verify.show.word import join_conditions
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
@@ -271,7 +271,7 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
         cells["tensor_parallel"] = cells["device_count"] // (cells.get("pipeline_parallel") or 1)
         notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-    cells["notes"] = words.join_conditions(notes)
+    cells["notes"] = join_conditions(notes)
     return check_served(
         {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
     )
@@ -323,7 +323,7 @@ def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
         notes.append(Finding(kind="each", values={"part": "device", "count": devices, "batch": None}))
     if entry.architecture == "cpu":  # a prediction is for all cores
         notes[:] = [attrs.evolve(one, doubt=UNKNOWN) if one.kind == "threads" else one for one in notes]
-    cells["conditions"] = words.join_conditions(notes)
+    cells["conditions"] = join_conditions(notes)
     return check_single(cells, known, load_models())
 
 

@@ -28,14 +28,15 @@ from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.stack import find_stack
-from joulemap.wing.verify import show as words
-from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
+from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast, measured_of
+from joulemap.wing.verify.show.word import describe_change
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.source import Source
+    from joulemap.wing.verify.file import Reading
 
 SHARES: Final = (0.85, 0.7, 0.5)
 """Fractions of the highest clock and of the power limit that are tried as causes."""
@@ -75,17 +76,13 @@ STANDINGS: Final = ("stated", "assumed", "open")
 file states it.
 """
 
-Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
-"""Measurement outside its interval, its prediction, and the columns that were assumed."""
-
-Supposed = tuple[str, "Supposition", Case]
-"""Name of a cause, the change, and the changed configuration."""
-
 
 @frozen(kw_only=True)
 class Supposition:
     """Change of one setting of a measurement."""
 
+    cause: str
+    """Name of the cause, as in the table."""
     kind: str
     """Kind of the change, whose words are in `show`."""
     values: Mapping[str, str | float] = attrs.field(factory=dict, hash=False)
@@ -96,7 +93,11 @@ class Supposition:
     @property
     def key(self) -> tuple[Any, ...]:
         """Key that is equal for equal changes, also of different chips."""
-        return (self.kind, *self.values.items())
+        return (self.cause, self.kind, *self.values.items())
+
+
+Supposed = tuple[Supposition, Case]
+"""Change, and the changed configuration."""
 
 
 @frozen(kw_only=True)
@@ -105,11 +106,10 @@ class Cause:
 
     row: CauseRow
     supposed: Supposition
-    index: int
-    """Index of the measurement that the row shows, among those outside their intervals."""
-    before: float
+    case: int
+    """Configuration that the row shows, counted from 1."""
+    before: Figure
     """Prediction of the row's quantity without the cause."""
-    before_half_width: float | None
 
 
 @frozen(kw_only=True)
@@ -137,27 +137,25 @@ class CauseRow:
 
 
 def find_causes(
-    source: Source,
-    outside: Sequence[Outside],
-    calibration: str | Calibration,
-    others: Mapping[Measurement | ServingRow, str] | None = None,
+    source: Source, outside: Mapping[int, tuple[Reading, Forecast]], calibration: str | Calibration
 ) -> list[Cause]:
     """Return causes that bring measurements closer to their intervals, best first.
 
-    `others` maps a measurement to the chip that its file names, if an option states another.
+    `outside` has the configurations outside their intervals (1, 2, ...), each with its prediction.
     """
-    chosen = sorted(range(len(outside)), key=lambda index: -outside[index][1].miss(measured_of(outside[index][0])))
-    tried = [(index, one) for index in chosen[:MOST] for one in list_suppositions(source, *outside[index])]
-    for index in chosen[:MOST]:
-        row = outside[index][0]
-        if name := (others or {}).get(row):
-            change = Supposition(kind="hardware", values={"new": name, "old": row.hardware})
-            tried.append((index, ("hardware", change, Case(row=attrs.evolve(row, hardware=name)))))
-    results = forecast(source, [case for _, (_, _, case) in tried], calibration)
-    groups: dict[tuple[Any, ...], list[tuple[int, Supposed, Forecast]]] = {}
-    for (index, supposed), predicted in zip(tried, results, strict=True):
+    tried: list[tuple[int, Supposed]] = []
+    for case in sorted(outside, key=lambda case: -_miss(*outside[case]))[:MOST]:
+        reading, predicted = outside[case]
+        row, other = reading.row, reading.other_hardware
+        tried += [(case, one) for one in list_suppositions(source, row, predicted, reading.assumed)]
+        if other:
+            change = Supposition(cause="hardware", kind="hardware", values={"new": other, "old": row.hardware})
+            tried.append((case, (change, Case(row=attrs.evolve(row, hardware=other)))))
+    results = forecast(source, [changed for _, (_, changed) in tried], calibration)
+    groups: dict[tuple[Any, ...], list[tuple[int, Supposition, Forecast]]] = {}
+    for (case, (supposed, _)), predicted in zip(tried, results, strict=True):
         if predicted.figures:
-            groups.setdefault((supposed[0], *supposed[1].key), []).append((index, supposed, predicted))
+            groups.setdefault(supposed.key, []).append((case, supposed, predicted))
     causes = [_judge(group, outside) for group in groups.values()]
     better = [one for one in causes if one.row.inside_count]
     better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
@@ -165,26 +163,32 @@ def find_causes(
     return [attrs.evolve(one, row=attrs.evolve(one.row, rank=number)) for number, one in enumerate(better, start=1)]
 
 
+def _miss(reading: Reading, predicted: Forecast) -> float:
+    return predicted.miss(measured_of(reading.row))
+
+
 def _rank(one: Cause) -> tuple[Any, ...]:
     return (-one.row.inside_count, STANDINGS.index(one.row.standing), one.row.misfit, one.row.change)
 
 
-def _judge(group: Sequence[tuple[int, Supposed, Forecast]], outside: Sequence[Outside]) -> Cause:
+def _judge(
+    group: Sequence[tuple[int, Supposition, Forecast]], outside: Mapping[int, tuple[Reading, Forecast]]
+) -> Cause:
     """Return a cause with its misfit over all measurements for which it was predicted.
 
-    `group` has the index of each measurement in `outside`, the cause, and its prediction with the cause.
+    `group` has the configuration of each measurement, the change, and its prediction with the cause.
     """
-    fits = [(measured_of(outside[index][0]), predicted, outside[index][1]) for index, _, predicted in group]
-    first, (cause, supposed, _), _ = group[0]
+    fits = [(measured_of(outside[case][0].row), predicted, outside[case][1]) for case, _, predicted in group]
+    first, supposed, _ = group[0]
     measured, predicted, own = fits[0]
     shared = [name for name in measured if name in own.figures and name in predicted.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
-    figure = predicted.figures[name]
+    figure, cause = predicted.figures[name], supposed.cause
     row = CauseRow(
         rank=0,
         standing="stated" if cause == "hardware" else "assumed" if cause in STATED else "open",
         cause=cause,
-        change=words.describe_change(supposed.kind, supposed.values),
+        change=describe_change(supposed.kind, supposed.values),
         inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in fits),
         judged_count=len(group),
         misfit=sum(with_it.miss(numbers) for numbers, with_it, _ in fits) / len(group),
@@ -196,8 +200,7 @@ def _judge(group: Sequence[tuple[int, Supposed, Forecast]], outside: Sequence[Ou
         high=figure.high,
         is_inside=figure.holds(measured[name]),
     )
-    before = own.figures[name]
-    return Cause(row=row, supposed=supposed, index=first, before=before.value, before_half_width=before.half_width)
+    return Cause(row=row, supposed=supposed, case=first, before=own.figures[name])
 
 
 def _is_stated(cause: str, assumed: Collection[str]) -> bool:
@@ -212,8 +215,8 @@ def list_suppositions(
     entry = known_hardware().get(HardwareRef.read(row.hardware).label)
     if entry is None:
         return
-    for cause, change, name in _list_points(row, entry):
-        yield cause, change, Case(row=attrs.evolve(row, hardware=name))
+    for change in _list_points(row, entry):
+        yield change, Case(row=attrs.evolve(row, hardware=change.hardware))
     for column, values in _list_values(row, entry).items():
         cause, beside = VARIED[column]
         if _is_stated(cause, assumed):
@@ -221,13 +224,10 @@ def list_suppositions(
         old = getattr(row, column) or "bf16"
         for new in values:
             if new != old:
-                yield (
-                    cause,
-                    Supposition(kind=column, values={"new": new, "old": old}),
-                    Case(row=attrs.evolve(row, **{column: new}, **beside)),
-                )
+                change = Supposition(cause=cause, kind=column, values={"new": new, "old": old})
+                yield change, Case(row=attrs.evolve(row, **{column: new}, **beside))
     if isinstance(row, ServingRow):
-        yield from (one for one in _suppose_served(row) if not _is_stated(one[0], assumed))
+        yield from (one for one in _suppose_served(row) if not _is_stated(one[0].cause, assumed))
     elif row.latency_s is not None:
         is_slow = row.latency_s > predicted.figures["latency_s"].value
         yield from _suppose_copy(source, row, entry) if is_slow else _suppose_kept(row, entry)
@@ -245,10 +245,10 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
     }
 
 
-def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, Supposition, str]]:
-    """Yield (cause, change, hardware) for other clocks, power caps and power modes of the chip."""
+def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[Supposition]:
+    """Yield changes to other clocks, power caps and power modes of the chip."""
     if mode := HardwareRef.read(row.hardware).mode:
-        yield "power mode", Supposition(kind="default_mode", values={"mode": mode}, hardware=entry.id), entry.id
+        yield Supposition(cause="power mode", kind="default_mode", values={"mode": mode}, hardware=entry.id)
         return
     clock, cap = entry.full_clock_hz, entry.caps_w[0]
     drawn = None if isinstance(row, ServingRow) else row.power_w
@@ -260,8 +260,7 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
     for cause, kind, values, mode in points:
         with contextlib.suppress(UnknownNameError):  # out of range for this chip
             if (point := entry.find_mode(mode)) != DEFAULT_MODE:
-                name = f"{entry.id}@{point}"
-                yield cause, Supposition(kind=kind, values=values, hardware=name), name
+                yield Supposition(cause=cause, kind=kind, values=values, hardware=f"{entry.id}@{point}")
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
@@ -270,11 +269,11 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     for new in {max(1, count // 2), count * 2} - {count}:
         tensor, stages = find_stack(row.engine, row.date).divide(new, 1)
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=tensor, pipeline_parallel=stages))
-        yield "devices", Supposition(kind="devices", values={"new": new, "old": count}), case
+        yield Supposition(cause="devices", kind="devices", values={"new": new, "old": count}), case
     if SCOPE[row.scope].is_prompt and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
         cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
-        yield "cache", Supposition(kind="cached"), Case(row=cached)
+        yield Supposition(cause="cache", kind="cached"), Case(row=cached)
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -286,8 +285,8 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
         enters = work.access_is_boundary & (work.access_role == ROLE_CODE["input"])
         sizes = dict(zip(work.access_tensor[enters].tolist(), work.access_tensor_bytes[enters].tolist(), strict=True))
         seconds = sum(sizes.values()) / links[0].bandwidth.value + links[0].latency.value
-        change = Supposition(kind="copied", values={"size": sum(sizes.values()), "added_s": seconds})
-        yield "copy", change, Case(row=row, added_s=seconds)
+        values = {"size": sum(sizes.values()), "added_s": seconds}
+        yield Supposition(cause="copy", kind="copied", values=values), Case(row=row, added_s=seconds)
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
@@ -299,5 +298,5 @@ def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:
         name, rate = levels[-1]
-        change = Supposition(kind="kept", values={"level": name, "rate": rate})
-        yield "cache", change, Case(row=row, changes=(("memory_bandwidth", rate),))
+        change = Supposition(cause="cache", kind="kept", values={"level": name, "rate": rate})
+        yield change, Case(row=row, changes=(("memory_bandwidth", rate),))

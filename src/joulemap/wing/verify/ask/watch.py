@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.base import Answer
-from joulemap.ask.fact import Facts, Quantity
+from joulemap.ask.answer import Answer
+from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.measure import find_here
 from joulemap.ask.model import ModulesAnswer, modules
-from joulemap.ask.rule import UNKNOWN
+from joulemap.ask.rule import UNKNOWN, weigh_findings
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
@@ -23,18 +23,11 @@ from joulemap.domain.table import Table
 from joulemap.physics.record.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.show.caveat import describe_trust, list_notes
-from joulemap.show.model import SPLIT, WORK, draw_modules
-from joulemap.show.part import describe_ranges
-from joulemap.show.plain import list_facts
-from joulemap.show.present.cell import mark_projected, show, show_quantity
-from joulemap.show.present.document import Document, Section
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
+from joulemap.system.name import PROJECTED
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
 from joulemap.wing.train.training.forward import LOSS
-from joulemap.wing.verify import show as words
-from joulemap.wing.verify.ask import find_watched_facts
 
 if TYPE_CHECKING:
     import torch
@@ -43,12 +36,6 @@ if TYPE_CHECKING:
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.verify.call import CallKind, CallRecorder, TimedCall
-
-BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
-ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
-KEPT_MODULES: Final = (
-    "measured | predicted | backward | backward predicted | energy | energy share | predicted / measured | MACs"
-)
 
 WATCHED: Final = Settings(precision=(), runtime="eager")
 """Default settings of a watch: eager execution, at the precision of the calls."""
@@ -110,10 +97,25 @@ class WatchAnswer(Answer):
     @property
     def facts(self) -> Facts:
         """Measured time of a call beside the prediction, and findings on the timed calls."""
-        whole = self.rows[0]
-        width = self._find_half_width() if self.is_here else None
-        times = whole.measured_latency_s, whole.predicted_latency_s
-        return find_watched_facts(self.hardware, *times, width, self.calls, self.refusal)
+        whole, predicted, scores = self.rows[0], self.predicted, []
+        if whole.measured_latency_s and predicted is not None:
+            measured, width, is_inside = whole.measured_latency_s, predicted.half_width, None
+            if width is not None:
+                is_inside = abs(math.log(measured / predicted.value)) <= width
+            both = {"predicted": predicted, "measured": Quantity(measured, "s")}
+            scores = [Score(runs=(1,), metric="latency_s", **both, is_inside=is_inside)]
+        refusals = [Refusal(runs=(1,), reason=self.refusal)] if self.refusal else []
+        caveats = weigh_findings(list(self.calls), ())
+        runs = {1: Subject(hardware=self.hardware)}
+        return Facts(asked=("latency_s",), runs=runs, facts=(*scores, *refusals, *caveats))
+
+    @property
+    def predicted(self) -> Quantity | None:
+        """Predicted time of a call, with its interval on the machine that ran the calls; None without one."""
+        predicted_s = self.rows[0].predicted_latency_s
+        doubts = self.prediction.scope.doubts.values() if self.prediction and self.is_here else ()
+        width = next((one["latency"][0] for one in doubts if "latency" in one), None)
+        return Quantity(predicted_s, "s", width) if predicted_s else None
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -124,68 +126,7 @@ class WatchAnswer(Answer):
         """Return the exported data: every module, and the run behind the prediction."""
         own = {"model": self.model, "hardware": self.hardware, "refusal": self.refusal or None}
         predicted = self.prediction.total.record() if self.prediction else None
-        facts = list_facts(self.facts)
-        notes = words.list_conditions(self.facts)
-        return {**own, "modules": self.rows.records(), "prediction": predicted, "notes": notes, **facts}
-
-    def document(self, *, depth: int | None = None) -> Document:
-        """Return the document with modules down to `depth` levels; None shows as many levels as fit on a screen.
-
-        Exported data has all modules.
-        """
-        whole, forward = self.rows[0], self.prediction
-        has_step = bool(whole.measured_backward_s) and whole.predicted_backward_s is not None
-        if forward is None:
-            prediction = words.NO_PREDICTION(self)
-        else:
-            prediction = words.PREDICTED(
-                forward.total,
-                hardware=self.hardware,
-                back_s=whole.predicted_backward_s if has_step else None,
-                back_j=whole.predicted_backward_j if has_step else None,
-            )
-        columns = [
-            WORK,
-            "measured measured_latency_s | predicted predicted_latency_s",
-            *["predicted / measured ratio"] * self.is_here,
-        ]
-        columns += [*[BACKWARD] * bool(whole.measured_backward_s), ENERGY]
-        drawn = draw_modules(
-            self.rows,
-            depth,
-            self.model,
-            " | ".join(columns),
-            KEPT_MODULES,
-            measured_latency_s=lambda row: show_quantity(row.measured_latency_s or None, "s"),
-            ratio=self._show_ratio,
-            measured_backward_s=lambda row: show_quantity(row.measured_backward_s or None, "s"),
-        )
-        return Document(
-            title=words.WATCHED(title=forward.document().title if forward else self.model),
-            answer=words.PER_CALL(whole, backward_s=whole.measured_backward_s or None, prediction=prediction),
-            sections=(Section("By module, per call", drawn, is_tight=True),),
-            sure=words.describe_disagreement(self.facts) or self._describe_trust(),
-            notes=(*words.list_conditions(self.facts), SPLIT, *(list_notes(forward.facts) if forward else ())),
-            data=self.data(),
-            table=self.rows,
-            tables=self.tables,
-        )
-
-    @staticmethod
-    def _show_ratio(row: WatchedModule) -> str:
-        """Return the ratio of predicted to measured time of a module as text; empty if one of them is unknown."""
-        if not row.measured_latency_s or row.predicted_latency_s is None:
-            return ""
-        return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
-
-    def _describe_trust(self) -> str:
-        prediction = self.prediction
-        return "" if prediction is None else describe_trust(prediction.facts, describe_ranges(prediction.facts))
-
-    def _find_half_width(self) -> float | None:
-        """Return the half-width of the interval of the predicted time; None without one."""
-        doubts = self.prediction.scope.doubts.values() if self.prediction else ()
-        return next((one["latency"][0] for one in doubts if "latency" in one), None)
+        return {**own, "modules": self.rows.records(), "prediction": predicted}
 
 
 @define
@@ -202,7 +143,7 @@ class Watch:
         return self._answer
 
     def __repr__(self) -> str:
-        return "a watch that has not ended" if self._answer is None else repr(self._answer)
+        return "a running watch" if self._answer is None else repr(self._answer)
 
 
 @contextlib.contextmanager
@@ -270,7 +211,7 @@ def _answer(
     name = target if isinstance(target, str) else target.id
     return WatchAnswer(
         model=prediction.total.model if prediction else type(module).__name__,
-        hardware=mark_projected(prediction.total.hardware, prediction.projected) if prediction else name,
+        hardware=f"{PROJECTED if prediction.projected else ''}{prediction.total.hardware}" if prediction else name,
         is_here=is_here,
         rows=rows,
         prediction=prediction,

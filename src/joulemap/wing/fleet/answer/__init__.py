@@ -1,1 +1,0 @@
-"""Answers on fleets: how many of each chip serve a demand."""

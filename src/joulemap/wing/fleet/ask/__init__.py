@@ -1,0 +1,1 @@
+"""Questions on fleets: how many of each chip serve a demand."""

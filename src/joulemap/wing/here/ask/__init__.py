@@ -1,0 +1,1 @@
+"""Question on the machine that joulemap runs on."""

@@ -1,0 +1,279 @@
+"""Page of this machine: what it runs, how fast, and what could not be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
+from joulemap.domain.computed import make_table
+from joulemap.show.choice import describe_choice
+from joulemap.show.page import lay_rows
+from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import join_names, show_ends, show_interval, show_plain, show_quantity
+from joulemap.show.present.document import Grid, Text
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+from joulemap.wing.here.ask.here import HereAnswer
+from joulemap.wing.here.match import CPU
+from joulemap.wing.here.record import ServedHere
+from joulemap.wing.here.serve import find_device
+from joulemap.wing.llm.phase import READING_RATE
+
+LARGEST: Final = Template(
+    "{model} is the largest model that reaches reading speed ({least} tokens/s): {rate} on {name}."
+)
+UNSURE: Final = Template(
+    "{model} is the largest model predicted to reach reading speed ({least} tokens/s), but may miss it: {rate} on"
+    " {name}."
+)
+"""`LARGEST` where the range of the rate includes slower ones."""
+
+SLOW: Final = Template("No model reaches reading speed ({least} tokens/s); {model} is fastest: {rate} on {name}.")
+BEST: Final = Template(
+    "{name} runs {model} at {rate}[ and {energy} per token] with {weights} weights"
+    "[; {fastest} reaches {most} tokens/s]."
+)
+ONLY: Final = Template("{name} runs {model} in {latency} with {energy} per {unit}.")
+FASTEST: Final = Template("{name} runs {model} fastest, in {latency} with {energy} per {unit}[; it {lead}].")
+INFERENCE: Final = "inference"
+BATCH: Final = Template("batch of {batch}")
+NOTHING: Final = Template("{model} runs on no chip of this machine.")
+NOTHING_FITS: Final = "None of the listed language models fits."
+NO_DEVICE: Final = "No chip of this machine can be predicted."
+TOO_LARGE: Final = Template("too large: {models:few}")
+REASON: Final = Template("[{weights} on ]{name} {reason}")
+MOST_REASONS: Final = 3
+"""Maximum chips whose refusals the line below the table explains."""
+HERE_TITLE: Final = Template("This machine: {parts:and}[, {memory}][; {asked:list}]")
+TITLE_OF_MODEL: Final = Template("{model} on this machine: {parts:and}[, {memory}][; {asked:list}]")
+LENGTHS: Final = Template("prompt {prompt:#}")
+OUTPUT_LENGTH: Final = Template("output {output:#}")
+RATE: Final = "tokens/s"
+MODEL: Final = "model"
+WEIGHTS: Final = "weights"
+WITH_CPU: Final = Template("{device}+CPU")
+SAME: Final = "="
+"""Sign of the column of chips; if the machine has one chip, the subject names it and the column is dropped (`!`)."""
+
+RUN: Final = Template("{models}, batch {batch}, {precision}")
+NO_CHIP: Final = "no chip that joulemap knows"
+ENGINE_NAME: Final = "llama.cpp"
+
+
+def describe_answer(facts: Facts, model: str, batch: int) -> str:
+    """Return the largest model that is read as it comes, or the best chip for one model."""
+    choices = facts.of(Choice)
+    if not choices:
+        if not facts.runs:
+            return NO_DEVICE
+        return NOTHING(model=model) if model else NOTHING_FITS
+    first = choices[0]
+    run = facts.runs[first.runs[0]]
+    if first.metric == "largest_model":
+        (limit,) = facts.of(Limit)
+        slowest = first.value.value * math.exp(-(first.value.half_width or 0.0))
+        template = SLOW if limit.miss else LARGEST if slowest >= limit.bound.value else UNSURE
+        least = show_plain(limit.bound.value)
+        return template(model=run.settings[0], least=least, rate=show_rate(first.value), name=run.hardware)
+    values = next(one.values for one in facts.of(Entry) if one.runs[0] == first.runs[0])
+    energy = values.get("energy_per_token", values.get("energy"))
+    given = {"name": run.hardware, "model": model, "energy": None if energy is None else _show(energy)}
+    if first.metric == "latency":
+        unit = INFERENCE if batch == 1 else BATCH(batch=batch)
+        if len(first.runs) == 1:
+            return ONLY(unit=unit, latency=show_interval(first.value.value, "s", first.value.half_width), **given)
+        given["latency"] = _show(first.value)
+        return FASTEST(unit=unit, lead=describe_choice(first, _bare(facts)), **given)
+    other = next((one for one in choices if one.metric == "fastest"), None)
+    most = None if other is None else show_quantity(other.value.value, "").strip()
+    fastest = None if other is None else facts.runs[other.runs[0]].settings[1]
+    return BEST(rate=show_rate(first.value), weights=run.settings[1], fastest=fastest, most=most, **given)
+
+
+def describe_refused(facts: Facts) -> str:
+    """Return a line on what does not fit, below the table; empty if everything runs."""
+    refused = {key: one.reason for one in facts.of(Refusal) for key in one.runs}
+    running = {facts.runs[one.runs[0]].settings[0] for one in facts.of(Entry) if one.runs[0] not in refused}
+    models = dict.fromkeys(facts.runs[key].settings[0] for key in refused)
+    large = [one for one in models if one not in running]
+    if len({run.settings[0] for run in facts.runs.values()}) > 1:
+        return TOO_LARGE(models=large) if large else ""
+    last: dict[str, str] = {}
+    for key, reason in refused.items():
+        run = facts.runs[key]
+        weights = run.settings[1] if len(run.settings) > 1 else None
+        # the reason of another model names the chip
+        last[run.hardware] = REASON(weights=weights, name=run.hardware, reason=reason) if weights else reason
+    return "; ".join([*last.values()][:MOST_REASONS])
+
+
+def show_rate(value: Quantity) -> str:
+    """Return tokens per second with their interval."""
+    ends = show_interval(value.value, "", value.half_width)
+    number = show_quantity(value.value, "").strip()
+    return f"{number} tokens/s{ends[len(number) :]}"
+
+
+def _show(value: Quantity) -> str:
+    return show_quantity(value.value, value.unit)
+
+
+def _bare(facts: Facts) -> dict[int, Subject]:
+    """Return the runs with the names of their chips alone."""
+    return {key: Subject(hardware=run.hardware) for key, run in facts.runs.items()}
+
+
+def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
+    """Return one row per model: the fastest or, if no chip runs the model, the one with the least memory shortage."""
+    groups: dict[str, list[ServedHere]] = {}
+    for row in rows:
+        groups.setdefault(row.model, []).append(row)
+    return [
+        max(some, key=lambda row: (row.tokens_per_s or 0.0, -(row.memory_fraction or 0.0))) for some in groups.values()
+    ]
+
+
+def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: int) -> Sequence[ServedHere]:
+    """Return at most `most` rows in their order: the best, others at reading speed, then those nearest to the best."""
+    own = next((index for index, row in enumerate(rows) if row is best), 0)
+
+    def rank(index: int) -> tuple[bool, bool, int]:
+        is_slow = (rows[index].tokens_per_s or 0.0) < READING_RATE
+        return index != own, is_slow, abs(index - own)
+
+    return [rows[index] for index in sorted(sorted(range(len(rows)), key=rank)[:most])]
+
+
+def _show_rate(row: ServedHere) -> str:
+    """Return the tokens per second of a row, without a unit."""
+    return "" if row.tokens_per_s is None else show_quantity(row.tokens_per_s, "")
+
+
+def lay_served(answer: HereAnswer, limit: int) -> Grid:
+    """Return the table of language models that run: of one model, or the popular models near the decision."""
+    running = [row for row in answer.served if row.tokens_per_s]
+    rows = running if answer.model else _keep_fastest(running)
+    best = next((answer.served[one.runs[0] - 1] for one in answer.facts.of(Choice)), None)
+    window = _choose_window(rows, best, limit)
+    ranges, context = (
+        (" range between_half_width |", " largest context #context_tokens= |") if answer.model else ("", "")
+    )
+    laid = lay_rows(
+        answer,
+        make_table("here", ServedHere, window),
+        f"{'' if answer.model else 'model | '}weights weights= | on label{SAME if len(answer.parts) > 1 else '!'} | "
+        f"fits! | tokens/s tokens_per_s |{ranges} J/token output_token_j | TTFT first_token_s | power power_w= |"
+        f"{context} electricity, USD/M tokens #usd_per_million | memory, with reserve memory_fraction",
+        keep="on | weights | range | TTFT",
+        ranked="tokens/s | J/token",
+        pictures=RATE,
+        tokens_per_s=_show_rate,
+        between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
+        label=partial(_shorten, answer),
+    )
+    places = [index for index, row in enumerate(window) if row is best]
+    chosen = WEIGHTS if WEIGHTS in laid.headings else RATE  # precise weights win over faster ones
+    (marked_column,) = (at for at, one in enumerate(laid.headings) if one == (chosen if answer.model else MODEL))
+    marked = frozenset((index, marked_column) for index in places if len(window) > 1)
+    return attrs.evolve(laid.out_of(len(rows), len(window), "rows" if answer.model else "models"), best=marked)
+
+
+def _shorten(answer: HereAnswer, row: ServedHere) -> str:
+    """Return the chips of a row; the only processor of the machine takes no name beside a GPU."""
+    processors = [one for one in answer.devices if one.kind == CPU]
+    device = find_device(row, answer.devices, processors) if len(processors) == 1 else None
+    return row.label if device is None or device.label == row.label else WITH_CPU(device=device.label)
+
+
+def choose(answer: HereAnswer, limit: int, **_: Any) -> Mapping[str, Any]:
+    """Return the title, the first table, and the title of the table of other models."""
+    grid = None
+    if answer.shown:
+        grid = lay_served(answer, limit) if answer.served else lay_rows(answer, answer.runs, RUN_COLUMNS, **RUNS)
+    asked = [LENGTHS(answer), OUTPUT_LENGTH(answer), ENGINE_NAME] if answer.served else []
+    title = (TITLE_OF_MODEL if answer.model else HERE_TITLE)(
+        answer,
+        parts=list(answer.parts) or [NO_CHIP],
+        memory=answer.memory or None,
+        asked=[*asked, *(grid.common if grid is not None else ())],
+    )
+    precisions = join_names(list(dict.fromkeys(row.precision for row in answer.runs)))
+    batch = (answer.runs[0].batch or 1) if answer.runs else 1
+    others = RUN(models="Other models", batch=batch, precision=precisions)
+    return {"title": title, "grid": grid, "others": others}
+
+
+def list_data(answer: HereAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what programs get: the texts, the tables and the facts."""
+    facts = list_facts(answer.facts)
+    return {
+        "answer": told["answer"],
+        "how_sure": told["how_sure"],
+        **answer.data(),
+        "asked": facts["asked"],
+        "facts": facts["facts"],
+        "configurations": facts["runs"],  # `runs` is a table
+        "notes": answer.assumptions,
+        "next_steps": answer.checks,
+    }
+
+
+RUN_COLUMNS: Final = (
+    "model model! | on label | precision precision! | latency latency_s | range -latency_s:latency_half_width | "
+    "energy energy_j:energy_half_width | throughput per_s | power power_w | memory memory_bytes | refused reason?"
+)
+RUNS: Final[Mapping[str, Any]] = {
+    "keep": "model | latency | energy | range | refused",
+    "ranked": "latency",
+    "pictures": "range",
+    "noun": "rows",
+}
+"""Options of the table of models other than language models."""
+
+PAGES: Final = {
+    HereAnswer: Sheet(
+        first=lambda answer: describe_answer(
+            answer.facts, answer.model, (answer.runs[0].batch or 1) if answer.runs else 1
+        ),
+        is_decision=True,
+        notes=lambda answer: (*answer.gaps, *answer.assumptions),
+        steps=lambda answer: answer.checks,
+        data=list_data,
+        csv="main",
+        choices=choose,
+        limit=8,
+        parts=(
+            Part(
+                table="shown",
+                is_tight=True,
+                draw=lambda answer, _rows, _limit, grid, **_: (
+                    grid,
+                    *([Text(refused)] if (refused := describe_refused(answer.facts)) else []),
+                ),
+            ),
+            Part(
+                title="Chips",
+                table="devices",
+                columns="*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
+                "*usable usable_bytes | bandwidth memory_bytes_per_s | power limit power_w | *source origin",
+                lay={"noun": "chips"},
+            ),
+            Part(
+                title="Language models on every chip",
+                table="every",
+                columns="*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
+                "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+                "J/token output_token_j:output_token_half_width | memory, with reserve memory_fraction | "
+                "refused reason?",
+                lay={"noun": "rows", "tokens_per_s": _show_rate},
+            ),
+            Part(title="{others}", table="others", columns=RUN_COLUMNS, lay=RUNS),
+        ),
+    )
+}

@@ -1,0 +1,58 @@
+"""Records of a folder, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from joulemap.ask.answer import Answer
+from joulemap.domain.computed import described, make_table, take
+from joulemap.domain.table import Table
+from joulemap.system.record import frozen
+from joulemap.wing.record.chain import Chain
+from joulemap.wing.record.score import FILE, ScoreRow, rank_losses, read_scores
+
+
+@frozen(kw_only=True)
+class ListedRecord:
+    """Record of a folder."""
+
+    date: str = described("date on which it was made, in UTC")
+    row_count: int = described("predictions")
+    state: str = described("`whole`, or the reason why the record is not used")
+    version: str = described("version of joulemap that made it")
+    formulas: str = described("digest of formulas, chips and error scales")
+    sha256: str = described("SHA-256 of the file")
+    file: str = described("file in the folder of records")
+
+
+@frozen(kw_only=True)
+class ScoresAnswer(Answer):
+    """Scores of records, losses first."""
+
+    folder: Path
+    rows: Table[ScoreRow]
+
+
+@frozen(kw_only=True)
+class RecordsAnswer(Answer):
+    """Records of a folder, oldest first, and their scores, losses first."""
+
+    folder: Path
+    records: Table[ListedRecord]
+    scores: Table[ScoreRow]
+
+
+def list_scores(folder: Path, rows: Iterable[ScoreRow]) -> ScoresAnswer:
+    """Return these scores of the records of a folder."""
+    return ScoresAnswer(folder=folder, rows=make_table("record scores", ScoreRow, rank_losses(rows)))
+
+
+def list_records(chain: Chain) -> RecordsAnswer:
+    """Return the records of a folder and all their scores; CatalogueError for a table that cannot be read."""
+    records = [
+        ListedRecord(**{**take(ListedRecord, one), "state": chain.faults.get(one.file, "whole")})
+        for one in chain.entries
+    ]
+    scores = list_scores(chain.folder, read_scores(chain.folder.parent / FILE)).rows
+    return RecordsAnswer(folder=chain.folder, records=make_table("records", ListedRecord, records), scores=scores)

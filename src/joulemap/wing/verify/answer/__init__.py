@@ -1,1 +1,0 @@
-"""Verification answer: measurements of other tools, the predictions for them, and causes of differences."""
