@@ -30,7 +30,7 @@ from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import ServedRow

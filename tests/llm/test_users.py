@@ -18,8 +18,8 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.answer.users import UsersAnswer
-from joulemap.wing.llm.ask.users import LIKELY, choose_row, find_next, find_simpler
+from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
+from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.model import ServedModel, load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost

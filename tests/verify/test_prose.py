@@ -10,12 +10,12 @@ from typing import Final
 
 import pytest
 
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.domain.settings import Settings
 from joulemap.show.present.cell import show_chance, show_share
 from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.ask.offload import OffloadAnswer
 from joulemap.wing.verify.show import describe_condition
 from joulemap.workspace import Workspace
 

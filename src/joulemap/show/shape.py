@@ -162,8 +162,8 @@ class Shape:
     beside: str = ""
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
-    why: tuple[Line, ...]
-    trust: Callable[[Facts], str]
+    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
@@ -172,7 +172,8 @@ class Shape:
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
 
-    `title`, `row` (of the steps) and `dropped` (steps) are read from them, too.
+    Read from them, too: `title`; `row` of the steps, and those `dropped`; the tables of the parts that are `shown` in
+    place of the first one; the lines `told` below them.
     """
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, str], Drawings] | None = None
@@ -199,6 +200,8 @@ class Shape:
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
+        if not isinstance(self.why, tuple):
+            return list(self.why(facts))[:MOST_WHY]
         return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
 
     def document(
@@ -206,21 +209,23 @@ class Shape:
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
-        values = self.choices(answer, repeated=repeated, **chosen)
-        first, *details = [one for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        values = self.choices(answer, limit=most, repeated=repeated, **chosen)
+        drawn = [(part.table, one) for part in self.parts if (one := part.show(answer, most, values)) is not None]
+        lead = [one for name, one in drawn if name in values.get("shown", ())] or [drawn[0][1]]
         steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
         return compose(
             answer,
             facts,
-            (first,),
+            lead,
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts),
+            headline=self.headline(answer),
             reasons=self.explain(facts),
             trust=self.trust(facts),
-            details=details,
+            details=[one for _, one in drawn if one not in lead],
             notes=self.notes(answer),
             steps=fill_steps(steps, values.get("row"), repeated, **values),
+            told=values.get("told"),
         )
 
     def figures(self, answer: Any) -> Figures:

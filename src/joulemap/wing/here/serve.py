@@ -244,7 +244,7 @@ def _list_cases(
 
 def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:
     """Return the rows of `llm` for configurations that fit; none if nothing fits."""
-    from joulemap.wing.llm.answer.llm import list_rows
+    from joulemap.wing.llm.ask.llm import list_rows
 
     try:
         return [row for row in list_rows(source, model, settings, serving) if row.between_s]

@@ -138,9 +138,7 @@ class DecoderNames(ModelNames):
 
     def find_checkpoint(self, model: str) -> str:
         """Return the hub name (owner/name) of a built-in language model or of one of its passes."""
-        from joulemap.wing.llm.answer.check import find_checkpoint
-
-        return find_checkpoint(pass_name.drop_arguments(model))
+        return pass_name.find_checkpoint(pass_name.drop_arguments(model))
 
     def find_phase(self, model: str) -> str:
         """Return the phase of a pass, such as decode."""

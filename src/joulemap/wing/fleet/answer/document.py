@@ -109,7 +109,7 @@ class FleetAnswer(RunAnswer):
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
         from joulemap.ask.check import Checks, PairedRun, check_runs
-        from joulemap.wing.llm.answer.check import ServedRun, check_served
+        from joulemap.wing.llm.ask.check import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
