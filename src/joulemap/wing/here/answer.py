@@ -37,7 +37,7 @@ from joulemap.wing.here.serve import (
     serve_popular,
 )
 from joulemap.wing.here.show import METAL, RESERVE, SHARED, TARIFF, WORKS, describe_answer, describe_refused
-from joulemap.wing.llm.phase import READING_RATE
+from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -307,7 +307,7 @@ def _answer(
 
 def is_language_model(model: str) -> bool:
     """Return True for the name or the file of a language model; ModelError for a file that cannot be read."""
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.llm.serve import find_decoder
 
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 
@@ -322,7 +322,7 @@ def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[La
 
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return (notes on missing weights of a model file, its other notes)."""
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.llm.serve import find_decoder
 
     decoder = find_decoder(model) if model else None
     if decoder is None:

@@ -13,7 +13,7 @@ from joulemap.domain.metric import TIE_RATIO
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.interval.probability import probability_better
 from joulemap.wing.here.serve import choose_largest, choose_row
-from joulemap.wing.llm.phase import READING_RATE
+from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
     from joulemap.wing.here.record import RunHere, ServedHere

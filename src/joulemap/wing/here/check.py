@@ -54,7 +54,7 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     Commands for a row of several chips do not call `verify`, which compares with one chip. Decode, which the answer is
     about, comes before prefill.
     """
-    from joulemap.wing.llm.decoder.pass_name import find_gguf
+    from joulemap.wing.llm.serve import find_gguf
 
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(

@@ -32,7 +32,7 @@ from joulemap.system.file import FileError, read_bytes, read_text
 from joulemap.system.handle import holding
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines, replace_file
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results

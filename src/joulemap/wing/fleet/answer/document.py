@@ -37,12 +37,12 @@ from joulemap.wing.fleet.capacity.row import (
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
 from joulemap.wing.fleet.show import text
 from joulemap.wing.fleet.show.fleet import describe_answer, list_reasons
-from joulemap.wing.llm.show.serving import describe_served
+from joulemap.wing.llm.serve import describe_served
 
 if TYPE_CHECKING:
     from joulemap.ask.check import Checks
     from joulemap.wing.fleet.demand import Level
-    from joulemap.wing.llm.setting import Serving
+    from joulemap.wing.llm.serve import Serving
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
@@ -109,7 +109,7 @@ class FleetAnswer(RunAnswer):
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
         from joulemap.ask.check import Checks, PairedRun, check_runs
-        from joulemap.wing.llm.ask.check import ServedRun, check_served
+        from joulemap.wing.llm.serve import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:

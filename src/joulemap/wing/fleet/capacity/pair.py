@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.row import FleetRow
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Served
-    from joulemap.wing.llm.serving.pool import Throughput, Work
+    from joulemap.wing.llm.serve import Question, Served, Throughput, Work
 
 TRIED: Final = 12
 """Maximum pairs that are simulated; pairs with the lowest bounds come first."""
@@ -151,10 +149,8 @@ def pair_servers(
 
 def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
-    from joulemap.wing.llm.capacity.pool import measure_handover
-
     (first, second), demand = kinds, terms.demand
-    handover = measure_handover(question, first.server.case, second.server.case, question.serving.mean_prompt)
+    handover = first.server.case.hand_over(second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
     rates = (first.prompts.per_s, second.answers.per_s)
@@ -236,8 +232,7 @@ def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
     """Return the service of two pools with these numbers of servers at a rate, and the work of each pool."""
-    from joulemap.wing.llm.serving.pool import simulate_pools
-    from joulemap.wing.llm.serving.warm_up import Pool
+    from joulemap.wing.llm.serve import Pool, simulate_pools
 
     first, second = (
         Pool(surface=kind.server.table, limits=kind.server.limits, count=count)

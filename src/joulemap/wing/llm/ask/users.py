@@ -26,8 +26,8 @@ from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.ask.llm import read_tables
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
-from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
-from joulemap.wing.llm.capacity.model import ServedModel, find_quality
+from joulemap.wing.llm.capacity.case import describe_cache
+from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.slow import SlowHost
@@ -195,7 +195,7 @@ def serve_users(
 
 
 def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserRow:
-    quality = "" if is_published else find_quality(one.case)
+    quality = "" if is_published else one.case.quality
     return form_row(one, paid.get(one.case.hardware, Paid()), quality, is_published=is_published)
 
 
@@ -259,7 +259,7 @@ def _pay(
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []
     for one, _, plan in best.values():
-        case = next((division for division in list_divisions(one.case) if division.devices == most), one.case)
+        case = next((division for division in one.case.list_divisions() if division.devices == most), one.case)
         chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:

@@ -20,8 +20,7 @@ from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, sha
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Load, Served, Tier
-    from joulemap.wing.llm.setting import Serving
+    from joulemap.wing.llm.serving.load import Load, Served
 
 SPREAD: Final = 1.0 / 9.0
 """Spread of the lengths of requests in flight, without which all of them would take the same time.
@@ -123,40 +122,11 @@ def read_load(question: Question) -> Load | None:
         raise UsageError(
             f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
         )
-    load = attrs.evolve(form_requests(serving, serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
+    load = attrs.evolve(serving.form_load(serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
     if serving.in_flight and trace is None and serving.turns == 1:
         longest = (question.decoder.context_length or math.inf) / question.context
         load = attrs.evolve(load, spread_fraction=min(SPREAD, longest - 1.0))
     return load
-
-
-def form_requests(serving: Serving, rate_per_s: float | None) -> Load:
-    """Return the steady load of independent requests, or turns of conversations, at a rate."""
-    from joulemap.wing.llm.serving.load import Load
-
-    return Load(
-        rate_per_s=rate_per_s,
-        is_steady=True,
-        prompt_tokens=serving.prompt,
-        output_tokens=serving.output,
-        cached_tokens=find_cached(serving),
-        turns=serving.turns,
-        pause_s=serving.pause_s,
-    )
-
-
-def find_cached(serving: Serving) -> int:
-    """Return the number of prompt tokens that a prefix cache supplies at the hit share of `--prefix-hit`."""
-    return min(serving.prompt - 1, round((serving.prefix_hit or 0.0) * serving.prompt))
-
-
-def read_tiers(serving: Serving) -> tuple[Tier, ...]:
-    """Return the tiers of the prefix cache below the devices."""
-    if not serving.cache_tiers:
-        return ()
-    from joulemap.wing.llm.serving.tier import read_tier
-
-    return tuple(read_tier(one) for one in serving.cache_tiers)
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
@@ -182,7 +152,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
             continue
         try:
-            draft, tiers = question.draft(case.server), read_tiers(question.serving)
+            draft, tiers = question.draft(case.server), question.serving.read_tiers()
             served = serve(case.server, load, draft, tiers=tiers)
             before = None
             if served.hits or load.cached_tokens:

@@ -17,7 +17,8 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS, Question
+from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
 from joulemap.wing.llm.serving.batch import Batch, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.offload import Offload, Way

@@ -22,8 +22,7 @@ from joulemap.domain.computed import described
 from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
-from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
-from joulemap.wing.llm.capacity.load import find_cached
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.error_scale import NEW_LOAD
@@ -247,7 +246,7 @@ Option = tuple["Case", int]
 def _list_holding(case: Case) -> list[Case]:
     """Return the requested divisions that hold the model and at least one request."""
     asked = case.question.serving.devices
-    return [one for one in list_divisions(case) if one.most >= 1 and not (asked and one.devices not in asked)]
+    return [one for one in case.list_divisions() if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
 def list_options(case: Case, target: LatencyTarget) -> Iterator[Option]:
@@ -379,7 +378,7 @@ def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool 
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
-        cached_tokens=find_cached(serving) if reuses else 0.0,
+        cached_tokens=serving.cached_tokens if reuses else 0.0,
         residence=residence,
         pause_s=serving.pause_s,
         begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),

@@ -32,7 +32,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.source import open_boxes
+from joulemap.wing.llm.serve import open_boxes
 from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TrainingRow
 from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows

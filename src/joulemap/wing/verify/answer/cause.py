@@ -26,8 +26,7 @@ from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.stack import find_stack
+from joulemap.wing.llm.serve import ServingRow, find_stack
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 

@@ -26,7 +26,7 @@ from joulemap.show.present.document import Document, Section, Text, show_under
 from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify import show as words
 from joulemap.wing.verify.answer.cause import Cause, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
