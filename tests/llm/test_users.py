@@ -32,11 +32,11 @@ from joulemap.wing.llm.capacity.users import (
     LatencyTarget,
     Paid,
     Search,
-    UserRow,
     _find_chance,
     list_options,
     rank_rows,
 )
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady

@@ -12,13 +12,14 @@ from joulemap.ask.rule import represent, weigh_findings
 from joulemap.ask.scope import Scope
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
+from joulemap.wing.fleet.capacity.mixture import SAVED
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
-from joulemap.wing.fleet.capacity.row import OK, FleetRow, FleetWinner, first_of_each
+from joulemap.wing.fleet.capacity.row import OK, FleetRow, first_of_each
+from joulemap.wing.fleet.generated.row import FleetWinner, MixedRow
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.capacity.pair import PairRow
     from joulemap.wing.fleet.demand import Demand
+    from joulemap.wing.fleet.generated.row import PairRow
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""

@@ -23,8 +23,8 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here.ask import find_facts
 from joulemap.wing.here.check import list_run_checks, list_served_checks
+from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, MatchedChips, match_machine
-from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
 from joulemap.wing.here.serve import (

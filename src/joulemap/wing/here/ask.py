@@ -16,7 +16,7 @@ from joulemap.wing.here.serve import choose_largest, choose_row
 from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
-    from joulemap.wing.here.record import RunHere, ServedHere
+    from joulemap.wing.here.generated.row import RunHere, ServedHere
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"

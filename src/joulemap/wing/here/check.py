@@ -14,8 +14,8 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
 from joulemap.show.present.template import Template
+from joulemap.wing.here.generated.row import RunHere, ServedHere
 from joulemap.wing.here.match import Device
-from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 
 ENGINE: Final = "llamacpp"

@@ -17,8 +17,8 @@ from joulemap.domain.settings import Settings
 from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.wing.here.generated.row import ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
-from joulemap.wing.here.record import ServedHere
 from joulemap.wing.llm.serve import READING_RATE, Serving
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as re
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
 from joulemap.wing.llm.capacity.offload import divide_between as divide_between
 from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
-from joulemap.wing.llm.capacity.row import ServedRow as ServedRow, serve as serve
+from joulemap.wing.llm.capacity.row import serve as serve
 from joulemap.wing.llm.capacity.stored import opening_passes as opening_passes
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass as DecoderPass, check_devices as check_devices
 from joulemap.wing.llm.decoder.layer import describe_step as describe_step
@@ -24,6 +24,7 @@ from joulemap.wing.llm.decoder.pass_name import (
 )
 from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
 from joulemap.wing.llm.file.gguf import load_tables as load_tables
+from joulemap.wing.llm.generated.row import ServedRow as ServedRow
 from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
 from joulemap.wing.llm.prediction import predict_served as predict_served, serving_version as serving_version
 from joulemap.wing.llm.row import (

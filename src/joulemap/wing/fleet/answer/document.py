@@ -19,22 +19,10 @@ from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import Title, bind
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.ask import LEAST_ENERGY
-from joulemap.wing.fleet.capacity.mixture import MixedRow
-from joulemap.wing.fleet.capacity.pair import PairRow
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
-from joulemap.wing.fleet.capacity.row import (
-    DELAYED,
-    LATE,
-    NEAR,
-    OK,
-    WATCHED,
-    FleetRow,
-    FleetWinner,
-    LevelRow,
-    QueueRow,
-    first_of_each,
-)
+from joulemap.wing.fleet.capacity.row import DELAYED, LATE, NEAR, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
+from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
 from joulemap.wing.fleet.show import text
 from joulemap.wing.fleet.show.fleet import describe_answer, list_reasons
 from joulemap.wing.llm.serve import describe_served

@@ -31,12 +31,12 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.ask import find_facts
-from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
-from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
+from joulemap.wing.fleet.capacity.mixture import mix
+from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms, list_queues
-from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import LATE, FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.fleet.generated.row import Station
+from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow, Station
 from joulemap.wing.fleet.show.text import NO_FLEET, NOTHING_RUNS, REASON
 from joulemap.wing.llm.serve import OTHER_INTERVALS, SERVING, Serving
 

@@ -13,8 +13,9 @@ from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
-from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, Sizing
 from joulemap.wing.fleet.demand import MOST_CARRIED
+from joulemap.wing.fleet.generated.row import QueueRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level

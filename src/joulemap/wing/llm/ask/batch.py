@@ -28,8 +28,7 @@ from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
+    from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
 
 GOALS: Final[Mapping[str, str]] = {
     "energy": DECODE_ENERGY, "between_tokens": TIME, "first_token": FIRST, "cost": COST

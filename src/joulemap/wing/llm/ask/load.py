@@ -32,15 +32,14 @@ from joulemap.wing.llm.ask.served import (
     name_runs,
     represent,
 )
-from joulemap.wing.llm.capacity.load import LoadRow
+from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.generated.row import LoadRow
 from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.pool import PoolRow
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.generated.row import ServedPhase
+    from joulemap.wing.llm.generated.row import PoolRow, ServedPhase, ServedRow
 
 ASSUMED: Final = "assumed"
 """Rule of the core on single passes; the energy of a load has prompts, idle time and larger batches too."""
@@ -111,7 +110,7 @@ def find_facts(
 def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
     """Yield the assumed shares of the energy of loads, those of the table."""
     for key, row in rows.items():
-        if (assumed := row.assumed) is not None and assumed.fraction >= LEAST_ASSUMED:
+        if (assumed := find_assumed(row)) is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY_STATIC * assumed.fraction else ""
             yield Finding(kind=ASSUMED, run_id=key, values={"share_fraction": assumed.fraction, "mostly": mostly})
 

@@ -13,8 +13,9 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.offload import OffloadRow, divide_layers
+from joulemap.wing.llm.capacity.offload import divide_layers
 from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
+from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.source import find_mixed, read_decoder
 from joulemap.wing.llm.stack import describe_engine, find_engine

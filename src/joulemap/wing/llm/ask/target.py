@@ -24,8 +24,8 @@ from joulemap.wing.llm.ask.served import (
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.slow import SlowHost
-    from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow
-    from joulemap.wing.llm.generated.row import ServedPhase
+    from joulemap.wing.llm.capacity.users import LatencyTarget
+    from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 
 LIKELY: Final = 0.8
 """Probability of meeting the target from which a deployment is a safe choice."""

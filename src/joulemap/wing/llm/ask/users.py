@@ -37,7 +37,6 @@ from joulemap.wing.llm.capacity.users import (
     Forms,
     LatencyTarget,
     Paid,
-    UserRow,
     compare_forms,
     find_deployment,
     find_likelier,
@@ -47,6 +46,7 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.pass_name import find_alias
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.computed import described
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.load import count_hits, form_load, is_idle_assumed, read_load
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
+from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
@@ -28,19 +27,6 @@ Source: assumed; a queue with one server and equal services, share / (2 (1 - sha
 
 MOST: Final = 64
 """Maximum servers of a pool."""
-
-
-@frozen(kw_only=True)
-class PoolRow:
-    """Servers of one pool under the request load."""
-
-    pool: str = described("prompts: prefill, up to the first token; answers: decode, all other tokens")
-    label: str = described("hardware of a server, with xN for N devices of one server")
-    device_count: int = described("devices of one server")
-    server_count: int = described("servers needed for the arrival rate; 1 without a rate")
-    each_per_s: float = described("maximum requests per second of one server", "1/s")
-    use_fraction: float | None = described("utilization of the pool; null without an arrival rate")
-    balanced_device_count: float = described("devices per device of the other pool at which both saturate together")
 
 
 def serve_pools(

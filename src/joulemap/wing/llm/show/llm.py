@@ -22,9 +22,8 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
-from joulemap.wing.llm.capacity.load import choose_loads
-from joulemap.wing.llm.capacity.row import ServedRow
-from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
+from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load
 from joulemap.wing.llm.show.serving import describe_costs, describe_served, tell_reasons, title_model
@@ -256,7 +255,7 @@ def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
         "told": (),  # the title states what of a checkpoint is not read
         "csv": "loads" if loads else "rows",
         "heading": BATCHES_HEADING(lengths=lengths) if loads else "",
-        "assumed": head_assumed(row.assumed for row in answer.loads),
+        "assumed": head_assumed(map(find_assumed, answer.loads)),
         "row": first,
         "hardware": answer.scope.spell(first.hardware),
         "other": "" if rival is None else answer.scope.spell(rival.hardware),
@@ -304,7 +303,7 @@ LLM: Final = ServedShape(
             lay={
                 "ranked": f"p99 TTFT | tokens/s | J/token | {SHARE_HEADING}",
                 "noun": "configurations",
-                "assumed_energy_fraction": lambda row: show_assumed(row.assumed),
+                "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
                 "up": lambda row: "no" if row.is_growing else "yes",
             },
             cells=lambda answer: {"stays": lambda row: row in choose_loads(answer.loads)},

@@ -25,7 +25,8 @@ from joulemap.wing.llm.show.serving import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.users import Forms, UserRow
+    from joulemap.wing.llm.capacity.users import Forms
+    from joulemap.wing.llm.generated.row import UserRow
 
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
 EACH: Final = "each"
