@@ -11,7 +11,8 @@ from joulemap.show.present.cell import show_count, show_plain, show_share
 from joulemap.show.present.document import Document, Section
 from joulemap.system.record import frozen
 from joulemap.wing.record.chain import Chain
-from joulemap.wing.record.score import ALL, IN_VIEW, LATER, ScoreRow
+from joulemap.wing.record.generated.row import ScoreRow
+from joulemap.wing.record.score import ALL, IN_VIEW, LATER
 
 COLUMNS: Final = (
     "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "

@@ -15,7 +15,7 @@ from joulemap.ask.rule import weigh_findings
 if TYPE_CHECKING:
     from joulemap.system.errors import Reason
     from joulemap.wing.verify.answer.cause import Cause
-    from joulemap.wing.verify.answer.record import VerifiedRow
+    from joulemap.wing.verify.generated.row import VerifiedRow
 
 LIKELY: Final = ("assumed", "open", "stated")
 """Standings of causes that do not contradict a file."""

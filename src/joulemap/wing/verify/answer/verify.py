@@ -28,13 +28,13 @@ from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify import show as words
-from joulemap.wing.verify.answer.cause import Cause, CauseRow, find_causes
+from joulemap.wing.verify.answer.cause import Cause, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.answer.limit import drop_impossible
-from joulemap.wing.verify.answer.record import VerifiedRow
 from joulemap.wing.verify.answer.served import calibrate_served
 from joulemap.wing.verify.ask import UNIT, find_facts
+from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
