@@ -45,7 +45,7 @@ BESIDE: Final = {
     "joulemap.domain.table": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
-    "joulemap.answer.record": ("Run",),  # rather than the run of a fact
+    "joulemap.ask.record": ("Run",),  # rather than the run of a fact
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
     "joulemap.show.figure.figure": ("draw_svg",),

@@ -14,14 +14,13 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare import architecture as text
-from joulemap.answer.compare.architecture import ArchitecturesAnswer, name_action
-from joulemap.ask.architecture import PARTS, find_largest, find_share
+from joulemap.ask.architecture import PARTS, ArchitecturesAnswer, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Refusal, Share
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.physics.record.configuration import PRECISION_BYTES, Precision
+from joulemap.show import architecture as text
 from joulemap.show.architecture import SPREAD, describe_answer, describe_contrast
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -194,7 +193,7 @@ def test_a_nearest_precision_is_one_that_the_hardware_has() -> None:
 def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
     answer = workspace.architectures("resnet18", precision="fp32")
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
-    assert text.REPLACED(name="dpu_b4096_kv260", asked="fp32", precision="int8") in answer.remarks()
+    assert text.REPLACED(name="dpu_b4096_kv260", asked="fp32", precision="int8") in text.list_notes(answer)
     assert [precision for precision, _ in answer.scope.precisions] == ["fp32", "int8"]
     places = [list(CLASS_HARDWARE).index(row.architecture) for row in answer.rows]
     assert places == sorted(places)
@@ -252,10 +251,10 @@ def test_a_step_into_a_chip_has_its_own_precision(workspace: Workspace) -> None:
 
 def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: Workspace) -> None:
     rows = workspace.architectures("resnet18", architecture=["cpu", "gpu"])
-    assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]
+    assert [text.name_class(rows.facts, row.run_id) for row in rows.rows] == ["cpu", "gpu"]
     chips = workspace.architectures("resnet18", hardware=["h100_sxm5", "l4", "kpu_t64"])
-    assert [chips.name(row) for row in chips.rows] == ["h100_sxm5", "l4", "kpu"]
-    assert [chips.label(row) for row in chips.rows] == ["gpu 1", "gpu 2", "kpu"]
+    assert [text.name_class(chips.facts, row.run_id) for row in chips.rows] == ["h100_sxm5", "l4", "kpu"]
+    assert [text.label_class(chips, row) for row in chips.rows] == ["gpu 1", "gpu 2", "kpu"]
 
 
 def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
@@ -263,14 +262,14 @@ def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
     dynamic = sorted(answer.rows, key=lambda row: (row.energy_fj or 0) - (row.static_fj or 0))
     places = {row.hardware: dynamic.index(row) + 1 for row in ordered}
     least, second = ordered[:2]
-    assert answer.describe_rank(least)[0] == text.BEST(total=8, dynamic=places[least.hardware])
+    assert text.describe_rank(answer, least)[0] == text.BEST(total=8, dynamic=places[least.hardware])
     ratio = (second.energy_fj or 0) / (least.energy_fj or 1)
     ranked = text.RANK(rank=2, total=8, ratio=ratio, best=least.architecture, dynamic=places[second.hardware])
-    assert answer.describe_rank(second)[0] == ranked
+    assert text.describe_rank(answer, second)[0] == ranked
     for row in answer.rows:
         is_static = row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS)
         assert (find_largest(row) == "static") == is_static
-        assert len(answer.describe_rank(row)) == 2 + is_static
+        assert len(text.describe_rank(answer, row)) == 2 + is_static
 
 
 def test_facts_are_those_of_the_rows(answer: ArchitecturesAnswer) -> None:
@@ -342,7 +341,7 @@ def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
         first = next(one for one in answer.actions if one.run_id == row.run_id)
         source = first.source.removeprefix("assumption: ")
         marked = "" if source == first.source else r" \(assumed\)"
-        assert re.search(rf"- {re.escape(name_action(first))}[\w., ]*{marked}: {re.escape(source.split()[0])}", body)
+        assert re.search(rf"- {re.escape(text.ACTION(first))}[\w., ]*{marked}: {re.escape(source.split()[0])}", body)
     narrow = joulemap("architectures", "--limit", "1", variables={"COLUMNS": "80"}).stdout
     assert len(narrow.splitlines()) < len(page.splitlines())
 

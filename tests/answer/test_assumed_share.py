@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.compare.summary import show_power
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Caveat
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.settings import Settings
 from joulemap.show.caveat import describe_trust
+from joulemap.show.compare import show_power
 from joulemap.show.layout import (
     is_whole,
     show_assumed,

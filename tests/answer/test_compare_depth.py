@@ -11,8 +11,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.ranking import NUMBERS_TITLE, OPERATORS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
 from joulemap.domain.settings import ModelDivision
+from joulemap.show.ranking import NUMBERS_TITLE, OPERATORS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError

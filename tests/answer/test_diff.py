@@ -18,10 +18,11 @@ import yaml
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.diff import VERDICTS, DiffAnswer
+from joulemap.ask.diff import DiffAnswer
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.cli.overview import list_commands
 from joulemap.plan import revision
+from joulemap.show.diff import VERDICTS
 from joulemap.system.errors import ModelError
 from joulemap.workspace import Workspace
 

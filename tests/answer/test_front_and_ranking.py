@@ -19,8 +19,7 @@ from choice_case import BOUGHT, RENTED, ask
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.candidate import find_payment, plan_candidates
-from joulemap.answer.pareto import spread_evenly
+from joulemap.ask.candidate import find_payment, plan_candidates
 from joulemap.ask.fact import Choice, Turn
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
@@ -29,6 +28,7 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import HOST_COLUMNS
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, WAY_OF, Limits, Pay, Price, Settings, Usage
+from joulemap.show.pareto import spread_evenly
 from joulemap.store.connection import Connection
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace

@@ -11,10 +11,10 @@ import pytest
 
 from conftest import Run
 from joulemap.ask.check import PairedRun, check_runs
-from joulemap.ask.engine import find_checkpoint
 from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks, list_lacking
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
+from joulemap.plan.model_name import find_names
 from joulemap.plan.selection import select_hardware
 
 
@@ -179,9 +179,12 @@ def test_a_pipeline_is_measured_stage_by_stage() -> None:
 
 @pytest.mark.wings
 def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
-    assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
-    assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"
-    assert find_checkpoint("resnet18") == ""
+    for name, expected in (
+        ("llama-3.1-8b", "meta-llama/llama-3.1-8b"),
+        ("qwen2.5-7b(cached=512)", "qwen/qwen2.5-7b"),
+        ("resnet18", ""),
+    ):
+        assert find_names(name).find_checkpoint(name) == expected
 
 
 @pytest.mark.sample(1)

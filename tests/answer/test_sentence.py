@@ -15,7 +15,7 @@ from joulemap.ask.fact import Choice
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Limits
 from joulemap.physics.record.configuration import Precision
-from joulemap.show.present.cell import DASH, show_quantity
+from joulemap.show.present.cell import DASH, is_tied, show_quantity
 from joulemap.workspace import Workspace
 
 HALF_DIGIT = 0.0052
@@ -77,14 +77,15 @@ def test_an_explanation_states_the_ratio_and_both_values(
 ) -> None:
     precision: Precision = "int8" if "hailo_8" in pair else "fp16"
     answer = workspace.explain("resnet18", pair[0], pair[1], metric=metric, precision=precision)
-    document, (least, most) = answer.document(), sorted(answer.values)
+    document, values = answer.document(), answer.ends(metric)
+    least, most = sorted(values)
     named = ratios(document.answer)
-    assert not named if least == most or answer.is_tied else named
+    assert not named if least == most or is_tied(answer.probability) else named
     agree(named, [most / least] if named else [])
     if least < most:
-        assert document.answer.startswith(answer.names[answer.values[1] < answer.values[0]])
+        assert document.answer.startswith(answer.names[values[1] < values[0]])
     cells = " ".join(text for section in document.sections for text in section.texts)
-    assert all(show_quantity(one, METRIC[metric].unit) in cells for one in answer.values) or metric == "memory"
+    assert all(show_quantity(one, METRIC[metric].unit) in cells for one in values) or metric == "memory"
     for line in document.insights:
         # each energy of static power is the power for the time that stands beside it
         (row,) = [row for row in answer.roles if row.role == "static"]

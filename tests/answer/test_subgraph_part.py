@@ -20,11 +20,12 @@ from command import list_steps
 from compare import assert_close
 from conftest import Run
 from joulemap import records
-from joulemap.answer.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
+from joulemap.ask.record import ALLOCATIONS, LEDGER, Allocation, LedgerLine
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.workload import Workload
+from joulemap.show.explain import title
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.workload import read_workload, write_workload
@@ -176,7 +177,7 @@ def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: r
         assert sum(row.difference_exact for row in answer.metric_terms) == answer.difference_exact
     drawn = " ".join(text for section in answer.document().sections for text in section.texts)
     assert "do not sum" not in drawn
-    assert answer.title().beside == (f"subgraph {name}",)
+    assert title(answer).beside == (f"subgraph {name}",)
 
 
 def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Workspace) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.compare import summary
-from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.ask import compare as summary
+from joulemap.ask.compare import CompareAnswer
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_bias, weigh

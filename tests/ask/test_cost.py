@@ -8,10 +8,10 @@ import re
 import pytest
 
 from compare import assert_close
-from joulemap.answer.cost import CostAnswer
+from joulemap.ask.cost import CostAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Turn
 from joulemap.domain.settings import Limits, Price
-from joulemap.show.cost import describe_answer, describe_break_even, list_reasons
+from joulemap.show.cost import EVEN, describe_choice, list_reasons
 from joulemap.workspace import Workspace
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
@@ -61,9 +61,9 @@ def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnsw
 def test_chips_without_a_price_are_named_and_chips_that_nobody_sells_do_not_lead(answer: CostAnswer) -> None:
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unoffered")
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
-    reasons = list_reasons(answer.facts, "inferences")
+    reasons = list_reasons(answer.facts)
     assert "groq_tsp_v1" in reasons[0]
-    assert "kpu" not in answer.describe_best()
+    assert "kpu" not in answer.headline()
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_limits_count_the_chips_beyond_them(workspace: Workspace) -> None:
 def make_choice(*tied: int, probability: float = 0.9, ratio: float = 1.5) -> Facts:
     choice = Choice(
         runs=(1, 2, 3, 4, 5, 6), metric="cost", value=Quantity(0.01, "USD"), ratio=ratio, probability=probability,
-        tied=tied,
+        tied=tied, per="output token",
     )  # fmt: skip
     runs = {one: Subject(hardware=f"chip_of_{one:_>20}") for one in range(1, 7)}
     return Facts(asked=("cost",), runs=runs, facts=(choice,))
@@ -91,7 +91,7 @@ def make_choice(*tied: int, probability: float = 0.9, ratio: float = 1.5) -> Fac
 @pytest.mark.parametrize("is_only_way", [True, False])
 def test_the_first_line_is_short(way: str, tied: tuple[int, ...], is_only_way: bool) -> None:
     facts = make_choice(*tied, probability=0.005 if tied else 0.995)
-    told = describe_answer(facts, "output tokens", way=way, is_only_way=is_only_way, price="price")
+    told = describe_choice(facts.of(Choice)[0], facts, way, is_only_way=is_only_way)
     assert len(told.split()) <= 25
     assert len(NUMBER.findall(told)) <= 5
     assert ("statistically tied" in told) == bool(tied)
@@ -101,7 +101,8 @@ def test_a_break_even_beyond_a_lifetime_is_told_as_such() -> None:
     runs = {1: Subject(hardware="a"), 2: Subject(hardware="b")}
     values = {"case": "worn", "way": "bought", "other_way": "bought", "time": None, "life": 2e9, "worn": 2}
     turn = Turn(runs=(1, 2), axis="inferences", after=3e9, values=values)
-    (line,) = describe_break_even(Facts(asked=("cost",), runs=runs, facts=(turn,)), "frames")
+    choice = Choice(runs=(1,), metric="cost", value=Quantity(1.0, "USD"), per="frame")
+    (line,) = EVEN.tell(Facts(asked=("cost",), runs=runs, facts=(turn, choice)))
     assert line == (
         "bought b is cheaper than bought a up to 2G frames, the lifetime of one b; the break-even at 3G is beyond it"
     )

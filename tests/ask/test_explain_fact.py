@@ -8,11 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.explain.explain import ExplainAnswer
+from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.physics.record.configuration import Precision
@@ -109,7 +110,7 @@ def test_what_makes_most_of_a_difference_is_in_the_first_line_unless_it_is_a_tie
     assert describe_difference(make_facts(make_term(share=0.3))).endswith("; the largest part is static power.")
     tied = describe_difference(make_facts(STATIC, tied=(2,)))
     assert "static" not in tied
-    assert describe_difference(make_facts(STATIC), "conv1").startswith("In conv1, a uses ")
+    assert describe_difference(attrs.evolve(make_facts(STATIC), part="conv1")).startswith("In conv1, a uses ")
 
 
 def test_what_works_against_a_difference_has_a_line() -> None:

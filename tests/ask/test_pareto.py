@@ -8,8 +8,8 @@ import re
 import pytest
 
 from compare import assert_close
-from joulemap.answer.pareto import ParetoAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Subject
+from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import MetricName
 from joulemap.show.pareto import describe_answer, list_reasons
 from joulemap.workspace import Workspace

@@ -10,7 +10,8 @@ import pytest
 from compare import assert_close
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
-from joulemap.show.ranking import describe_answer, list_reasons
+from joulemap.show.choice import describe_best
+from joulemap.show.ranking import list_reasons
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -50,7 +51,7 @@ def test_the_choice_is_the_first_row(sort: RankMetricName, workspace: Workspace)
     for one in answer.facts.of(Entry):
         assert_close(one.values[choice.metric].value, getattr(rows[one.runs[0]], COLUMN[choice.metric]), rel=1e-12)
         assert one.values[choice.metric].half_width
-    told = describe_answer(answer.facts)
+    told = describe_best(answer.facts)
     for name in CHIPS:
         told = told.replace(name, "chip")
     assert len(told.split()) <= 25
@@ -85,7 +86,7 @@ def test_a_named_chip_that_nobody_sells_is_a_reason(workspace: Workspace) -> Non
     own, beyond = answer.facts.of(Choice)
     assert answer.best_available is not None and own.runs[0] == answer.best_available.run_id
     assert beyond.runs[1] == own.runs[0] and not answer.facts.runs[beyond.runs[0]].is_available
-    assert "kpu" not in describe_answer(answer.facts)
+    assert "kpu" not in describe_best(answer.facts)
     assert "~kpu_t256" in list_reasons(answer.facts)[-1]
 
 
@@ -97,7 +98,7 @@ def test_words_of_one_chip_and_of_what_limits_it() -> None:
         Share(runs=(1,), metric="latency", name="launch", share=0.25),
     )
     facts = Facts(asked=("latency",), runs={1: Subject(hardware="a")}, facts=(choice, *shares))
-    assert describe_answer(facts) == "a is the only chip that was compared; latency: 1 ms."
+    assert describe_best(facts) == "a is the only chip that was compared; latency: 1 ms."
     assert list_reasons(facts) == [
         "a reaches 10.0 % of its compute peak, leaves its SMs idle 50.0 % of the time and "
         "spends 25.0 % of the time in kernel launches"

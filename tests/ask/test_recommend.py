@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.answer.recommend import RecommendAnswer
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
+from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.show.caveat import describe_trust, rank_caveats
@@ -48,7 +48,7 @@ def ask(question: Question, workspace: Workspace) -> RecommendAnswer:
 def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Question, workspace: Workspace) -> None:
     """The first line that says so is short."""
     answer = ask(question, workspace)
-    told = answer.describe_best()
+    told = answer.headline()
     assert len(told.split()) <= 25
     assert len(NUMBER.findall(re.sub(r"[a-z]\w*@?\w*", "chip", told))) <= 5
     ranked = [row for row in answer.rows if row.rank is not None]

@@ -9,8 +9,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.price import read_price_file
 from joulemap.ask.cost import judge_break_even
+from joulemap.ask.price import read_price_file
 from joulemap.domain.settings import Limits, Price
 from joulemap.generated.cost import BreakEven
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
@@ -85,7 +85,7 @@ def test_what_does_not_keep_the_limits_is_left_out(workspace: Workspace) -> None
     assert limited.rows.rows[0].usd_per_million == next(
         row.usd_per_million for row in plain.rows if (row.batch, row.way) == (1, limited.rows.rows[0].way)
     )
-    assert "1 configuration left out" in limited.describe_limits()[0]
+    assert "1 configuration left out" in limited.document().notes[0]
     with pytest.raises(UnsupportedError, match="at most 1 ns"):
         workspace.cost("resnet18", hardware="l4", precision="int8", batch=1, limits=Limits(max_latency_s=1e-9))
 

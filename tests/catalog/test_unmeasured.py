@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from joulemap.answer.candidate import UNRANKED
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import find_entry
 from joulemap.physics.interval.error_scale import SAME_SIZE, UNMEASURED
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
+from joulemap.show.candidate import UNRANKED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from conftest import Run
-from joulemap.answer.candidate import plan_candidates
+from joulemap.ask.candidate import plan_candidates
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.settings import Limits, Settings
 from joulemap.plan.catalogue import known_hardware

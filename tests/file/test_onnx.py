@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 from torch import nn
 
 from compare import assert_close
-from joulemap.answer.candidate import plan_candidates
+from joulemap.ask.candidate import plan_candidates
 from joulemap.construct.source import parse_input
 from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 import joulemap
-from joulemap.ask.engine import find_phase as find_phase_of
 from joulemap.domain.dimension import list_dimensions
+from joulemap.plan.model_name import find_names
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm import phase as module
 from joulemap.wing.llm.option import PassRunOptions
@@ -56,11 +56,12 @@ def test_the_size_of_a_pass_is_that_of_its_phase(phase: module.Phase) -> None:
     size: dict[str, Any] = {phase.option: 77}
     asked = PassRunOptions(phase=phase.name, **size)
     assert asked.name("llama-3.1-8b") == f"llama-3.1-8b({phase.size}=77,engine=vllm)"
-    assert find_phase_of(asked.name("llama-3.1-8b")) == phase.name
+    name = asked.name("llama-3.1-8b")
+    assert find_names(name).find_phase(name) == phase.name
 
 
 def test_a_model_that_is_no_pass_has_no_phase() -> None:
-    assert find_phase_of("resnet18") == ""
+    assert find_names("resnet18").find_phase("resnet18") == ""
     with pytest.raises(UsageError, match=" or ".join(f"--phase {name}" for name in PHASE_NAMES)):
         PassRunOptions(cached=3).name("llama-3.1-8b")
 

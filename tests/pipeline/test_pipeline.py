@@ -7,8 +7,8 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.summary import CompareAnswer
-from joulemap.answer.recommend import RecommendAnswer
+from joulemap.ask.compare import CompareAnswer
+from joulemap.ask.recommend import RecommendAnswer
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Limits, Settings
@@ -19,9 +19,9 @@ from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
-from joulemap.wing.pipeline.answer.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.answer.pace import find_paced
-from joulemap.wing.pipeline.answer.recommend import PipelineRecommendAnswer
+from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
+from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
 from joulemap.wing.pipeline.pipeline_name import NAMES
 from joulemap.wing.pipeline.stage import list_named, read_pipeline

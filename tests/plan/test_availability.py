@@ -15,7 +15,7 @@ from choice_database import open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import find_busy_hours
+from joulemap.ask.candidate import find_busy_hours
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.host import is_host
@@ -253,7 +253,7 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
         *(name for name, one in catalogue.items() if one.sold_in),
     }
     shown = joulemap("hardware", "show", "apple_m4", "--notes").stdout
-    assert "~" not in shown and "estimated: Apple does not publish clocks or power" in " ".join(shown.split())
+    assert "~" not in shown and "key numbers: Apple does not publish clocks or power" in " ".join(shown.split())
 
 
 @pytest.mark.slow
@@ -328,7 +328,7 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
         assert (first.probability, first.ratio) == (goal.probability_best, goal.advantage_ratio)
         # a confidence too low to call it the best names the chips that may be better
         assert {answer.facts.runs[one].hardware for one in first.tied} == set(goal.rivals)
-        assert answer.describe_best().startswith(f"{goal.hardware} ")
+        assert answer.headline().startswith(f"{goal.hardware} ")
 
 
 @pytest.mark.slow

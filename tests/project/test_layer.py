@@ -311,7 +311,7 @@ def test_questions_load_what_answers_them_when_they_are_looked_at(tmp_path: Path
         "inspect.getmembers(joulemap.Workspace)",
         tmp_path,
     )
-    assert "joulemap.answer.compare.summary" in loaded
+    assert "joulemap.ask.compare" in loaded
     assert not loaded & {"pyarrow", "torch", "typer"}
 
 

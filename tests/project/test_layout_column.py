@@ -45,15 +45,19 @@ LAYING: Final = {
     "_lay_rows": (0, 1),
     "draw_modules": (0, 3),
     "lay_rows": (1, 2),
-    "lay_terms": (0, 2),
 }
 """Function that lays a table out -> positions of the table and of the text, which all but `lay` pass on."""
 
 FILLING: Final = {"fill_cells": (0, 1), "lay_facts": (1, 2)}
 """Function that fills lines of templates -> positions of the lines and of the row."""
 
-COMPUTED: Final = {("joulemap.wing.explore.answer.explore", "_lay_designs"), ("joulemap.show.shape", "show")}
-"""Functions whose columns are those of the asked parameters and objectives, or of a shape, so that no text names them.
+COMPUTED: Final = {
+    ("joulemap.wing.explore.answer.explore", "_lay_designs"),
+    ("joulemap.show.ranking", "lay_ranking"),
+    ("joulemap.show.shape", "_draw"),
+}
+"""Functions whose columns are those of the asked parameters and objectives, in an order that depends on the metric, or
+of a shape, so that no text names them.
 """
 
 
@@ -204,7 +208,7 @@ def test_a_column_that_no_row_has_is_found(layouts: list[Layout]) -> None:
             changed = layout._replace(texts=(*layout.texts, f"first | {column}"), cells=(*layout.cells, "first"))
             assert changed.list_unknown() == {"gone"}, layout.place
     typed = [layout for layout in layouts if layout.rows and Any not in layout.rows]
-    assert len(typed) > 0.85 * len(layouts) > 50
+    assert len(typed) > 0.85 * len(layouts) > 40
 
 
 def test_templates_have_a_value_for_each_slot() -> None:

@@ -18,9 +18,8 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.base import Answer
-from joulemap.answer.explain.explain import ExplainAnswer
-from joulemap.answer.explain.waterfall import WaterfallBar, list_bars
 from joulemap.answer.plot import QUESTIONS
+from joulemap.ask.explain import ExplainAnswer
 from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.table import Column, Table
@@ -29,6 +28,7 @@ from joulemap.show.figure.sketch import make_sketches
 from joulemap.show.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownName, find_spec
 from joulemap.show.present.category import CATEGORY
 from joulemap.show.present.sketch import Chart
+from joulemap.show.waterfall import WaterfallBar, list_bars
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
 from joulemap.system.wing import list_wings
@@ -129,7 +129,7 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert [one.start_exact for one in terms] == ends[:-1]
     assert (terms or [first])[-1].end_exact == last.end_exact
     assert last.end_exact - first.end_exact == answer.difference_exact
-    assert (first.end, last.end) == pytest.approx(answer.values, rel=1e-12, abs=0)
+    assert (first.end, last.end) == pytest.approx(answer.ends(metric), rel=1e-12, abs=0)
 
 
 @pytest.mark.sample(1)

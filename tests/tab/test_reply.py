@@ -87,7 +87,7 @@ def test_chances_are_those_of_a_database(tmp_path: Path) -> None:
     told = Workspace(tmp_path / "page.duckdb").compare(
         "vit_b_16", hardware=state["chips"].split(","), precision="int8", runtime="engine"
     )
-    assert answer["line"] == told.describe_best()
+    assert answer["line"] == told.headline()
     front = Workspace(tmp_path / "page.duckdb").pareto(
         "vit_b_16", hardware=state["chips"].split(","), precision="int8", runtime="engine", batch=1
     )

@@ -127,6 +127,6 @@ def test_public_modules_load_neither_torch_nor_duckdb() -> None:
 
 
 def test_a_wing_finds_the_function_of_a_question() -> None:
-    assert find_question("compare").__module__ == "joulemap.answer.compare.summary"
+    assert find_question("compare").__module__ == "joulemap.ask.compare"
     with pytest.raises(UnknownNameError, match="unknown question 'compares'; did you mean compare"):
         find_question("compares")

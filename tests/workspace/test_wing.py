@@ -16,7 +16,7 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.ask.compare import CompareAnswer
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.default import SETTINGS

@@ -200,7 +200,7 @@ def profile(source: Source, model: str, settings: Settings = SETTINGS) -> Profil
         own = find_precisions(model)
         if own is None:
             return answer
-        from joulemap.answer.width import scale_rows
+        from joulemap.ask.width import scale_rows
 
         precision, weights = own[0][0], next(iter(own[1]), "")
         work = read_workload(connection, workload_id)

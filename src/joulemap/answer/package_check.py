@@ -324,7 +324,7 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
     """
     from joulemap.answer.database import check
     from joulemap.answer.hardware_file import choose_trial_models
-    from joulemap.answer.sanity import COPY, PRODUCT
+    from joulemap.ask.sanity import COPY, PRODUCT
     from joulemap.domain.settings import Settings
     from joulemap.generated.hardware import Probe
     from joulemap.plan.reader import reading

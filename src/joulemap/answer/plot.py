@@ -42,20 +42,20 @@ class Asked:
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
-    "comparison": Asked("joulemap.answer.compare.summary", "compare"),
-    "breakdown": Asked("joulemap.answer.compare.breakdown", "compare_runs"),
+    "comparison": Asked("joulemap.ask.compare", "compare"),
+    "breakdown": Asked("joulemap.ask.whole", "compare_runs"),
     "tree": Asked("joulemap.answer.part.analyze", "analyze", 1),
-    "pareto": Asked("joulemap.answer.pareto", "pareto"),
+    "pareto": Asked("joulemap.ask.pareto", "pareto"),
     "roofline": Asked("joulemap.answer.part.analyze", "analyze", 1),
     "rooflines": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
-    "heatmap": Asked("joulemap.answer.compare.contest", "compare_parts", metrics=PART_METRICS),
+    "heatmap": Asked("joulemap.ask.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("joulemap.ask.edp", "edp", 1),
     "sweep": Asked("joulemap.answer.sweep.sweep", "sweep"),
     "cap": Asked("joulemap.answer.sweep.sweep", "sweep"),
-    "waterfall": Asked("joulemap.answer.explain.explain", "explain", 2, metrics=PART_METRICS),
+    "waterfall": Asked("joulemap.ask.explain", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("joulemap.answer.constant.sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
     "flip": Asked("joulemap.answer.constant.flip", "flip", 2, metrics=VARIED_METRICS),
-    "cost": Asked("joulemap.answer.cost", "cost"),
+    "cost": Asked("joulemap.ask.cost", "cost"),
     "utilization": Asked("joulemap.ask.utilization", "utilization", keywords={"has_advice": False}),
 }
 """Figure -> question that draws it; optional extensions add further figures."""
@@ -87,7 +87,7 @@ def plot(
     tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
     a wrong number of chips, UnsupportedError if there is nothing to draw.
     """
-    from joulemap.answer.subject import list_hardware
+    from joulemap.ask.subject import list_hardware
 
     check_name("figure", figure, FIGURES)
     named = (settings or SETTINGS).with_keywords(keywords).hardware

@@ -63,6 +63,11 @@ class Answer:
         """Return the first line of the answer."""
         return str(_find_page(self).headline(self))
 
+    def words(self) -> Mapping[str, Any]:
+        """Return further texts for machine formats, by name."""
+        told: Mapping[str, Any] = _find_page(self).words(self)
+        return told
+
     def document(self, *_none: Any, **options: Any) -> Document:
         """Return the document for display and programs; `options` select what people see, such as `limit`."""
         shown: Document = _find_page(self).document(self, **options)
@@ -176,7 +181,7 @@ def fetch_tables(
     *,
     more: Mapping[str, type[Any]] = NO_RECORDS,
     **given: Any,
-) -> dict[str, Table[Any]]:
+) -> dict[str, Any]:
     """Fetch every table of an answer class; return field -> table. The type of a field names the query.
 
     `but` lists fields that are not fetched. `more` maps optional fields to their record types. `given` holds
@@ -186,7 +191,9 @@ def fetch_tables(
 
     names = {name: match[1] for field in attrs.fields(answer) if (match := _TABLE.fullmatch(str(field.type)))
              and (name := field.name) not in but}  # fmt: skip
-    known = vars(sys.modules[answer.__module__])
+    known = {
+        name: one for kind in reversed(answer.__mro__[:-1]) for name, one in vars(sys.modules[kind.__module__]).items()
+    }
     return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
 
 

@@ -1,17 +1,43 @@
-"""Choices among configurations that queries rank: the best of each chip, and the chips that are tied with it."""
+"""Configurations to choose from: what is planned and paid, the best of each chip, and what is statistically tied."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, get_args
 
-from joulemap.ask.fact import Caveat, Choice
+import attrs
+
+from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.fact import Caveat, Choice, Facts, Quantity
+from joulemap.ask.finding import Finding
+from joulemap.ask.scope import Scope
+from joulemap.catalog.sheet import find_region, find_scenario
+from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.plan.budget import apply_scenario
+from joulemap.plan.model_name import find_precisions
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import Selection, select_hardware
+from joulemap.plan.workload import choose_batches
+from joulemap.system.record import frozen
 
 MOST_ENTRIES: Final = 10
 """Maximum chips that entries and rules cover."""
+
+LEAST_SHARE: Final = 0.01
+"""Share of a value below which its host is no caveat."""
+
+HOURS: Final = 24
+"""Hours per day."""
+
+NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
+"""Facts of an answer whose tables alone are known."""
 
 
 class Candidate(Protocol):
@@ -27,6 +53,102 @@ class Candidate(Protocol):
 
 
 Row = TypeVar("Row", bound=Candidate)
+
+
+def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> Plan:
+    """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
+
+    A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
+    one input at a time; otherwise, each chip runs at the default batch sizes of its deployment. At a fixed rate, power
+    modes above the power budget are included, because their average power may still fit. They are excluded if the
+    source also limits short pulses. Raises like `plan_runs`.
+    """
+    is_own_budget = settings.power_budget_w is None and bool(settings.scenario)
+    limits_pulses = is_own_budget and find_scenario(settings.scenario).is_pulse
+    selection = select_hardware(settings, "every mode", is_capped=not rate_per_s or limits_pulses)
+    batch, each = choose_each_batch((model,), settings, selection, is_single=bool(rate_per_s))
+    published = None
+    if settings.precision == CANDIDATES.precision and not settings.weight_precision:
+        published = find_precisions(model)
+    precision, weights = published or (settings.precision, settings.weight_precision)
+    settings = attrs.evolve(settings, batch=batch, precision=precision, weight_precision=weights)
+    return plan_selected((model,), settings, selection, each)
+
+
+def choose_each_batch(
+    models: Sequence[str], settings: Settings, selection: Selection, *, is_single: bool = False
+) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
+    """Return the batch sizes of a choice among hardware, and id of hardware -> its default batch sizes.
+
+    The mapping is empty if the settings, the inputs or the models fix the batch size, or if all inputs come one at a
+    time: then all hardware runs at the same batch sizes.
+    """
+    fixed = choose_batches(models, settings, ALONE if is_single or is_use_case(settings) else ())
+    if fixed or settings.inputs:
+        return fixed, {}
+    asked = apply_scenario(settings).deployment
+    each = {entry.id: find_batches(entry.deployment, asked) for entry, _ in selection.pairs}
+    return tuple(sorted({one for sizes in each.values() for one in sizes})), each
+
+
+def is_use_case(settings: Settings) -> bool:
+    """Return True for a scenario that takes one input at a time at a fixed rate, such as a camera."""
+    return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
+
+
+def drop_idle_hours(usage: Usage) -> Usage:
+    """Return the usage with utilization 1, so that only busy hours cost; a utilization that it states is kept."""
+    return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
+
+
+def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> Pay:
+    """Return the way of paying that a question compares: rented, unless the question itself is about buying.
+
+    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
+    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
+    """
+    if usage.pay:
+        return usage.pay
+    if usage.seller:
+        return cast("Pay", WAY_OF[usage.seller])
+    if prices:
+        return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
+    deployments = apply_scenario(settings).deployment
+    return "bought" if deployments and "datacenter" not in deployments else "rented"
+
+
+def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
+
+    A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
+    UnknownNameError for an unknown region.
+    """
+    numbers = attrs.asdict(usage)
+    region, seller = numbers.pop("region"), numbers.pop("seller")
+    del numbers["pay"]
+    given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
+    payment = {"pay": find_payment(usage, settings, prices), "seller": seller or ""}
+    return {**given, "region": find_region(region).region if region else ""}, payment
+
+
+def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
+    """Return the busy hours per day that a cost assumes."""
+    return next(row.value for row in assumptions if row.assumption == "utilization") * HOURS
+
+
+def fetch_candidates(
+    scope: Scope, answer: type[RunAnswer], units: Mapping[str, str], but: Collection[str] = (), **given: Any
+) -> dict[str, Any]:
+    """Return field -> table for an answer about candidates, without the fields in `but`; `given` holds parameters.
+
+    `units` maps columns of the rows whose unit depends on the question to it. Raises like `fetch_tables`, and
+    UnsupportedError if no run has a result.
+    """
+    tables = fetch_tables(scope.connection, answer, but, takes_all=scope.settings.takes_all, **given)
+    scope.check_evaluated()
+    rows = tables["rows"]
+    columns = tuple(attrs.evolve(one, unit=units.get(one.name, one.unit)) for one in rows.columns)
+    return {**tables, "rows": attrs.evolve(rows, columns=columns)}
 
 
 def read_chip(hardware: str) -> str:
@@ -47,57 +169,164 @@ def list_first(rows: Iterable[Row]) -> list[Row]:
     return list(by_chip.values())
 
 
-def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
-    """Return chip -> probability that one of its configurations is the best, from a column of the rows."""
-    by_chip: dict[str, float] = {}
+def list_ids(rows: Iterable[Candidate]) -> tuple[int, ...]:
+    """Return the runs of rows."""
+    return tuple(row.run_id for row in rows)
+
+
+def find_lost(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each reason for which rows lack a price, and these rows; it is empty if only other sellers have one."""
+    reasons: dict[str, list[Any]] = {}
     for row in rows:
-        chance = getattr(row, column)
-        if chance is not None:
-            by_chip[find_chip(row)] = by_chip.get(find_chip(row), 0.0) + chance
-    return by_chip
+        reasons.setdefault("" if row.is_elsewhere else row.reason, []).append(row)
+    yield from reasons.items()
 
 
-def choose_first(
-    ranked: Sequence[Row],
-    chances: Mapping[str, float],
-    likely: Iterable[Candidate],
-    measure: Callable[[Row], float],
-    behind: float | None,
-    **given: Any,
-) -> Choice:
-    """Return the first row as the best, the others by rank, and the chips that are statistically tied with it.
-
-    `chances` maps chips to their probability to be the best, `likely` are the rows that may be the best, `measure`
-    returns the value of a row, and `behind` is the probability that the second row is better. `given` holds the other
-    fields of the choice.
-    """
-    best, *others = ranked
-    chance = chances.get(find_chip(best)) if others else None
-    close = {find_chip(row) for row in likely} - {find_chip(best)}
-    tied = sorted(
-        (row for row in others if chance is not None and chance < TOLD_APART and find_chip(row) in close),
-        key=lambda row: -chances.get(find_chip(row), 0.0),
-    )
-    equal = [row for row in others if measure(row) == measure(best)]
-    return Choice(
-        runs=tuple(row.run_id for row in ranked[:MOST_ENTRIES]),
-        probability=chance,
-        ahead=None if behind is None else 1.0 - behind,
-        tied=tuple(row.run_id for row in tied),
-        equal=(best.run_id, *(row.run_id for row in equal)) if equal else (),
-        **given,
+def lack_price(reason: str, rows: Iterable[Candidate], value: Quantity | None = None, weight: float = 0.0) -> Caveat:
+    """Return the caveat on chips that a missing price leaves out; `value` is that of the best of them."""
+    values = {"reason": reason, "value": value}
+    return Caveat(
+        kind="unpriced" if reason else "elsewhere", runs=list_ids(list_first(rows)), values=values, weight=weight
     )
 
 
-def find_likelier(
-    choice: Choice, ranked: Sequence[Row], chances: Mapping[str, float], ratio: Callable[[Row], float]
-) -> Iterator[Caveat]:
-    """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its interval.
+def count_host(
+    run_id: int, ratio: float, quantity: str, host: str | None, whole: str | None, most: float = math.inf
+) -> Iterator[Finding]:
+    """Yield the assumed host that a value includes, if it counts; `ratio` is the value over that without the host.
 
-    `ratio` returns the factor by which the value of a row differs from the best.
+    From the ratio `most` on, it is stated as a factor, and no longer as a share to add.
     """
-    likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
-    chance = chances.get(find_chip(likeliest), 0.0)
-    if choice.probability is not None and chance > choice.probability and likeliest.run_id != choice.runs[0]:
-        weight = abs(math.log(ratio(likeliest)))
-        yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
+    if ratio - 1.0 >= LEAST_SHARE:
+        share, factor = (round(ratio - 1.0, 3), None) if ratio < most else (None, round(ratio, 1))
+        values = {"quantity": quantity, "host": host, "whole": whole, "share": share, "factor": factor}
+        yield Finding(kind="counted", run_id=run_id, values=values, bias=-math.log(ratio))
+
+
+@frozen(kw_only=True)
+class CandidateAnswer(RunAnswer):
+    """Configurations to choose from; `rows` has one row per configuration, or one per configuration and way to pay."""
+
+    rows: Table[Any]
+    assumptions: Table[AssumedNumber]
+    """Assumed inputs of cost and carbon."""
+    facts: Facts = NO_FACTS
+    """Decision, what could change it, and caveats, from which all sentences are made."""
+
+    @property
+    def stated(self) -> Table[AssumedNumber] | None:
+        """Assumptions behind the metrics that were asked for; None if no metric uses them."""
+        return self.assumptions if {"cost", "carbon"} & {*self.facts.asked} else None
+
+    def select(self, *statuses: str) -> Table[Any]:
+        """Return the rows with one of these statuses."""
+        return self.rows.with_rows(row for row in self.rows if row.status in statuses)
+
+
+@frozen(kw_only=True)
+class RankedAnswer(CandidateAnswer):
+    """Configurations ranked by one metric, unlike those of a Pareto front."""
+
+    value_column: ClassVar[str] = "objective_value"
+    half_width_column: ClassVar[str] = "objective_half_width"
+    chance_column: ClassVar[str] = "probability_best"
+    """Column with the probability that a configuration is the best."""
+    better_column: ClassVar[str] = "probability_better"
+    """Column with the probability that a configuration is better than the best one."""
+    likely_column: ClassVar[str] = "likely_best"
+
+    objective: MetricName
+    limits: Limits
+    per: str
+    """Unit of work of the model, such as an inference."""
+
+    @property
+    def best(self) -> Any:
+        """Best available configuration, or best of all if none is available; None without rows."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    @property
+    def projection(self) -> Any:
+        """Best unavailable configuration; None unless it is better than the best available one."""
+        raise NotImplementedError
+
+    @property
+    def ranked(self) -> list[Any]:
+        """Best configuration of each chip, best first."""
+        return list_first(row for row in self.rows if row.rank is not None)
+
+    @property
+    def chances(self) -> Mapping[str, float]:
+        """Chip -> probability that one of its configurations is the best."""
+        by_chip: dict[str, float] = {}
+        for row in self.rows:
+            if (chance := getattr(row, self.chance_column)) is not None:
+                by_chip[find_chip(row)] = by_chip.get(find_chip(row), 0.0) + chance
+        return by_chip
+
+    @property
+    def likely(self) -> list[Any]:
+        """Configurations of other chips than the best one that may be the best, by rank."""
+        own = find_chip(self.best) if self.best is not None else ""
+        return [row for row in self.rows if getattr(row, self.likely_column) and find_chip(row) != own]
+
+    def read(self, row: Any) -> float:
+        """Return the value of a configuration; 0 if it is unknown."""
+        return getattr(row, self.value_column) or 0.0
+
+    def find_value(self, row: Any) -> Quantity:
+        """Return the value of a configuration with its interval."""
+        return Quantity(self.read(row), METRIC[self.objective].unit, getattr(row, self.half_width_column))
+
+    def compare(self, row: Any, other: Any) -> float | None:
+        """Return the factor by which a configuration is better than another; None if a value is unknown."""
+        own, rival = self.read(row), self.read(other)
+        if METRIC[self.objective].is_higher_better:
+            own, rival = rival, own
+        return rival / own if own else None
+
+    def choose(self) -> list[Choice]:
+        """Return the best configuration before the best of each other chip, with the chips that are statistically tied,
+        then an unavailable configuration that would be better.
+        """
+        if self.best is None:
+            return []
+        ranked, chances = self.ranked, self.chances
+        asked: dict[str, Any] = {"metric": self.objective, "per": self.per}
+        best, *others = ranked
+        chance = chances.get(find_chip(best)) if others else None
+        behind = getattr(others[0], self.better_column) if others else None
+        close = {find_chip(row) for row in self.likely}
+        tied = sorted(
+            (row for row in others if chance is not None and chance < TOLD_APART and find_chip(row) in close),
+            key=lambda row: -chances.get(find_chip(row), 0.0),
+        )
+        equal = [row for row in others if self.read(row) == self.read(best)]
+        choice = Choice(
+            **asked,
+            runs=list_ids(ranked[:MOST_ENTRIES]),
+            value=self.find_value(best),
+            ratio=self.compare(best, others[0]) if others else None,
+            probability=chance,
+            ahead=None if behind is None else 1.0 - behind,
+            tied=list_ids(tied),
+            equal=list_ids((best, *equal)) if equal else (),
+        )
+        beyond = self.projection
+        if beyond is None:
+            return [choice]
+        ratio = self.compare(beyond, best)
+        return [choice, Choice(**asked, runs=list_ids((beyond, best)), value=self.find_value(beyond), ratio=ratio)]
+
+    def find_likelier(self) -> Iterator[Caveat]:
+        """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its
+        interval.
+        """
+        if self.best is None:
+            return
+        ranked, chances = self.ranked, self.chances
+        likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
+        chance = chances.get(find_chip(likeliest), 0.0)
+        if len(ranked) > 1 and likeliest is not ranked[0] and chance > chances.get(find_chip(ranked[0]), math.inf):
+            weight = abs(math.log(self.compare(ranked[0], likeliest) or 1.0))
+            yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)

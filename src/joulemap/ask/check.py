@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from joulemap.ask.engine import find_checkpoint, find_phase
 from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks, list_lacking
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
@@ -16,7 +15,7 @@ from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.physics.record.weight import split_precision
-from joulemap.plan.model_name import list_parts
+from joulemap.plan.model_name import find_names
 from joulemap.plan.selection import select_hardware
 
 if TYPE_CHECKING:
@@ -118,7 +117,8 @@ def check_runs(
     Each model of a name that joins several is measured alone.
     """
     rows = tuple(rows)
-    if (parts := list_parts(model)) is not None:
+    names = find_names(model)
+    if (parts := names.list_parts(model)) is not None:
         return Checks.join(check_runs(one, rows, spell=spell, matmul_precision=matmul_precision) for one in parts)
     if is_operator(model):
         return Checks((), {row.hardware: () for row in rows})
@@ -126,14 +126,14 @@ def check_runs(
     entry = models.get(find_model_name(model, models))
     name, _, arguments = model.rpartition("(") if model.endswith(")") else (model, "", "")
     given = dict(ARGUMENT.findall(arguments))
-    phase = find_phase(model)
+    phase = names.find_phase(model)
     tokens = int(given.get("tokens", 1))
     runs = []
     for row in rows:
         precision, weights = split_precision(row.precision)
         run = CheckedRun(
             model=name,
-            checkpoint=find_checkpoint(model),
+            checkpoint=names.find_checkpoint(model),
             kind=LANGUAGE if phase else NETWORK,
             precision=precision,
             weights=weights,

@@ -1,21 +1,67 @@
-"""Facts of a comparison: a row per chip, the best chip by each metric, causes of differences, and caveats."""
+"""Comparison of one model on several chips: the best chip for each goal, a row per chip, and causes of differences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from joulemap.ask.answer import RunAnswer
 from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope, vary
+from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import find_ahead
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName, PartMetricName
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison, Insight, Recommendation
+from joulemap.plan.run import plan_runs
+from joulemap.plan.selection import name_configuration
+from joulemap.plan.source import Source
+from joulemap.store.query import fetch, fetch_none, start, start_none
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
 
 VALUES: Final[tuple[MetricName, ...]] = (
     "energy", "energy_per_inference", "latency", "power", "throughput", "edp", "memory", "utilization",
 )  # fmt: skip
 """Metrics of an entry."""
+
+
+@frozen(kw_only=True)
+class CompareAnswer(RunAnswer):
+    """One model on several chips, and the best hardware for each goal."""
+
+    recommendations: Table[Recommendation]
+    """Best configuration for each goal among all hardware; empty for a single run."""
+    available: Table[Recommendation]
+    """Best available configuration for each goal; of all hardware if fewer than two chips are available."""
+    rows: Table[Comparison]
+    """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
+    insights: Table[Insight]
+    """Comparison of the lowest-energy run with each other run, nearest first."""
+    facts: Facts
+    """Decision, causes, rows and caveats, from which all sentences are made."""
+    metric: PartMetricName
+    """Metric that decides."""
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Settings that differ between rows (precision, batch or runtime); tables state them in each row."""
+        return tuple(name for name in VARYING if len({getattr(row, name) for row in self.rows}) > 1)
+
+    @property
+    def answered(self) -> tuple[Comparison, ...]:
+        """Rows of runs that were not refused."""
+        return tuple(row for row in self.rows if row.status == "ok")
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs that were not refused."""
+        return self.answered
 
 
 def find_facts(
@@ -106,3 +152,49 @@ def _explain(rows: Iterable[Insight], known: Mapping[str, int]) -> Iterator[Caus
                 difference=Quantity(row.category_difference_j, "J"),
                 share=share,
             )
+
+
+def compare(
+    source: Source, model: str, settings: Settings = SETTINGS, *, metric: PartMetricName = "energy", baseline: str = ""
+) -> CompareAnswer:
+    """Compare a model on several chips: named chips, those of an architecture or deployment, or the default four.
+
+    `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
+    followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
+    to `baseline`, by default the available run with the lowest energy per inference; `metric` decides. A chip that
+    cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
+    ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
+    """
+    plan = plan_runs((model,), settings)
+    baseline = name_configuration(baseline, settings) if baseline else ""
+    with opening_scope(source, plan) as scope:
+        scope.check_evaluated()
+        connection = scope.connection
+        rows = start(connection, Comparison, run_ids=list(scope.run_ids), baseline=baseline)
+        compared = rows()
+        scope = scope.narrow(row.run_id for row in compared)  # all else follows from the rows
+        ids = list(scope.run_ids)
+        is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
+        find = start if is_choice else start_none
+        had = [row.run_id for row in compared if row.is_available or settings.takes_all]
+        among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
+        others = among if among != ids else []
+        insights = find(connection, Insight, run_ids=among)
+        recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
+        recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
+        available = recommended.with_rows(row for row in recommended if row.is_among or not others)
+        explained = insights()
+        facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
+        scope.read()
+    answer = CompareAnswer(
+        scope=scope,
+        recommendations=recommendations,
+        available=available,
+        insights=explained,
+        rows=compared,
+        facts=facts,
+        metric=metric,
+    )
+    if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
+        raise UnsupportedError(f"the baseline {baseline} is not among the compared hardware that can run the model")
+    return answer

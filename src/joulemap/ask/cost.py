@@ -1,80 +1,140 @@
-"""Facts of a cost: the cheapest chip, the other way of paying, the break-even, limits, and caveats on prices."""
+"""Cost of a million inferences on each chip: the cheapest, the other way of paying, a break-even, carbon by grid."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-from joulemap.ask.candidate import MOST_ENTRIES, add_chances, choose_first, find_chip, find_likelier, list_first
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Turn, Value
+import attrs
+
+from joulemap.ask.candidate import (
+    MOST_ENTRIES,
+    RankedAnswer,
+    count_host,
+    fetch_candidates,
+    find_chip,
+    list_first,
+    list_ids,
+    plan_candidates,
+    read_chip,
+    read_usage,
+)
+from joulemap.ask.engine import count_in
+from joulemap.ask.fact import Caveat, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
+from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
+from joulemap.ask.scope import opening_scope
+from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.metric import METRIC
-from joulemap.domain.offer import TERMS
-from joulemap.domain.settings import Limits
-from joulemap.generated.cost import BreakEven, CostOption
+from joulemap.domain.offer import TERMS, WAYS
+from joulemap.domain.settings import Limits, Price, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.generated.cost import BreakEven, CostOption, GridFootprint
+from joulemap.generated.recommend import Violation
+from joulemap.plan.selection import name_configuration
+from joulemap.plan.source import Source
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
 
-CHANCE: Final = "probability_cheapest"
-"""Column with the probability that a configuration is the cheapest."""
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
 
 YEAR_S: Final = 365.0 * 24.0 * 3600.0
-
-LEAST_SHARE: Final = 0.01
-"""Share of a cost below which its host is no caveat."""
 
 GIVEN: Final = "given"
 """Basis of a price that the question gives; it is exact."""
 
-PRICES: Final[Mapping[str, str]] = {"rented": "rental price", "bought": "purchase price", "both": "price"}
+PRICES: Final[Mapping[str, str]] = {"rented": "rental price", "bought": "purchase price"}
 """Way of paying -> price that it needs."""
 
+PRICE: Final = "price"
+"""Price of either way of paying."""
 
-def find_facts(
-    scope: Scope,
-    rows: Sequence[CostOption],
-    even: BreakEven | None,
-    *,
-    limits: Limits,
-    missed: Iterable[int],
-    per: str,
-) -> Facts:
-    """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, limits, a row
-    per chip, and caveats. `missed` are the runs beyond the limits, and `per` is the unit of work of the model.
-    """
-    ranked = list_first(row for row in rows if is_asked(row) and row.rank is not None)
-    best = next(iter(ranked), None)
-    choices = [_choose(ranked, rows, per)] if best is not None else []
-    chances = add_chances(rows, CHANCE)
-    least = read_usd(ranked[0]) if ranked else 0.0
-    likelier = [
-        caveat
-        for one in choices
-        for caveat in find_likelier(one, ranked, chances, lambda row: read_usd(row) / least if least else 1.0)
-    ]
-    projection = find_projection(rows, best)
-    beyond = [_prefer(projection, best, per)] if projection is not None and best is not None else []
-    shown = ranked[:MOST_ENTRIES]
-    turns = [*_turn_way(rows, best), *_turn_volume(even)]
-    ids = {row.run_id for row in shown} | {one for fact in (*choices, *beyond) for one in (*fact.runs[:2], *fact.tied)}
-    weighed = scope.narrow(ids)
-    caveats = find_caveats(weighed, choices, metric="cost", but=("host",), more=_find_prices(shown))
-    return Facts(
-        asked=("cost",),
-        runs=scope.subjects({}),
-        facts=(
-            *choices,
-            *beyond,
-            *turns,
-            *_bound(limits, {scope.outlines[one].hardware for one in missed}),
-            *map(_enter, shown),
-            *likelier,
-            *_find_elsewhere(rows),
-            *_lack_price(rows),
-            *caveats,
-        ),
-    )
+
+@frozen(kw_only=True)
+class CostAnswer(RankedAnswer):
+    """Cost of a million inferences of a model on each configuration, rented or bought."""
+
+    value_column: ClassVar[str] = "usd_per_million"
+    half_width_column: ClassVar[str] = "usd_half_width"
+    chance_column: ClassVar[str] = "probability_cheapest"
+    better_column: ClassVar[str] = "probability_cheaper"
+    likely_column: ClassVar[str] = "likely_cheapest"
+
+    rows: Table[CostOption]
+    """Cost of each configuration, cheapest first; configurations without a price are last."""
+    break_evens: Table[BreakEven]
+    """Break-even of two options: one row, or none if fewer than two have a price."""
+    grid: Table[GridFootprint]
+    """Carbon of a few configurations in every grid, the cleanest grid first."""
+    seller: str
+    """Requested kind of seller; empty for any."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Cheapest run of each chip, cheapest first."""
+        return [row for row in self.rows if row.status == "ok" and row.is_best_of_hardware]
+
+    @property
+    def projection(self) -> CostOption | None:
+        """Cheapest unavailable configuration; None unless it is cheaper than the best available one."""
+        hidden = (row for row in self.unranked if not row.is_available)
+        first = next(hidden, None)
+        is_cheaper = first is not None and self.best is not None and self.read(first) < self.read(self.best)
+        return first if is_cheaper else None
+
+    @property
+    def other_way(self) -> CostOption | None:
+        """Cheapest available configuration in the way of paying that is not ranked; None if both ways are ranked."""
+        others = (row for row in self.select("ok") if row.is_alike and not is_asked(row))
+        return next((row for row in others if row.is_available), None)
+
+    @property
+    def break_even(self) -> BreakEven | None:
+        """Requested break-even; None if fewer than two options have a price."""
+        return next(iter(self.break_evens), None)
+
+    @property
+    def pay(self) -> str:
+        """Way of paying: rented, bought or both."""
+        return self.rows[0].pay if self.rows.rows else ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of seller whose prices are compared; empty for two ways of paying, or if no price states a kind."""
+        kinds = (row.compared_kind for row in self.rows if is_asked(row) and row.compared_kind)
+        return next(kinds, "") if self.pay != "both" else ""
+
+    @property
+    def unranked(self) -> list[CostOption]:
+        """Configurations with a price that are not ranked, because their hardware can be neither bought nor rented."""
+        return [row for row in self.rows if is_asked(row) and row.is_alike and row.rank is None]
+
+    @property
+    def shown(self) -> Table[CostOption]:
+        """Cheapest configuration of each chip in the asked way of paying; of chips without a rank if they are named."""
+        is_named = bool(self.scope.settings.hardware)
+        asked = (row for row in self.rows if is_asked(row) and (row.rank is not None or is_named))
+        return self.rows.with_rows(list_first(asked))
+
+    @property
+    def unoffered(self) -> Table[CostOption]:
+        """Each available chip without a price in the asked way of paying, in its lowest-energy configuration."""
+        priced = {find_chip(row) for row in self.rows if is_asked(row)}
+        others = [row for row in self.rows if row.status != "unsupported" and row.is_available]
+        unpriced = sorted((row for row in others if find_chip(row) not in priced), key=_read_energy)
+        return self.rows.with_rows(list_first(unpriced))
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats. The best configurations and the break-even are separate records."""
+        rows = super().data()
+        names = ("best", "projection", "other_way")
+        first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
+        evens = rows.pop("break_evens")
+        limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
+        return {**rows, "pay": self.pay, **first, "break_even": evens[0] if evens else None, "limits": limits}
 
 
 def is_asked(row: CostOption) -> bool:
@@ -82,30 +142,45 @@ def is_asked(row: CostOption) -> bool:
     return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
 
 
-def find_projection(rows: Iterable[CostOption], best: CostOption | None) -> CostOption | None:
-    """Return the cheapest unavailable configuration; None unless it is cheaper than the best available one."""
-    hidden = (row for row in rows if is_asked(row) and row.is_alike and not row.is_available and row.rank is None)
-    projection = next(hidden, None)
-    is_cheaper = projection is not None and best is not None and read_usd(projection) < read_usd(best)
-    return projection if is_cheaper else None
+def _read_energy(row: CostOption) -> float:
+    return row.kwh_per_million or 0.0
 
 
-def find_other_way(rows: Iterable[CostOption]) -> CostOption | None:
-    """Return the cheapest available configuration in the way of paying that is not ranked; None if both ways are."""
-    others = (row for row in rows if row.status == "ok" and row.is_alike and not is_asked(row))
-    return next((row for row in others if row.is_available), None)
+def find_facts(answer: CostAnswer) -> Facts:
+    """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, limits, a row
+    per chip, and caveats.
+    """
+    scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
+    turns = [*_turn_way(answer), *_turn_volume(answer.break_even)]
+    ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
+    missed = {scope.outlines[one].hardware for one in {*scope.run_ids} - {*list_ids(answer.rows)}}
+    elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
+    lost = list_ids(answer.unoffered)
+    return Facts(
+        asked=("cost",),
+        runs=scope.subjects({}),
+        facts=(
+            *choices,
+            *turns,
+            *(
+                Limit(runs=(), metric=name, bound=Quantity(bound, METRIC[name].unit), missed_count=len(missed))
+                for name, bound in answer.limits.bounds
+            ),
+            *(
+                Entry(runs=(row.run_id,), values={"cost": answer.find_value(row), "price": read_price(row)})
+                for row in shown
+            ),
+            *answer.find_likelier(),
+            *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
+            *([Caveat(kind="unoffered", runs=lost, values={"price": PRICES.get(answer.pay, PRICE)})] if lost else []),
+            *find_caveats(scope.narrow(ids), choices, metric="cost", but=("host",), more=_find_prices(shown)),
+        ),
+    )
 
 
-def find_unoffered(rows: Sequence[CostOption]) -> list[CostOption]:
-    """Return each available chip without a price in the asked way of paying, in its lowest-energy configuration."""
-    priced = {find_chip(row) for row in rows if is_asked(row)}
-    others = [row for row in rows if row.status != "unsupported" and row.is_available and find_chip(row) not in priced]
-    return list_first(sorted(others, key=lambda row: row.kwh_per_million or 0.0))
-
-
-def read_usd(row: CostOption) -> float:
-    """Return the cost of a million inferences in US dollars; 0 without a price."""
-    return row.usd_per_million or 0.0
+def read_price(row: CostOption) -> Quantity:
+    """Return the price of a chip with its interval."""
+    return Quantity(row.price or 0.0, row.price_unit or "", row.price_half_width)
 
 
 def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
@@ -119,40 +194,15 @@ def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
     return "within" if row.is_within_life else "worn" if worn == row.cheaper_below else "beyond", worn, life
 
 
-def _value(row: CostOption) -> Quantity:
-    return Quantity(read_usd(row), METRIC["cost"].unit, row.usd_half_width)
-
-
-def _choose(ranked: Sequence[CostOption], rows: Sequence[CostOption], per: str) -> Choice:
-    """Return the cheapest configuration, the cheapest of each other chip, and the chips that are statistically tied."""
-    best, *others = ranked
-    return choose_first(
-        ranked,
-        add_chances(rows, CHANCE),
-        (row for row in rows if row.likely_cheapest),
-        read_usd,
-        others[0].probability_cheaper if others else None,
-        metric="cost",
-        value=_value(best),
-        ratio=read_usd(others[0]) / read_usd(best) if others and read_usd(best) else None,
-        per=per,
-    )
-
-
-def _prefer(row: CostOption, best: CostOption, per: str) -> Choice:
-    """Return the choice of an unavailable configuration over the cheapest available one."""
-    ratio = read_usd(best) / read_usd(row) if read_usd(row) else None
-    return Choice(runs=(row.run_id, best.run_id), metric="cost", value=_value(row), ratio=ratio, per=per)
-
-
-def _turn_way(rows: Sequence[CostOption], best: CostOption | None) -> Iterator[Turn]:
+def _turn_way(answer: CostAnswer) -> Iterator[Turn]:
     """Yield the cheapest chip in the other way of paying, and its cost relative to that of the cheapest."""
-    other = find_other_way(rows)
-    if other is not None:
-        ratio = read_usd(best) / read_usd(other) if best is not None and read_usd(other) else None
-        runs = (other.run_id, *((best.run_id,) if best is not None else ()))
-        before = best.way if best is not None else other.pay
-        yield Turn(runs=runs, axis="pay", before=before, after=other.way, value=_value(other), ratio=ratio)
+    other, best = answer.other_way, answer.best
+    if other is not None and best is not None:
+        ratio, value = answer.compare(other, best), answer.find_value(other)
+        yield Turn(runs=list_ids((other, best)), axis="pay", before=best.way, after=other.way, value=value, ratio=ratio)
+    elif other is not None:
+        value = answer.find_value(other)
+        yield Turn(runs=(other.run_id,), axis="pay", before=other.pay, after=other.way, value=value)
 
 
 def _turn_volume(even: BreakEven | None) -> Iterator[Turn]:
@@ -173,53 +223,102 @@ def _turn_volume(even: BreakEven | None) -> Iterator[Turn]:
     yield Turn(runs=runs, axis="inferences", after=even.break_even_inferences, metric="cost", values=values)
 
 
-def _bound(limits: Limits, missed: set[str]) -> Iterator[Limit]:
-    """Yield the limits; each counts the chips with a configuration beyond any of them."""
-    for name, bound in limits.bounds:
-        yield Limit(runs=(), metric=name, bound=Quantity(bound, METRIC[name].unit), missed_count=len(missed))
-
-
-def _enter(row: CostOption) -> Entry:
-    """Return the cost of a chip and its price."""
-    price = Quantity(row.price or 0.0, row.price_unit or "", row.price_half_width)
-    return Entry(runs=(row.run_id,), values={"cost": _value(row), "price": price})
-
-
 def _find_prices(rows: Sequence[CostOption]) -> Iterator[Finding]:
     """Yield the price of each chip with its interval, its kind of seller if others have another, and its host."""
     kinds = {row.seller_kind for row in rows if row.seller_kind}
     for row in rows:
-        hardware, electricity, host = (
-            one or 0.0 for one in (row.hardware_usd_per_million, row.energy_usd_per_million, row.host_usd_per_million)
-        )
+        hardware, electricity = row.hardware_usd_per_million or 0.0, row.energy_usd_per_million or 0.0
         if row.price_half_width and hardware:
-            price = Quantity(row.price or 0.0, row.price_unit or "", row.price_half_width)
-            doubt = (
-                row.price_half_width * hardware / (hardware + electricity)
-            )  # a price moves only its part of the cost
-            yield Finding(kind="priced", run_id=row.run_id, values={"price": price}, doubt=doubt)
+            # a price moves only its part of the cost
+            doubt = row.price_half_width * hardware / (hardware + electricity)
+            yield Finding(kind="priced", run_id=row.run_id, values={"price": read_price(row)}, doubt=doubt)
         if row.price_basis == GIVEN:
-            yield Finding(kind="given", run_id=row.run_id, values={})
+            yield Finding(kind="given", run_id=row.run_id)
         if row.seller_kind and len(kinds) > 1:
             yield Finding(kind="sold", run_id=row.run_id, values={"seller": TERMS[row.seller_kind]})
-        alone = read_usd(row) - host
-        if alone > 0.0 and host / alone >= LEAST_SHARE:
-            values: Mapping[str, Value] = {
-                "quantity": "cost", "host": None, "whole": None, "share": round(host / alone, 3), "factor": None,
-            }  # fmt: skip
-            yield Finding(kind="counted", run_id=row.run_id, values=values, bias=math.log(alone / read_usd(row)))
+        whole = row.usd_per_million or 0.0
+        alone = whole - (row.host_usd_per_million or 0.0)
+        if alone > 0.0:
+            yield from count_host(row.run_id, whole / alone, "cost", None, None)
 
 
-def _find_elsewhere(rows: Sequence[CostOption]) -> Iterator[Caveat]:
-    """Yield the available chips that only sellers of another kind offer."""
-    chips = list_first(row for row in rows if is_asked(row) and not row.is_alike and row.is_available)
-    if chips:
-        yield Caveat(kind="elsewhere", runs=tuple(row.run_id for row in chips), values={})
+def cost(
+    source: Source,
+    model: str,
+    settings: Settings = DEPLOYED,
+    *,
+    between: Sequence[str] = (),
+    usage: Usage = USAGE,
+    limits: Limits = LIMITS,
+    prices: Sequence[Price] = (),
+) -> CostAnswer:
+    """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
+
+    The configurations are the same as in `pareto`. `between` names the two options of the break-even (`l4`,
+    `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond
+    the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
+    a price, UnsupportedError if no configuration meets the limits.
+    """
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
+    options, (paid, named) = _read_options(between), price_parameters(prices)
+    with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+        connection, ids = scope.connection, list(scope.run_ids)
+        if limits.bounds:
+            given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}
+            outside = {row.run_id for row in fetch(connection, Violation, **given)}
+            ids = [one for one in ids if one not in outside]  # refused runs have no values to test
+        given = {"run_ids": ids, **options, **used, **paid, **named, **pay}
+        tables = fetch_candidates(scope, CostAnswer, {}, ("grid",), **given)
+        if not {*ids} & {*scope.evaluated_ids}:
+            told = ", ".join(f"{METRIC[name].meaning}: {bound:g} {METRIC[name].unit}" for name, bound in limits.bounds)
+            raise UnsupportedError(
+                f"no configuration meets the limits ({told}); `joulemap recommend` shows the nearest"
+            )
+        rows, evens = tables["rows"], tables["break_evens"]
+        if between and not evens.rows:
+            _refuse_between(options, rows)
+        hidden = {row.hardware for row in rows if not row.is_available}
+        if not between and not settings.takes_all and any(row.is_available for row in rows):
+            evens = evens.with_rows(row for row in evens if not {row.hardware_a, row.hardware_b} & hidden)
+        known = [row for row in rows if row.kwh_per_million is not None]
+        available = [row for row in known if row.is_available] or known
+        least = [min(available, key=_read_energy)] if available else []
+        pair = [run for row in evens for run in (row.run_a, row.run_b)]
+        drawn = dict.fromkeys([*list_ids(available[:1]), *pair, *list_ids(least)])
+        numbers = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
+        answer = CostAnswer(
+            scope=scope,
+            **{**tables, "break_evens": evens},
+            grid=fetch(connection, GridFootprint, run_ids=list(drawn), **numbers),
+            objective="cost",
+            limits=limits,
+            per=count_in(model),
+            seller=pay["seller"],
+        )
+        return attrs.evolve(answer, facts=find_facts(answer))
 
 
-def _lack_price(rows: Sequence[CostOption]) -> Iterator[Caveat]:
-    """Yield the available chips without a price in the asked way of paying."""
-    chips = find_unoffered(rows)
-    if chips:
-        values = {"price": PRICES[chips[0].pay]}
-        yield Caveat(kind="unoffered", runs=tuple(row.run_id for row in chips), values=values)
+def _read_options(between: Sequence[str]) -> dict[str, str]:
+    """Return the two options of a break-even as query parameters; UsageError unless there are two or none."""
+    if len(between) not in (0, 2):
+        raise UsageError(f"a break-even is between two options, found {len(between)}: write A,B")
+    options: dict[str, str] = {}
+    for side, text in zip("ab", between, strict=False):
+        hardware, _, way = text.rpartition(":")
+        if way not in WAYS or not hardware:
+            hardware, way = text, ""
+        options |= {f"hardware_{side}": name_configuration(hardware), f"way_{side}": way}
+    return options
+
+
+def _refuse_between(options: Mapping[str, str], rows: Table[CostOption]) -> NoReturn:
+    """Raise UsageError on a break-even with an option that lacks a price or is not among the configurations."""
+    for side in "ab":
+        name, way = options[f"hardware_{side}"], options[f"way_{side}"]
+        of_name = [row for row in rows if name in (row.hardware, read_chip(row.hardware))]
+        if not of_name:
+            raise UsageError(f"{name} is not among the configurations that are compared")
+        if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
+            noun = PRICES.get(way, PRICE)
+            raise UsageError(f"no {noun} of {name} is known: the catalogue has none, and none was given")
+    raise UsageError("the two options cannot be compared")

@@ -1,26 +1,112 @@
-"""Facts of two versions of a model: changes of metrics, limits on them, the subgraphs that change, and caveats."""
+"""Differences of two versions of a model on each chip, and of two stored runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
+from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.explain import TERMS, ExplainAnswer, MetricTerm, explain_pair, make_subgraph
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings, weigh_findings
-from joulemap.ask.scope import Scope
+from joulemap.ask.scope import Scope, opening_scope
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.generated.cost import CostOption
 from joulemap.generated.diff import VersionFigure
 from joulemap.generated.explain import SubgraphDifference
-from joulemap.system.units import FJ_PER_J
+from joulemap.generated.run import Constant, Setting
+from joulemap.plan.reader import reading
+from joulemap.plan.revision import find_revision
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import Selection, is_choice, select_hardware
+from joulemap.plan.source import Source
+from joulemap.store.connection import Connection
+from joulemap.store.library import find_query
+from joulemap.store.query import check_ledgers, check_runs, fetch
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
+"""Default hardware: one chip each for rented inference, throughput, the edge, and a host alone."""
+
+METRICS: Final = ("latency", "energy", "memory", "cost")
+"""Metrics that two versions of a model are compared by, in display order."""
+
+NOTHING: Final[Mapping[str, float]] = {}
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""
 
 Pair: TypeAlias = tuple[int, int]
 """Runs of the earlier and of the later version on one chip."""
+
+
+@frozen(kw_only=True)
+class DiffAnswer(RunAnswer):
+    """Comparison of two versions of a model on each chip."""
+
+    before: str
+    """Name of the earlier version, as the caller gave it; `after` names the later one."""
+    after: str
+    rows: Table[VersionFigure]
+    """Latency, energy and memory of both versions on each chip, and cost where a price is known."""
+    subgraphs: Mapping[str, Table[SubgraphDifference]]
+    """Hardware -> subgraphs that differ between the versions, largest energy difference first.
+
+    Only hardware that runs both versions is included.
+    """
+    allowed: Mapping[str, float]
+    """Metric -> largest relative increase that is not a failure."""
+    facts: Facts
+    """Changes, limits and caveats, from which all sentences are made."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Sentences on increases that surely exceed the allowed limit, and on hardware that runs only the earlier
+        version.
+        """
+        return tuple(self.words()["failures"])
+
+    @property
+    def changed(self) -> Table[VersionFigure]:
+        """Rows of the hardware that runs both versions."""
+        return self.rows.with_rows(row for row in self.rows if row.change_fraction is not None)
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats."""
+        parts = {name: table.records() for name, table in self.subgraphs.items()}
+        asked = {"before": self.before, "after": self.after, "allowed": dict(self.allowed)}
+        return {**super().data(), **asked, "subgraphs": parts, **self.words()}
+
+
+@frozen(kw_only=True)
+class DifferenceAnswer(RunAnswer):
+    """Differences between two runs, and how much each constant and action contributes to the energy difference."""
+
+    settings: Table[Setting]
+    constants: Table[Constant]
+    explanation: ExplainAnswer | None
+    """Explanation of the energy difference; None if a run was refused."""
+    delays: Table[MetricTerm] | None
+    """Terms of the latency difference, largest first; None if a run was refused."""
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """Query results behind the answer, with their SQL."""
+        explained = self.explanation.own_tables.values() if self.explanation else ()
+        return (*self.own_tables.values(), *explained)
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats."""
+        data = self.explanation.data() if self.explanation else {}
+        rows = {"total": data.get("total")} | {name: data.get(name, []) for name in ("effects", "terms", "subgraphs")}
+        return {"delays": [], **super().data(), **rows}
 
 
 def find_facts(
@@ -46,7 +132,11 @@ def find_facts(
         facts=(
             *map(_change, known),
             *(_bound(known, metric, most) for metric, most in allowed.items()),
-            *(term for name, pair in pairs.items() for term in _lead(parts[name], pair)),
+            *(
+                term
+                for row in {one.hardware: one for one in known}.values()
+                for term in _lead(parts[row.hardware], row)
+            ),
             *_find_lost(rows),
             *weigh_findings(list(findings), []),
         ),
@@ -98,27 +188,11 @@ def _bound(rows: Iterable[VersionFigure], metric: str, allowed: float) -> Limit:
     )
 
 
-def _lead(rows: Sequence[SubgraphDifference], pair: Pair) -> list[Term]:
+def _lead(rows: Sequence[SubgraphDifference], pair: VersionFigure) -> list[Term]:
     """Return the subgraph of one chip whose energy changes most, then the one that changes most the other way."""
     first = rows[0].energy_difference_fj if rows else 0
-    other = next((row for row in rows if row.energy_difference_fj * first < 0), None)
-    return [_change_of(row, rows, pair) for row in (*rows[:1], *([other] if other is not None else []))]
-
-
-def _change_of(row: SubgraphDifference, rows: Sequence[SubgraphDifference], pair: Pair) -> Term:
-    """Return the change of a subgraph, with the number of `rows` that change alike."""
-    return Term(
-        runs=pair,
-        level="subgraph",
-        quantity="energy",
-        name=row.name,
-        amounts=(Quantity(row.energy_a_fj / FJ_PER_J, "J"), Quantity(row.energy_b_fj / FJ_PER_J, "J")),
-        difference=Quantity(row.energy_difference_fj / FJ_PER_J, "J"),
-        exact=row.energy_difference_fj,
-        share=row.share_fraction,
-        alike=sum(one.energy_difference_fj == row.energy_difference_fj for one in rows) - 1,
-        total=len(rows),
-    )
+    other = [row for row in rows if row.energy_difference_fj * first < 0]
+    return [make_subgraph(row, rows, pair, exact=row.energy_difference_fj) for row in (*rows[:1], *other[:1])]
 
 
 def _find_lost(rows: Iterable[VersionFigure]) -> Iterator[Caveat]:
@@ -148,3 +222,127 @@ def pair_findings(findings: Iterable[Finding | Refusal], pairs: Iterable[Pair]) 
             for one in before if abs(moved) > abs(move) else after:
                 known = {"bias": bias, "doubt": 0.0} if one.bias else {"bias": 0.0, "doubt": abs(bias)}
                 yield attrs.evolve(one, run_id=run_b, **known)
+
+
+def diff(
+    source: Source,
+    before: str,
+    after: str,
+    settings: Settings = SETTINGS,
+    *,
+    fail_above: Mapping[str, float] = NOTHING,
+) -> DiffAnswer:
+    """Compare two versions of a model on several chips: named chips, or four typical chips by default.
+
+    A version is a model name as in `compare`, or `REV:path/to/file.py:NAME`: the file at a commit of the repository in
+    the working directory. Code files are traced each time. `fail_above` maps latency, energy, memory or cost to the
+    largest relative increase that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
+    commit.
+    """
+    settings.check_single("diff")
+    for version in (before, after):
+        if not isinstance(version, str):
+            raise UsageError(f"diff takes the names of two models, found a {type(version).__name__}")
+    for metric in fail_above:
+        if metric not in METRICS:
+            raise UsageError(f"unknown metric {metric!r} in fail_above; known: {', '.join(METRICS)}")
+    chosen = settings if is_choice(settings) else attrs.evolve(settings, hardware=TYPICAL)
+    selection = select_hardware(chosen)
+    plans = [_plan(source, name, chosen, selection) for name in (before, after)]
+    whole = attrs.evolve(plans[0], models=tuple(model for plan in plans for model in plan.models))
+    with opening_scope(source, whole, needs_catalogue=True) as scope:
+        connection, count = scope.connection, len(selection.pairs)
+        scope.check_evaluated()
+        ids_a, ids_b = scope.run_ids[:count], scope.run_ids[count:] or scope.run_ids
+        rows = fetch(connection, VersionFigure, run_ids_a=ids_a, run_ids_b=ids_b)
+        pairs = {row.hardware: (row.run_a, row.run_b) for row in rows if row.change_fraction is not None}
+        parts = {name: _find_parts(connection, *pair) for name, pair in pairs.items()}
+        whole_rows = _add_costs(connection, rows)
+        return DiffAnswer(
+            scope=scope,
+            before=before,
+            after=after,
+            rows=whole_rows,
+            subgraphs=parts,
+            allowed=dict(fail_above),
+            facts=find_facts(scope, whole_rows.rows, {name: one.rows for name, one in parts.items()}, fail_above),
+        )
+
+
+def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
+    """Return the plan of one version; a version that is code is traced."""
+    model = find_revision(name, settings, source.talk)
+    if model.traced is None:
+        return plan_selected((name,), settings, selection)
+    known = attrs.evolve(settings, modules={model.request.model: model}, inputs=(), arguments={}, config="")
+    return plan_selected((model.request.model,), known, selection)
+
+
+def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[SubgraphDifference]:
+    """Return the subgraphs that differ between two runs."""
+    parts = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
+    moved = tuple(row for row in parts if row.energy_difference_fj or row.latency_difference_fs)
+    return parts.with_rows(moved)
+
+
+def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
+    """Insert a cost row after each chip's memory row if both versions have a cost; return all rows.
+
+    Renting is preferred. The change of a rent has the interval of the latency, and the change of electricity that of
+    energy.
+    """
+    ids = list(dict.fromkeys(run_id for row in rows for run_id in (row.run_a, row.run_b)))
+    costs: dict[int, dict[str, CostOption]] = {}
+    for option in fetch(connection, CostOption, run_ids=ids):
+        costs.setdefault(option.run_id, {})[option.way] = option
+    widths = {(row.hardware, row.metric): row.half_width or 0.0 for row in rows}
+    figures: list[VersionFigure] = []
+    for row in rows:
+        figures.append(row)
+        if row.metric != "memory" or row.change_fraction is None:
+            continue
+        ways = [way for way in ("rented", "bought") if way in costs[row.run_a] and way in costs[row.run_b]]
+        if ways:
+            figures.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
+    return rows.with_rows(figures)
+
+
+def _price(
+    row: VersionFigure, before: CostOption, after: CostOption, widths: Mapping[tuple[str, str], float]
+) -> VersionFigure:
+    value_a, value_b = before.usd_per_million or 0.0, after.usd_per_million or 0.0
+    energy = (after.energy_usd_per_million or 0.0) / value_b if value_b else 0.0
+    ratio = value_b / value_a if value_a else 1.0
+    width = (1.0 - energy) * widths[row.hardware, "latency"] + energy * widths[row.hardware, "energy"]
+    return row.replace(
+        metric="cost",
+        unit="USD",
+        value_a=value_a,
+        value_b=value_b,
+        change_fraction=ratio - 1.0,
+        low_fraction=ratio * math.exp(-width) - 1.0,
+        high_fraction=ratio * math.exp(width) - 1.0,
+        half_width=width,
+        basis=f"{before.way}, price {before.price_basis}",
+    )
+
+
+def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
+    """Compare two runs: settings, constants, and the terms of their energies.
+
+    Raises UnknownNameError for a run that is not stored, UsageError for a run without a ledger, DatabaseError.
+    """
+    with reading(source) as connection:
+        pair: dict[str, Any] = {"run_a": run_a, "run_b": run_b}
+        check_runs(connection, pair)
+        scope = Scope.of_runs(connection, (run_a, run_b))
+        scope.read()
+        is_whole = not scope.refused
+        if is_whole:
+            check_ledgers(connection, find_query(TERMS["latency"].query), pair)
+        return DifferenceAnswer(
+            scope=scope,
+            **fetch_tables(connection, DifferenceAnswer, **pair),
+            explanation=explain_pair(scope, run_a, run_b, "energy") if is_whole else None,
+            delays=fetch(connection, TERMS["latency"], **pair) if is_whole else None,
+        )

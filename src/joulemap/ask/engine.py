@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.plan.model_name import list_names
+from joulemap.plan.model_name import find_names, list_names
 
-INFERENCES: Final = "inferences"
-"""Plural noun for evaluations of a model, unless an extension has another noun."""
+INFERENCE: Final = "inference"
+"""Noun of one evaluation of a model, unless an extension has another noun."""
 
 
 def count_in(model: str) -> str:
-    """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""
-    return next(filter(None, (names.count_in(model) for names in list_names())), INFERENCES)
-
-
-def find_checkpoint(model: str) -> str:
-    """Return the name of a model in its publisher's hub; empty if unknown."""
-    return next(filter(None, (names.find_checkpoint(model) for names in list_names())), "")
-
-
-def find_phase(model: str) -> str:
-    """Return the part of a request that a model is, as the commands of tools call it; empty for any other model."""
-    return next(filter(None, (names.find_phase(model) for names in list_names())), "")
+    """Return the noun of one evaluation of a model, to which a plural adds an s: inference or output token."""
+    return find_names(model).count_in(model) or INFERENCE
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:

@@ -383,6 +383,8 @@ class Facts:
     """Quantities that the answer is about, the deciding one first."""
     runs: Mapping[int, Subject]
     facts: tuple[Fact, ...]
+    part: str = ""
+    """Subgraph that all facts are about; empty for whole runs."""
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""

@@ -11,7 +11,7 @@ import attrs
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
-from joulemap.ask.standing import choose, find_beyond, list_choosable, rank
+from joulemap.ask.standing import choose_each, rank
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.operator.name import has_exchange
 from joulemap.domain.settings import Settings
@@ -162,10 +162,7 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
 
 def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:
     """Return the best run of one model by a metric, then an unavailable run that is better, if there is one."""
-    rows = rank(scope, metric)
-    among = set(list_choosable(scope, scope.evaluated_ids))
-    choice = choose([row for row in rows if row.run_id in among])
-    return [choice, *find_beyond(scope, rows, [choice])]
+    return choose_each(scope, rank(scope, metric))
 
 
 @contextlib.contextmanager

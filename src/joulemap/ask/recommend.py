@@ -1,36 +1,50 @@
-"""Facts of a recommendation: the best configuration within limits or the nearest miss, what would change it, causes,
-and caveats.
-"""
+"""Recommendation: the best configuration within limits or the nearest miss, what would change it, causes, caveats."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
-    add_chances,
-    choose_first,
+    RankedAnswer,
+    count_host,
+    fetch_candidates,
     find_chip,
-    find_likelier,
+    find_lost,
+    is_use_case,
+    lack_price,
     list_first,
+    list_ids,
+    plan_candidates,
     read_chip,
+    read_usage,
 )
 from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
-from joulemap.ask.scope import VARYING, Scope, vary
+from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
+from joulemap.catalog.sheet import find_scenario
+from joulemap.domain.catalogue import Scenario
+from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.host import name_whole
-from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.domain.settings import Limits
+from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
+from joulemap.domain.offer import WAY_UNITS
+from joulemap.domain.settings import Limits, Settings, Usage, check_name
+from joulemap.domain.table import Table
 from joulemap.generated.compare import Insight
 from joulemap.generated.recommend import RankedConfiguration, Violation
+from joulemap.plan.run import Plan
+from joulemap.plan.source import Source
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.check import CheckedRow
 
 TOTAL: Final[Mapping[str, str]] = {
     "power": "total_power_w", "energy": "total_energy_j", "energy_per_inference": "total_energy_per_inference_j",
@@ -41,14 +55,8 @@ TOTAL: Final[Mapping[str, str]] = {
 OTHER_PAY: Final[Mapping[str, str]] = {"rented": "bought", "bought": "rented"}
 """Way of paying that is ranked -> the other way."""
 
-OTHER_COST: Final[Mapping[str, str]] = {"rented": "bought_usd_per_million", "bought": "rented_usd_per_million"}
-"""Way of paying that is ranked -> column with the cost in the other way."""
-
 MOST_SHARE: Final = 2.0
 """Factor from which a host is stated as a factor of the value, and no longer as a share to add."""
-
-LEAST_SHARE: Final = 0.01
-"""Share of a value below which its host is no caveat."""
 
 LEAST_KEPT: Final = 0.9
 """Probability of meeting the limits below which the decision rests on it."""
@@ -57,236 +65,233 @@ HOURS_S: Final = 3600.0
 
 
 @frozen(kw_only=True)
-class Wanted:
-    """Objective and limits of a recommendation."""
+class RecommendAnswer(RankedAnswer):
+    """Every configuration of a model under limits: those that meet the limits, and the violations of the others."""
 
-    objective: MetricName
-    limits: Limits
     rate_per_s: float = 0.0
     """Fixed rate in inferences per second; 0 if the chip runs at full speed."""
-    per: str = "inference"
-    """Unit of work of the model."""
-    battery: tuple[str, float] | None = None
-    """Battery of the use case by its source, and its energy in Wh."""
+    rows: Table[RankedConfiguration]
+    """Configurations by rank, best first, then those that violate a limit, smallest violation first."""
+    violations: Table[Violation]
 
+    @property
+    def projection(self) -> RankedConfiguration | None:
+        """Best unavailable configuration; None unless it is better than the best available one."""
+        first = next((row for row in self.rows if row.status == "feasible" and row.rank is None), None)
+        return first if first is not None and (first.objective_ratio or 1.0) * TIE_RATIO <= 1.0 else None
 
-def order(objective: MetricName, value: float | None) -> float:
-    """Return a value of a metric as a number of which the lowest is the best."""
-    return math.inf if value is None else -value if METRIC[objective].is_higher_better else value
+    @property
+    def far(self) -> list[RankedConfiguration]:
+        """Nearest configuration of each chip that misses a limit, nearest first."""
+        return list_first(row for row in self.rows if row.miss_rank is not None)
 
+    @property
+    def nearest_miss(self) -> RankedConfiguration | None:
+        """Configuration whose largest violation of a limit is smallest; None if any configuration meets every limit."""
+        if self.select("feasible", "unranked").rows:
+            return None
+        return next((row for row in self.rows if row.miss_rank == 1), None)
 
-def find_best(rows: Iterable[RankedConfiguration]) -> RankedConfiguration | None:
-    """Return the best configuration within the limits; None if there is none."""
-    return next((row for row in rows if row.rank == 1), None)
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """The recommended run, or the nearest miss."""
+        decided = self.best or self.nearest_miss
+        return () if decided is None else (decided,)
 
+    @property
+    def counts_hosts(self) -> bool:
+        """True if the objective of any configuration includes the energy or power of a separate host."""
+        return any(row.hostless_value != row.objective_value for row in self.rows)
 
-def find_nearest_miss(rows: Iterable[RankedConfiguration]) -> RankedConfiguration | None:
-    """Return the configuration whose largest violation of a limit is smallest; None if any meets every limit."""
-    listed = list(rows)
-    if any(row.status in ("feasible", "unranked") for row in listed):
-        return None
-    return next((row for row in listed if row.miss_rank == 1), None)
+    @property
+    def best_without_host(self) -> RankedConfiguration | None:
+        """Ranked configuration that would be best if hosts were not counted; None without a ranking."""
+        ranked = [row for row in self.rows if row.rank is not None and row.hostless_value is not None]
+        return min(ranked, key=lambda row: (self.order(row.hostless_value), row.rank or 0), default=None)
 
+    @property
+    def other_way(self) -> RankedConfiguration | None:
+        """Cheapest configuration in the way of paying that is not ranked.
 
-def find_projection(rows: Iterable[RankedConfiguration]) -> RankedConfiguration | None:
-    """Return the best unavailable configuration; None unless it is better than the best available one."""
-    first = next((row for row in rows if row.status == "feasible" and row.rank is None), None)
-    return first if first is not None and (first.objective_ratio or 1.0) * TIE_RATIO <= 1.0 else None
+        None if both ways are ranked, or if the objective is no cost.
+        """
+        if self.objective != "cost":
+            return None
+        kept = [row for row in self.select("feasible", "unranked") if row.is_available]
+        priced = [row for row in kept if find_other_cost(row) is not None]
+        return min(priced, key=lambda row: find_other_cost(row) or 0.0, default=None)
 
+    @property
+    def use_case(self) -> Scenario | None:
+        """Scenario that the question names; None if it names none."""
+        name = self.scope.settings.scenario
+        return find_scenario(name) if name else None
 
-def find_without_host(rows: Iterable[RankedConfiguration], objective: MetricName) -> RankedConfiguration | None:
-    """Return the ranked configuration that would be best if hosts were not counted; None without a ranking."""
-    ranked = [row for row in rows if row.rank is not None and row.hostless_value is not None]
-    return min(ranked, key=lambda row: (order(objective, row.hostless_value), row.rank or 0), default=None)
+    @property
+    def misses_limits(self) -> bool:
+        """True if the limits are not met. Hardware that can be neither bought nor rented counts only if nothing else
+        was requested.
+        """
+        best = self.best
+        if best is None:
+            return self.nearest_miss is not None and bool(self.limits.bounds)
+        can_have_others = any(row.is_available for row in self.select("infeasible"))
+        is_kept = best.is_available or self.scope.settings.takes_all or not can_have_others
+        return not is_kept and bool(self.limits.bounds)
 
+    @property
+    def shown(self) -> Table[RankedConfiguration]:
+        """Configurations within the limits: those with a rank, and those that the caller named."""
+        return self._keep_shown("feasible")
 
-def find_other_way(rows: Iterable[RankedConfiguration], objective: MetricName) -> RankedConfiguration | None:
-    """Return the cheapest configuration in the way of paying that is not ranked; None if both ways are ranked, or if
-    the objective is no cost.
-    """
-    if objective != "cost":
-        return None
-    kept = [row for row in rows if row.status in ("feasible", "unranked") and row.is_available]
-    priced = [row for row in kept if find_other_cost(row) is not None]
-    return min(priced, key=lambda row: find_other_cost(row) or 0.0, default=None)
+    @property
+    def shown_chips(self) -> Table[RankedConfiguration]:
+        """Best shown configuration of each chip."""
+        return self.rows.with_rows(list_first(self.shown))
+
+    @property
+    def missed(self) -> Table[RankedConfiguration]:
+        """Configurations that miss a limit: those with a rank, and those that the caller named."""
+        return self._keep_shown("infeasible")
+
+    def _keep_shown(self, status: str) -> Table[RankedConfiguration]:
+        is_named = bool(self.scope.settings.hardware)
+        rows = self.select(status)
+        return rows.with_rows(row for row in rows if is_named or (row.rank or row.miss_rank) is not None)
+
+    def order(self, value: float | None) -> float:
+        """Return a value of the objective as a number of which the lowest is the best."""
+        return math.inf if value is None else -value if METRIC[self.objective].is_higher_better else value
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with the limits. The best configurations are separate records."""
+        rows = super().data()
+        names = ("best", "projection", "nearest_miss", "other_way", "best_without_host")
+        by_run = {row["run_id"]: row for row in rows["rows"]}
+        return {
+            **rows,
+            "objective": self.objective,
+            "objective_meaning": METRIC[self.objective].meaning,
+            "limits": [
+                {"limit_name": name, "bound": bound, "unit": METRIC[name].unit} for name, bound in self.limits.bounds
+            ],
+            "rate_per_s": self.rate_per_s,
+            "feasible_count": len(self.select("feasible")),
+            **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
+        }
 
 
 def find_other_cost(row: RankedConfiguration) -> float | None:
     """Return the cost in the way of paying that is not ranked; None without a price, or if both ways are ranked."""
-    return getattr(row, OTHER_COST[row.pay]) if row.pay in OTHER_COST else None
+    return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
 
-def find_facts(
-    scope: Scope, rows: Sequence[RankedConfiguration], violations: Iterable[Violation], wanted: Wanted
-) -> Facts:
+def find_facts(answer: RecommendAnswer) -> Facts:
     """Return the facts of a recommendation: the choice, limits with the nearest miss, changes after which another
     configuration wins, the cause of the lead, rows and caveats.
     """
-    ranked = list_first(row for row in rows if row.rank is not None)
-    far = list_first(row for row in rows if row.miss_rank is not None)
-    best = find_best(rows)
-    decided = tuple(_decide(rows, ranked, far, list(violations), wanted))
-    choices = [one for one in decided if isinstance(one, Choice)]
-    chances = add_chances(rows, "probability_best")
-    own: tuple[Caveat | Refusal, ...] = (
-        *_refuse(rows, best, is_served=bool(far)),
-        *_find_kept(best),
-        *(
-            caveat
-            for one in choices
-            for caveat in find_likelier(one, ranked, chances, lambda row: row.objective_ratio or 1.0)
-        ),
-        *_find_unpriced(rows, best, wanted),
+    scope, rows, best, objective = answer.scope, answer.rows.rows, answer.best, answer.objective
+    ranked, far, choices = answer.ranked, answer.far, answer.choose()
+    limits = list(
+        _bound(best if best is not None and (best.is_available or not far) else next(iter(far), None), answer)
     )
-    pivotal = {row.run_id: row for row in (*ranked[:MOST_ENTRIES], *(() if ranked else far[:MOST_ENTRIES]))}
+    decided: tuple[Choice | Limit | Turn, ...] = (*choices, *limits, *_turn(answer))
+    own: tuple[Caveat | Refusal, ...] = (
+        *_refuse(answer),
+        *_find_kept(best),
+        *answer.find_likelier(),
+        *_find_unpriced(answer),
+    )
+    pivotal = {row.run_id: row for row in (ranked or far)[:MOST_ENTRIES]}
     named = {one for fact in decided for one in fact.runs}
     pivotal |= {row.run_id: row for row in reversed(rows) if row.run_id in named - pivotal.keys()}
     weighed = scope.part(pivotal)
+    missed = [Choice(runs=one.runs, metric=one.metric, value=one.value or one.bound) for one in limits if one.runs]
     caveats = find_caveats(
         weighed,
-        choices[:1] or [_weigh_miss(one) for one in decided if isinstance(one, Limit) and one.runs][:1],
-        metric=wanted.objective,
-        but=("host",) if counts_hosts(rows) else (),
-        more=(*_find_hosts(pivotal.values(), weighed, wanted), *_find_prices(pivotal.values(), wanted)),
+        choices[:1] or missed[:1],
+        metric=objective,
+        but=("host",) if answer.counts_hosts else (),
+        more=[
+            *(one for row in pivotal.values() for one in _find_host(row, weighed, answer)),
+            *(one for row in pivotal.values() for one in _find_price(row, objective)),
+        ],
     )
     alike = (one for fact in choices for one in (*fact.tied, *fact.equal))
     unranked = (row.run_id for row in rows if row.status == "feasible" and row.rank is None)
     beside = (*(one for fact in own for one in fact.runs), *itertools.islice(unranked, 1))
-    tried = [row for row in rows if row.status in ("feasible", "infeasible")]
+    by = ("way", *VARYING) if rows and rows[0].pay == "both" else VARYING
+    settings = vary(answer.select("feasible", "infeasible").rows or rows, by)
     return Facts(
-        asked=tuple(dict.fromkeys((wanted.objective, *(name for name, _ in wanted.limits.bounds)))),
-        runs=scope.part(dict.fromkeys((*pivotal, *alike, *beside))).subjects(vary(tried or rows, _vary_by(rows))),
+        asked=tuple(dict.fromkeys((objective, *(name for name, _ in answer.limits.bounds)))),
+        runs=scope.part(dict.fromkeys((*pivotal, *alike, *beside))).subjects(settings),
         facts=(
             *decided,
-            *_explain(scope, ranked, wanted),
-            *_supply(best, wanted),
-            *(_enter(row, wanted) for row in pivotal.values()),
+            *_explain(answer),
+            *_supply(answer),
+            *(_enter(row, answer) for row in pivotal.values()),
             *own,
             *caveats,
         ),
     )
 
 
-def _decide(
-    rows: Sequence[RankedConfiguration],
-    ranked: Sequence[RankedConfiguration],
-    far: Sequence[RankedConfiguration],
-    misses: Sequence[Violation],
-    wanted: Wanted,
-) -> Iterator[Choice | Limit | Turn]:
-    """Yield the choice, an unavailable configuration that would be better, the limits, and what would turn the choice.
-
-    The limits are those of the nearest miss if no available configuration meets them.
-    """
-    best, projection = find_best(rows), find_projection(rows)
-    if best is not None:
-        yield _choose(ranked, rows, wanted)
-        if projection is not None:
-            yield _prefer(projection, best, wanted)
-    is_met = best is not None and (best.is_available or not far)
-    yield from _bound(best if is_met else next(iter(far), None), misses, wanted)
-    if best is not None:
-        yield from _turn(rows, best, wanted)
-
-
-def counts_hosts(rows: Iterable[RankedConfiguration]) -> bool:
-    """Return True if the objective of any configuration includes a separate host."""
-    return any(row.hostless_value != row.objective_value for row in rows)
-
-
-def _vary_by(rows: Sequence[RankedConfiguration]) -> tuple[str, ...]:
-    """Return the settings that distinguish configurations; the way of paying is one if both ways are ranked."""
-    return (*(("way",) if rows and rows[0].pay == "both" else ()), *VARYING)
-
-
-def _choose(ranked: Sequence[RankedConfiguration], rows: Sequence[RankedConfiguration], wanted: Wanted) -> Choice:
-    """Return the best configuration, the best of each other chip, and the chips that are statistically tied."""
-    best, *others = ranked
-    return choose_first(
-        ranked,
-        add_chances(rows, "probability_best"),
-        (row for row in rows if row.likely_best),
-        lambda row: row.objective_value or 0.0,
-        others[0].probability_better if others else None,
-        metric=wanted.objective,
-        value=_value(best, wanted),
-        ratio=others[0].objective_ratio if others else None,
-        per=wanted.per,
-    )
-
-
-def _prefer(row: RankedConfiguration, best: RankedConfiguration, wanted: Wanted) -> Choice:
-    """Return the choice of an unavailable configuration over the best available one."""
-    return Choice(
-        runs=(row.run_id, best.run_id),
-        metric=wanted.objective,
-        value=_value(row, wanted),
-        ratio=1.0 / row.objective_ratio if row.objective_ratio else None,
-        per=wanted.per,
-    )
-
-
-def _value(row: RankedConfiguration, wanted: Wanted) -> Quantity:
-    return Quantity(row.objective_value or 0.0, METRIC[wanted.objective].unit, row.objective_half_width)
-
-
-def _enter(row: RankedConfiguration, wanted: Wanted) -> Entry:
+def _enter(row: RankedConfiguration, answer: RecommendAnswer) -> Entry:
     """Return the objective of a configuration and the metrics that limits apply to, with its host."""
-    values = {
-        name: Quantity(float(value), METRIC[name].unit)
-        for name, _ in wanted.limits.bounds
-        if (value := getattr(row, TOTAL.get(name, METRIC[name].column))) is not None
+    values: dict[str, Quantity] = {
+        name: value for name, _ in answer.limits.bounds if (value := _read(row, name)) is not None
     }
-    objective = {wanted.objective: _value(row, wanted)} if row.objective_value is not None else {}
-    is_hosted = row.hostless_value is not None and row.hostless_value != row.objective_value
-    alone = {"hostless": Quantity(row.hostless_value or 0.0, METRIC[wanted.objective].unit)} if is_hosted else {}
-    return Entry(runs=(row.run_id,), values=values | objective | alone)
+    if row.objective_value is not None:
+        values[answer.objective] = answer.find_value(row)
+    if row.hostless_value is not None and row.hostless_value != row.objective_value:
+        values["hostless"] = Quantity(row.hostless_value, METRIC[answer.objective].unit)
+    return Entry(runs=(row.run_id,), values=values)
 
 
-def _bound(row: RankedConfiguration | None, misses: Sequence[Violation], wanted: Wanted) -> Iterator[Limit]:
-    """Yield the limits, those that the configuration misses first, farthest first."""
-    own = {one.limit_name: one for one in misses if row is not None and one.run_id == row.run_id}
-    known = "" if row is None else find_chip(row)
+def _read(row: RankedConfiguration | None, name: MetricName) -> Quantity | None:
+    """Return the metric that a limit applies to, with its host; None if it is unknown."""
+    value = None if row is None else getattr(row, TOTAL.get(name, METRIC[name].column))
+    return None if value is None else Quantity(float(value), METRIC[name].unit)
+
+
+def _bound(row: RankedConfiguration | None, answer: RecommendAnswer) -> list[Limit]:
+    """Return the limits, those that the configuration misses first, farthest first."""
     limits = []
-    for name, bound in wanted.limits.bounds:
-        unit, missed = METRIC[name].unit, own.get(name)
-        value = None if row is None else getattr(row, TOTAL.get(name, METRIC[name].column))
-        fraction = 0.0 if missed is None else missed.violation_fraction
-        limit = Limit(
-            runs=() if row is None else (row.run_id,),
-            metric=name,
-            bound=Quantity(bound, unit),
-            value=None if value is None else Quantity(float(value), unit),
-            miss=None if fraction is None else math.log1p(fraction),
-            missed_count=len(
-                {chip for one in misses if one.limit_name == name and (chip := read_chip(one.hardware)) != known}
-            ),
+    for name, bound in answer.limits.bounds:
+        misses = [one for one in answer.violations if one.limit_name == name]
+        own = next((one for one in misses if row is not None and one.run_id == row.run_id), None)
+        fraction = 0.0 if own is None else own.violation_fraction
+        others = {read_chip(one.hardware) for one in misses} - ({find_chip(row)} if row is not None else set())
+        limits.append(
+            Limit(
+                runs=() if row is None else (row.run_id,),
+                metric=name,
+                bound=Quantity(bound, METRIC[name].unit),
+                value=_read(row, name),
+                miss=None if fraction is None else math.log1p(fraction),
+                missed_count=len(others),
+            )
         )
-        limits.append(limit)
-    yield from sorted(limits, key=lambda one: -math.inf if one.miss is None else -one.miss)
+    return sorted(limits, key=lambda one: -math.inf if one.miss is None else -one.miss)
 
 
-def _weigh_miss(limit: Limit) -> Choice:
-    """Return a missed limit as a choice, against which caveats are weighed."""
-    return Choice(runs=limit.runs, metric=limit.metric, value=limit.value or limit.bound)
-
-
-def _turn(rows: Sequence[RankedConfiguration], best: RankedConfiguration, wanted: Wanted) -> Iterator[Turn]:
+def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
     """Yield what would make another configuration the best: another way of paying, no hosts, or a looser limit."""
-    unit = METRIC[wanted.objective].unit
-    other = find_other_way(rows, wanted.objective)
+    best, unit = answer.best, METRIC[answer.objective].unit
+    if best is None:
+        return
+    other, alone = answer.other_way, answer.best_without_host
     if other is not None and (cost := find_other_cost(other)) is not None:
-        runs = (other.run_id, best.run_id)
+        runs = list_ids((other, best))
         yield Turn(runs=runs, axis="pay", before=other.pay, after=OTHER_PAY[other.pay], value=Quantity(cost, unit))
-    alone = find_without_host(rows, wanted.objective)
     if alone is not None and find_chip(alone) != find_chip(best) and alone.hostless_value is not None:
-        value = Quantity(alone.hostless_value, unit)
-        yield Turn(runs=(alone.run_id, best.run_id), axis="host", before=_value(alone, wanted), value=value)
+        value, runs = Quantity(alone.hostless_value, unit), list_ids((alone, best))
+        yield Turn(runs=runs, axis="host", before=answer.find_value(alone), value=value)
     near = [
         row
-        for row in rows
+        for row in answer.rows
         if row.failed_count == 1 and row.violation_fraction and row.is_available and row.objective_value is not None
-        if order(wanted.objective, row.objective_value) < order(wanted.objective, best.objective_value)
+        if answer.order(row.objective_value) < answer.order(best.objective_value)
         if row.objective_ratio and row.objective_ratio * TIE_RATIO <= 1.0
     ]
     if near:
@@ -295,28 +300,29 @@ def _turn(rows: Sequence[RankedConfiguration], best: RankedConfiguration, wanted
         assert first.worst_value is not None
         limit = METRIC[first.worst_limit].unit
         yield Turn(
-            runs=(first.run_id, best.run_id),
+            runs=list_ids((first, best)),
             axis=first.worst_limit,
             before=Quantity(first.worst_bound or 0.0, limit),
             after=Quantity(first.worst_value, limit),
-            value=_value(first, wanted),
-            ratio=1.0 / first.objective_ratio if first.objective_ratio else None,
+            value=answer.find_value(first),
+            ratio=answer.compare(first, best),
         )
 
 
-def _explain(scope: Scope, ranked: Sequence[RankedConfiguration], wanted: Wanted) -> Iterator[Cause]:
+def _explain(answer: RecommendAnswer) -> Iterator[Cause]:
     """Yield the category of energy that differs most between the best two chips; hosts and idle time count too."""
-    if wanted.objective not in ("energy", "energy_per_inference") or len(ranked) < 2:
+    if answer.objective not in ("energy", "energy_per_inference") or len(answer.ranked) < 2:
         return
-    best, rival = ranked[:2]
-    wholes = [row.total_energy_per_inference_j for row in (best, rival)]
-    if None in wholes or (rival.objective_ratio or 1.0) < TIE_RATIO:
+    best, rival = pair = answer.ranked[:2]
+    is_known = all(row.total_energy_per_inference_j is not None for row in pair)
+    if not is_known or (rival.objective_ratio or 1.0) < TIE_RATIO:
         return
     gaps: dict[str, float] = {
-        name: (getattr(rival, column) or 0.0) - (getattr(best, column) or 0.0)
-        for name, column in (("host", "host_energy_per_inference_j"), ("idle", "idle_energy_per_inference_j"))
+        name: (getattr(rival, f"{name}_energy_per_inference_j") or 0.0)
+        - (getattr(best, f"{name}_energy_per_inference_j") or 0.0)
+        for name in ("host", "idle")
     }
-    (row,) = fetch(scope.connection, Insight, run_ids=[best.run_id, rival.run_id])
+    (row,) = fetch(answer.scope.connection, Insight, run_ids=list(list_ids(pair)))
     gross_j = sum(abs(gap_j) for gap_j in gaps.values())
     if row.category_share_fraction:
         own_j = row.category_difference_j / (1 if best.batch != rival.batch else best.batch)  # per inference
@@ -325,50 +331,34 @@ def _explain(scope: Scope, ranked: Sequence[RankedConfiguration], wanted: Wanted
             gaps[row.common_category] = own_j
     name, gap_j = max(gaps.items(), key=lambda one: one[1])
     if gap_j > 0.0:
-        yield Cause(
-            runs=(best.run_id, rival.run_id),
-            metric=wanted.objective,
-            name=name,
-            difference=Quantity(gap_j, "J"),
-            share=gap_j / gross_j,
-        )
+        runs, difference = (best.run_id, rival.run_id), Quantity(gap_j, "J")
+        yield Cause(runs=runs, metric=answer.objective, name=name, difference=difference, share=gap_j / gross_j)
 
 
-def _supply(best: RankedConfiguration | None, wanted: Wanted) -> Iterator[Supply]:
+def _supply(answer: RecommendAnswer) -> Iterator[Supply]:
     """Yield the life of the battery of a use case at a fixed rate."""
-    if best is not None and wanted.battery is not None and wanted.rate_per_s and best.total_power_w:
-        name, energy_wh = wanted.battery
-        life = Quantity(energy_wh / best.total_power_w * HOURS_S, "s")
-        yield Supply(runs=(best.run_id,), name=name, power=Quantity(best.total_power_w, "W"), life=life)
+    best, case = answer.best, answer.use_case
+    if best is None or case is None or case.battery is None or not answer.rate_per_s or not best.total_power_w:
+        return
+    life = Quantity(case.battery.value / best.total_power_w * HOURS_S, "s")
+    yield Supply(runs=(best.run_id,), name=case.battery_name, power=Quantity(best.total_power_w, "W"), life=life)
 
 
-def _find_hosts(shown: Iterable[RankedConfiguration], scope: Scope, wanted: Wanted) -> Iterator[Finding]:
+def _find_host(row: RankedConfiguration, scope: Scope, answer: RecommendAnswer) -> Iterator[Finding]:
     """Yield the assumed host that a value includes; its effect on the order is the factor that it adds."""
-    is_energy = METRIC[wanted.objective].unit == "J" or METRIC[wanted.objective].is_higher_better
-    for row in shown:
-        whole, alone = order(wanted.objective, row.objective_value), order(wanted.objective, row.hostless_value)
-        if not row.objective_value or not row.hostless_value or abs(whole / alone - 1.0) < LEAST_SHARE:
-            continue
-        needs = scope.outlines[row.run_id].needs_host
-        ratio = max(whole / alone, alone / whole)
-        values = {
-            "quantity": METRIC["energy"].label if is_energy else METRIC[wanted.objective].label,
-            "host": row.assumed_host,
-            "whole": name_whole(needs),
-            "share": round(ratio - 1.0, 3) if ratio < MOST_SHARE else None,
-            "factor": round(ratio, 1) if ratio >= MOST_SHARE else None,
-        }
-        yield Finding(kind="counted", run_id=row.run_id, values=values, bias=-math.log(ratio))
+    if row.objective_value and row.hostless_value:
+        metric = METRIC[answer.objective]
+        ratio = row.objective_value / row.hostless_value
+        quantity = METRIC["energy"].label if metric.unit == "J" or metric.is_higher_better else metric.label
+        whole = name_whole(scope.outlines[row.run_id].needs_host)
+        yield from count_host(row.run_id, max(ratio, 1.0 / ratio), quantity, row.assumed_host, whole, MOST_SHARE)
 
 
-def _find_prices(shown: Iterable[RankedConfiguration], wanted: Wanted) -> Iterator[Finding]:
-    """Yield the prices of a ranking by cost, with their intervals."""
-    for row in shown:
-        if wanted.objective != "cost" or not row.price_half_width:
-            continue
-        is_rented = row.way == "rented"
-        price = row.price_cloud_usd_per_hour if is_rented else row.price_purchase_usd
-        value = Quantity(price or 0.0, "USD/h" if is_rented else "USD", row.price_half_width)
+def _find_price(row: RankedConfiguration, objective: MetricName) -> Iterator[Finding]:
+    """Yield the price of a configuration in a ranking by cost, with its interval."""
+    if objective == "cost" and row.price_half_width and row.way is not None:
+        price = row.price_cloud_usd_per_hour if row.way == "rented" else row.price_purchase_usd
+        value = Quantity(price or 0.0, WAY_UNITS[row.way], row.price_half_width)
         yield Finding(kind="priced", run_id=row.run_id, values={"price": value}, doubt=row.price_half_width)
 
 
@@ -380,42 +370,90 @@ def _find_kept(best: RankedConfiguration | None) -> Iterator[Caveat]:
         yield Caveat(kind="kept", runs=(best.run_id,), values=values, weight=weight)
 
 
-def _find_unpriced(
-    rows: Sequence[RankedConfiguration], best: RankedConfiguration | None, wanted: Wanted
-) -> Iterator[Caveat]:
-    """Yield the available chips that a missing price leaves out, with the best of them where they can be compared."""
-    lost = [
+def _find_unpriced(answer: RecommendAnswer) -> Iterator[Caveat]:
+    """Yield the available chips that a missing price leaves out, with the best of them where they can be compared.
+
+    Its weight is the logarithm of the factor by which that one is better than the best.
+    """
+    lost = (
         row
-        for row in rows
+        for row in answer.rows
         if row.is_available and (row.status == "unranked" or (row.failed_count and row.violation_fraction is None))
-    ]
-    reasons: dict[str, list[RankedConfiguration]] = {}
-    for row in lost:
-        reasons.setdefault("" if row.is_elsewhere else row.reason, []).append(row)
-    for reason, alike in reasons.items():
+    )
+    for reason, alike in find_lost(lost):
         known = [row for row in alike if row.failed_count == 1 and row.objective_value is not None]
-        first = min(known, key=lambda row: (order(wanted.objective, row.objective_value), row.run_id), default=None)
-        chips = list_first([first, *alike] if first is not None else alike)
-        value = None if first is None else attrs.evolve(_value(first, wanted), half_width=None)
-        yield Caveat(
-            kind="elsewhere" if not reason else "unpriced",
-            runs=tuple(row.run_id for row in chips),
-            values={"reason": reason, "value": value},
-            weight=_lead(first, best, wanted) if first is not None and best is not None else UNKNOWN,
-        )
+        first = min(known, key=lambda row: (answer.order(row.objective_value), row.run_id), default=None)
+        if first is None:
+            yield lack_price(reason, alike, weight=UNKNOWN)
+            continue
+        ratio = answer.compare(first, answer.best) if answer.best is not None else None
+        weight = UNKNOWN if answer.best is None else max(0.0, math.log(ratio or 1.0))
+        yield lack_price(reason, (first, *alike), attrs.evolve(answer.find_value(first), half_width=None), weight)
 
 
-def _lead(row: RankedConfiguration, best: RankedConfiguration, wanted: Wanted) -> float:
-    """Return the logarithm of the factor by which a configuration is better than the best; 0 if it is not."""
-    own, other = row.objective_value, best.objective_value
-    ratio = 1.0 if not own or not other else own / other if METRIC[wanted.objective].is_higher_better else other / own
-    return max(0.0, math.log(ratio))
-
-
-def _refuse(
-    rows: Iterable[RankedConfiguration], best: RankedConfiguration | None, *, is_served: bool
-) -> Iterator[Refusal]:
+def _refuse(answer: RecommendAnswer) -> Iterator[Refusal]:
     """Yield the refusal of available hardware, if the best configuration is unavailable and no other has a result."""
-    refused = (row for row in rows if row.status == "unsupported" and row.is_available)
-    if best is not None and not best.is_available and not is_served:
+    refused = (row for row in answer.select("unsupported") if row.is_available)
+    if answer.best is not None and not answer.best.is_available and not answer.far:
         yield from (Refusal(runs=(row.run_id,), reason=row.reason) for row in itertools.islice(refused, 1))
+
+
+def recommend(
+    source: Source,
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    objective: MetricName = "energy_per_inference",
+    limits: Limits = LIMITS,
+    usage: Usage = USAGE,
+) -> RecommendAnswer:
+    """Return the configurations that meet the limits, best first, and the violations of the others.
+
+    The configurations are the same as in `pareto`. If none meets the limits, `nearest_miss` is the configuration with
+    the smallest worst relative violation, and `misses_limits` is True. Raises like `compare`.
+    """
+    rate_per_s = limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
+    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage)
+
+
+def recommend_at_rate(
+    source: Source,
+    model: str,
+    settings: Settings,
+    rate_per_s: float,
+    *,
+    objective: MetricName,
+    limits: Limits,
+    usage: Usage,
+    per: str = "inference",
+) -> RecommendAnswer:
+    """Return the answer of `recommend` at a fixed rate in inferences per second; 0 if the chip runs at full speed.
+
+    `per` is the unit of work of the model.
+    """
+    check_name("objective", objective, METRIC_NAMES)
+    settings = price_at_wall(settings, (objective,))
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
+    plan = plan_candidates(model, settings, rate_per_s)
+    limits = _limit_rate(limits, plan, rate_per_s)
+    with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
+        given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
+        units = {"objective_value": METRIC[objective].unit}
+        tables = fetch_candidates(scope, RecommendAnswer, units, **given)
+        answer = RecommendAnswer(scope=scope, limits=limits, per=per, **asked, **tables)
+        return attrs.evolve(answer, facts=find_facts(answer))
+
+
+def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
+    """Return the limits, with the fixed rate as minimum throughput and the power budget as maximum average power."""
+    if not rate_per_s:
+        return limits
+    budget = plan.selection.budget
+    budget_w = budget.power_w if budget is not None and budget.is_mean else math.inf
+    power_w = min(budget_w, limits.max_power_w or math.inf)
+    return attrs.evolve(
+        limits,
+        min_throughput_per_s=max(limits.min_throughput_per_s or 0.0, rate_per_s),
+        max_power_w=power_w if power_w < math.inf else None,
+    )

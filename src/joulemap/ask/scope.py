@@ -16,7 +16,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
-from joulemap.plan.run import Plan
+from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.selection import Selection
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRuns, opening_runs
@@ -300,6 +300,18 @@ def opening_scope(
         scope = Scope.of(held)
         yield scope
         scope.read()
+
+
+@contextlib.contextmanager
+def opening_compared(source: Source, models: Sequence[str], settings: Settings) -> Iterator[Scope]:
+    """Yield the scope of a question of `compare` about models, with an open connection.
+
+    Raises UnsupportedError if no run has a result, UsageError for settings with several values.
+    """
+    settings.check_single("compare")
+    with opening_scope(source, plan_runs(models, settings)) as scope:
+        scope.check_evaluated()
+        yield scope
 
 
 def vary(rows: Iterable[Any], names: Sequence[str] = VARYING) -> dict[int, tuple[str, ...]]:

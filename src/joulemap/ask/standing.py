@@ -27,6 +27,17 @@ def list_choosable(scope: Scope, ids: Sequence[int]) -> tuple[int, ...]:
     return had if len({scope.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
 
 
+def choose_each(scope: Scope, rows: Sequence[Standing]) -> list[Choice]:
+    """Return the best run of each model that an answer can choose, then unavailable runs that are better."""
+    had = set(list_choosable(scope, scope.evaluated_ids))
+    groups = [list(own) for _, own in groupby(rows, lambda row: row.workload_id)]
+    choices = [
+        choose([row for row in own if row.run_id in had] or own, model=own[0].model if len(groups) > 1 else "")
+        for own in groups
+    ]
+    return [*choices, *find_beyond(scope, rows, choices)]
+
+
 def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     """Return the first of ranked runs as the best, with its lead over the second; `model` if there are several."""
     best, *others = rows

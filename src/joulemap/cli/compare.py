@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from joulemap.ask.answer import RunAnswer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
@@ -80,7 +81,7 @@ def compare(
     joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --check
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
-    from joulemap.answer.subject import split_models
+    from joulemap.ask.subject import split_models
 
     voice.set(verbose=verbose or talking)
     model, named = split_models(words)
@@ -93,30 +94,24 @@ def compare(
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords(named))
-    repeated = output.repeat(run)
+    answer: RunAnswer
     if is_ranked:
-        ranking = workspace.rank_hardware(
+        answer = workspace.rank_hardware(
             model[0], settings, sort=sort or "efficiency", has_details=output.details, has_subgraphs=verbose
         )
-        document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
-        comparison = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
-        document = plot.add(comparison.document(limit=limit, repeated=repeated), comparison)
-        output.write(document, comparison if check else None)
-        return
+        answer = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
     elif level == "summary":
-        models = workspace.compare_models(model, settings, metric=metric)
-        document = plot.add(models.document(repeated=repeated), models)
+        answer = workspace.compare_models(model, settings, metric=metric)
     elif level == "detailed":
-        runs = workspace.compare_runs(model, settings)
-        document = plot.add(runs.document(repeated=repeated), runs)
+        answer = workspace.compare_runs(model, settings)
     elif is_divided:
-        parts = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
-        document = plot.add(parts.document(limit=limit, repeated=repeated), parts, limit=limit)
+        answer = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
     else:
-        contest = workspace.compare_parts(model, settings, by=level, metric=metric)
-        document = plot.add(contest.document(limit=limit, repeated=repeated), contest, limit=limit)
-    output.write(document)
+        answer = workspace.compare_parts(model, settings, by=level, metric=metric)
+    drawn: dict[str, Any] = {"limit": limit} if level in ("subgraph", "operator") and not is_ranked else {}
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
+    output.write(document, answer if check else None)
 
 
 def _check_options(

@@ -57,5 +57,5 @@ def recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
-    if answer.shortfall:
+    if answer.misses_limits:
         raise UnsupportedError("no configuration meets every limit: the answer names the nearest miss")

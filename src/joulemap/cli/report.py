@@ -78,7 +78,7 @@ def report(
     joulemap report resnet50 --hardware l4,t4,epyc_9654 --between epyc_9654,l4
     joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module
     """
-    from joulemap.answer.subject import split_models
+    from joulemap.ask.subject import split_models
     from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")

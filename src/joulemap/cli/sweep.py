@@ -75,7 +75,7 @@ def sweep(
     joulemap sweep mobilenet_v2 Jetson-Orin-Nano@7W Jetson-Orin-Nano@15W --batch 1,2,3,...,16 --precision int8
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """
-    from joulemap.answer.subject import split_models
+    from joulemap.ask.subject import split_models
 
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))

@@ -568,3 +568,8 @@ class Scenario:
     is_pulse: bool
     """True if the budget bounds the power at every moment, as for a coin cell; False if it bounds the mean power."""
     note: str
+
+    @property
+    def battery_name(self) -> str:
+        """Battery, from its source; empty without one."""
+        return "" if self.battery is None else self.battery.source.removesuffix(f", {self.battery.basis}")

@@ -41,6 +41,9 @@ MANY: Final[Mapping[str, str]] = {
 WAY_UNITS: Final[Mapping[str, str]] = {"rented": "USD/h", "bought": "USD"}
 """Way of paying -> unit of a price."""
 
+WAYS: Final = tuple(WAY_UNITS)
+"""Ways of paying for a chip."""
+
 FEW: Final = 5
 """Minimum degrees of freedom from which the spread of a kind of seller is estimated from its offers alone."""
 
@@ -213,3 +216,9 @@ def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
             )
         )
     return tuple(prices)
+
+
+def describe_pay(pay: str, kind: str = "") -> str:
+    """Return the way of paying for chips, and the kind of seller if one is requested."""
+    way = " or ".join(WAYS) if pay == "both" else pay
+    return f"{way} ({MANY[kind]})" if kind else way

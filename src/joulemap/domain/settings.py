@@ -551,7 +551,7 @@ class Usage:
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
     """Way to pay: rented, bought, or both in one ranking. None means rented, unless the
-    question is about buying (`find_payment` in answer/candidate.py).
+    question is about buying (`find_payment` in ask/candidate.py).
     """
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.

@@ -96,7 +96,7 @@ class ModelNames:
         return None
 
     def count_in(self, model: str) -> str:
-        """Return the unit of a model's evaluations, such as output tokens; empty for inferences."""
+        """Return the unit of a model's evaluations, to which a plural adds an s: output token; empty for inference."""
         del model
         return ""
 
@@ -138,20 +138,23 @@ class ModelNames:
         return ()
 
 
+UNKNOWN: Final = ModelNames()
+
+
 @cache
 def list_names() -> tuple[ModelNames, ...]:
     """Return the `ModelNames` of each wing."""
     return tuple(find_parts(PORT))
 
 
-def modify_target(model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
-    """Return the changes of a chip for runs of a model by the wing that names it; empty for most models."""
-    return tuple(one for names in list_names() for one in names.modify(model, entry, point))
+def find_names(model: str) -> ModelNames:
+    """Return the `ModelNames` of the wing that names a model; one that knows nothing for any other model."""
+    return next((names for names in list_names() if names.is_name(model)), UNKNOWN)
 
 
 def is_name(word: str) -> bool:
     """Return True if a word names a model of a wing."""
-    return any(names.is_name(word) for names in list_names())
+    return find_names(word) is not UNKNOWN
 
 
 def find_answer(usual: Ask, model: str) -> Ask:
@@ -166,18 +169,12 @@ def find_answer(usual: Ask, model: str) -> Ask:
 
 def find_batch(model: str) -> int | None:
     """Return the only batch size that a model takes; None for a model that takes any."""
-    return next(filter(None, (names.find_batch(model) for names in list_names())), None)
+    return find_names(model).find_batch(model)
 
 
 def find_precisions(model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
     """Return the precisions in which a model and its weights are published; None if unknown."""
     return next(filter(None, (names.list_precisions(model) for names in list_names())), None)
-
-
-def list_parts(model: str) -> tuple[str, ...] | None:
-    """Return the models that a name joins, which can be named alone; None for the name of a single model."""
-    lists = (names.list_parts(model) for names in list_names())
-    return next((parts for parts in lists if parts is not None), None)
 
 
 def is_prefix(word: str) -> bool:

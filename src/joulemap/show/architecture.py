@@ -1,30 +1,102 @@
-"""Words for a contrast of architecture classes: which uses the least energy, and where the classes spend theirs."""
+"""Words and tables of a contrast of architecture classes: which uses the least energy, and where they spend theirs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
 import attrs
 
+from joulemap.ask.architecture import ENERGY, PARTS, ArchitecturesAnswer, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Facts, Share
-from joulemap.show.choice import MOST_WHY, describe_alone, describe_beyond, describe_choices
-from joulemap.show.present.category import name_category
+from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
+from joulemap.domain.settings import ClassDivision
+from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
+from joulemap.physics.record.weight import spell_precision, split_precision
+from joulemap.show.choice import describe_best, describe_beyond
+from joulemap.show.layout import draw_ranges, mark_best
+from joulemap.show.page import lay_rows
+from joulemap.show.present.category import CATEGORY, name_category
+from joulemap.show.present.cell import (
+    Number,
+    Remark,
+    mark_projected,
+    name_unit,
+    show_amount,
+    show_price,
+    show_quantity,
+    split_assumption,
+)
+from joulemap.show.present.document import Block, Grid, Lines, Text
 from joulemap.show.present.template import Template
+from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape
+from joulemap.system.units import FJ_PER_J
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")
-
 ADDED: Final = Template("overhead takes {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing")
 WAITING: Final = Template(
     "static power is most of the energy on {names:and}[; kernel launches take most of the time on {launching:and}]"
 )
 SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC")
+PART: Final = Template("{part} {share:%}")
+NODE: Final = Template("{process_node_nm:plain} nm", is_number=True)
+
+LEGEND: Final = (
+    "computing: arithmetic, including operations other than MACs; on-chip memory: caches and scratchpads; network: "
+    "wires and switches between units and memories; overhead: registers, on-chip memory, network and control; board "
+    "losses: voltage regulators, and power that a power limit implies but no counted action explains"
+)
+PRICE_TABLE: Final = "Energy per MAC"
+TITLE: Final = "{label}: {name}, {precision}"
+NOTE: Final = Template("[{topic}: ]{text} ({source})")
+BEST: Final = Template("lowest energy of {total}; rank {dynamic} without static power")
+RANK: Final = Template(
+    "rank {rank} of {total} by energy, {ratio:plain}x that of {best}; rank {dynamic} without static power"
+)
+STATIC: Final = Template(
+    "{static_fraction:%} is static power, {static_power_w:W} for {time:s}, during which "
+    "{compute_utilization_fraction:%} of the compute peak is used[; {bound} take {bound_share:%} of that time]"
+)
+WAITS: Final[Mapping[str, str]] = {
+    "compute": "kernels limited by compute (with padding and gaps between tiles)",
+    "memory": "kernels limited by memory",
+    "launch": "kernels limited by their launch",
+}
+AROUND: Final = Template(
+    "a MAC takes {compute_per_mac_j:J} of computing and {around:J} of overhead ({overhead_ratio:plain}x), of which "
+    "{largest:J} for {part}[; one {order_name} starts {orders:plain} MACs]"
+)
+ACTION: Final = Template("{component}.{action}")
+ACTIONS: Final = "action | count | energy each price | per | energy energy_j | share share_fraction | basis"
+ACTIONS_PER_MAC: Final = (
+    "action | count per MAC count | energy each price | per | energy per MAC energy_per_mac_j | share share_fraction | "
+    "basis"
+)
+LEVELS: Final = ("unit_memory", "chip_memory", "off_chip")
+RARE: Final = Template("1[ {unit}] / {every:~}")
+SOURCES: Final = Template("{names:list}[ ({basis})]: {source}")
+ASSUMED: Final = "assumed"
+
+COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
+REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
+UNEQUAL: Final = "chips also differ in size and process node: differences hold for these chips, not for their classes"
+
+INTO_LEAST: Final = "analyze {model} {least} {precision}"
+INTO_PAIR: Final = "explain {model} {most} {least} {precision}"
+AT_BATCH: Final = (
+    "architectures {model}[ --hardware {hardware}][ --precision {asked}][ --weight-precision {weights}] --batch 64"
+)
 
 DOMINANT: Final = 0.5
 """Share of an energy, or of a time, above which a part counts as its main cause."""
+
+LEAST_COUNT_PER_MAC: Final = 0.01
+"""Minimum actions per MAC; a smaller count is shown as MACs per action."""
 
 
 def name_classes(facts: Facts) -> Facts:
@@ -39,18 +111,16 @@ def name_classes(facts: Facts) -> Facts:
 
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the class with the least energy, by how much, how surely, and its largest part."""
-    named, choice = name_classes(facts), facts.of(Choice)[0]
-    if len(choice.runs) < 2:
-        return describe_alone(named, choice.runs[0])
-    own = next(one for one in facts.of(Share) if one.metric == "energy" and one.runs[0] == choice.runs[0])
-    return describe_choices([choice], named.runs, MOSTLY, part=name_category(own.name), share=own.share)
+    best = facts.of(Choice)[0].runs[0]
+    own = next(one for one in facts.of(Share) if one.metric == ENERGY and one.runs[0] == best)
+    return describe_best(name_classes(facts), MOSTLY, part=name_category(own.name), share=own.share)
 
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: a named class that cannot be bought and would win, the overhead of each class, what waits,
     and the energy of computing alone; the last ones need several classes with MACs.
     """
-    return [*describe_beyond(name_classes(facts)), *describe_contrast(facts)][:MOST_WHY]
+    return [*describe_beyond(name_classes(facts)), *describe_contrast(facts)]
 
 
 def describe_contrast(facts: Facts) -> list[str]:
@@ -58,20 +128,23 @@ def describe_contrast(facts: Facts) -> list[str]:
     entries = [one for one in facts.of(Entry) if "compute_per_mac" in one.values]
     if len(entries) < 2:
         return []
-    added = sorted((one.values["overhead"].value, one.runs[0]) for one in entries if "overhead" in one.values)
-    alone = sorted((one.values["compute_per_mac"].value, one.runs[0]) for one in entries)
-    waiting = _list_dominant(facts, "energy", "static")
+    waiting = _list_dominant(facts, ENERGY, "static")
     launching = [run_id for run_id in _list_dominant(facts, "latency", "launch") if run_id in waiting]
-    lines = []
-    if added:
-        (low, least), (high, most) = added[0], added[-1]
-        ends = {"least": _name(facts, least), "most": _name(facts, most)}
-        lines.append(ADDED(low=low, high=high, **ends))
+    names = {run_id: name_class(facts, run_id) for run_id in facts.runs}
+    lines = [_describe_ends(ADDED, entries, "overhead", names)]
     if waiting:
-        lines.append(WAITING(names=_name_all(facts, waiting), launching=_name_all(facts, launching)))
-    (low, least), (high, most) = alone[0], alone[-1]
-    ends = {"least": _name(facts, least), "most": _name(facts, most)}
-    return [*lines, SPREAD(low=low, high=high, **ends)]
+        on_all, on_launching = ([names[one] for one in some] for some in (waiting, launching))
+        lines.append(WAITING(names=on_all, launching=on_launching))
+    return [*filter(None, lines), _describe_ends(SPREAD, entries, "compute_per_mac", names)]
+
+
+def _describe_ends(template: Template, entries: Sequence[Entry], name: str, names: Mapping[int, str]) -> str:
+    """Return a line on the classes with the lowest and the highest value; empty without any."""
+    ends = sorted((one.values[name].value, one.runs[0]) for one in entries if name in one.values)
+    if not ends:
+        return ""
+    (low, least), (high, most) = ends[0], ends[-1]
+    return template(low=low, high=high, least=names[least], most=names[most])
 
 
 def _list_dominant(facts: Facts, metric: str, name: str) -> list[int]:
@@ -80,12 +153,261 @@ def _list_dominant(facts: Facts, metric: str, name: str) -> list[int]:
     return [one.runs[0] for one in shares if one.share >= DOMINANT]
 
 
-def _name_all(facts: Facts, ids: Iterable[int]) -> list[str]:
-    return [_name(facts, run_id) for run_id in ids]
-
-
-def _name(facts: Facts, run_id: int) -> str:
+def name_class(facts: Facts, run_id: int) -> str:
     """Return the class of a run, or its hardware if another has its class."""
     run = facts.runs[run_id]
     is_alone = sum(one.architecture == run.architecture for one in facts.runs.values()) == 1
     return run.architecture if is_alone else name_run(run)
+
+
+def label_class(answer: ArchitecturesAnswer, row: ArchitectureSummary) -> str:
+    """Return the label of a row in tables: its class, numbered if another row has the same class."""
+    alike = [one.run_id for one in answer.rows if one.architecture == row.architecture]
+    number = next(place for place, run_id in enumerate(alike, 1) if run_id == row.run_id)
+    return row.architecture if len(alike) == 1 else f"{row.architecture} {number}"
+
+
+def describe_rank(answer: ArchitecturesAnswer, row: ArchitectureSummary) -> list[str]:
+    """Return sentences on a class: its rank, its static energy if it is the largest part, and its overhead per MAC."""
+    lines: list[str] = []
+    ordered = answer.ordered
+    if len(ordered) > 1:
+        dynamic = sorted(ordered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
+        ranks = [
+            next(rank for rank, one in enumerate(rows, 1) if one.run_id == row.run_id) for rows in (ordered, dynamic)
+        ]
+        given = {"total": len(ordered), "rank": ranks[0], "dynamic": ranks[1]}
+        best = name_class(answer.facts, ordered[0].run_id)
+        ratio = (row.energy_fj or 0) / (ordered[0].energy_fj or 1)
+        lines.append((BEST if ranks[0] == 1 else RANK)(**given, ratio=ratio, best=best))
+    if find_largest(row) == "static":
+        bound = max(WAITS, key=lambda name: getattr(row, f"{name}_time_fraction") or 0.0)
+        is_idle = (row.compute_utilization_fraction or 0.0) < DOMINANT
+        time = (row.static_fj or 0) / FJ_PER_J / (row.static_power_w or 1.0)
+        share = getattr(row, f"{bound}_time_fraction")
+        lines.append(STATIC(row, time=time, bound=WAITS[bound] if is_idle else "", bound_share=share))
+    if row.overhead_ratio is not None and row.compute_per_mac_j is not None:
+        part = find_largest(row, ("register", "on_chip_memory", "interconnect", "control"))
+        around, largest = row.overhead_ratio * row.compute_per_mac_j, getattr(row, f"{part}_per_mac_j")
+        named = {"part": name_category(part), "orders": row.macs_per_order}
+        lines.append(AROUND(row, around=around, largest=largest, **named))
+    return lines
+
+
+def list_notes(answer: ArchitecturesAnswer) -> list[str]:
+    """Return notes on the common precision, replaced precisions, and what the contrast holds for."""
+    return [
+        *([COMMON(answer)] if answer.asked == COMMON_PRECISION else ()),
+        *(
+            REPLACED(row, name=mark_projected(row.hardware, answer.projected), asked=answer.asked)
+            for row in answer.rows
+            if row.precision != answer.asked
+        ),
+        UNEQUAL,
+    ]
+
+
+def choose(
+    answer: ArchitecturesAnswer, *, by: ClassDivision = "class", repeated: Sequence[str] = (), **_: Any
+) -> Mapping[str, Any]:
+    """Return the shown parts, the columns and the values of slots in the steps."""
+    least, most = answer.ordered[0], answer.ordered[-1]
+    is_pair = least.precision == most.precision and least is not most
+    weights = (split_precision(row.precision)[1] for row in answer.answered)
+    hardware = [answer.scope.spell(row.hardware) for row in answer.rows]
+    has_macs = any(row.mac_count for row in answer.rows)
+    csv, shown = {
+        "class": ("rows", "answered"),
+        "category": ("categories", "categories"),
+        "action": ("actions", "actions"),
+    }[by]
+    every = ("answered", "shares", "prices", "orders", "actions", "categories")
+    without_macs = () if has_macs else ("prices", "orders")
+    return {
+        "csv": csv,
+        "shown": [shown],
+        "omitted": ("categories", *without_macs) if by == "class" else [one for one in every if one != shown],
+        "is_whole": by != "class",
+        "per_mac": " energy per MAC energy_per_mac_j |" if has_macs else "",
+        "has_macs": has_macs,
+        "steps": [
+            INTO_LEAST,
+            *([INTO_PAIR] if is_pair else []),
+            *([] if {"--batch", "--input"} & {*repeated} else [AT_BATCH]),
+        ],
+        "model": answer.scope.model,
+        "most": answer.scope.spell(most.hardware),
+        "least": answer.scope.spell(least.hardware),
+        "precision": spell_precision(least.precision),
+        "hardware": "" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
+        "asked": "" if answer.asked == COMMON_PRECISION else answer.asked,
+        "weights": ",".join(dict.fromkeys(filter(None, weights))),
+    }
+
+
+def lay_summary(answer: ArchitecturesAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+    """Return the grid of the classes with the intervals of their energies and the one with the least marked."""
+    ids = [row.run_id for row in answer.answered]
+    picture = draw_ranges(answer.facts, ENERGY, ids, ENERGY, unit="J", yields=True)
+    choice = answer.facts.of(Choice)[0]
+    best = choice.runs[:1] if len(choice.runs) > 1 else ()
+    return mark_best(attrs.evolve(drawn, pictures=(picture,)), ENERGY, ids, best, choice.tied)
+
+
+def label(answer: ArchitecturesAnswer) -> Mapping[str, Any]:
+    """Return the cell with the label of a class."""
+    return {"label": partial(label_class, answer)}
+
+
+def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[str, Any], Any]]:
+    """Yield each class with the rows of a table."""
+    rows = getattr(answer, table)
+    for row in answer.answered:
+        names = {"label": label_class(answer, row), "name": mark_projected(row.hardware, answer.projected)}
+        own = rows.with_rows(one for one in rows if one.run_id == row.run_id)
+        yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
+
+
+def draw_actions(
+    answer: ArchitecturesAnswer, _grid: Any, limit: int, *, row_of: ArchitectureSummary, rows: Any, **given: Any
+) -> list[Block]:
+    """Return the largest actions of a class and the sources of their energies per action; on the page of all classes
+    below the class's principle and rank.
+    """
+    most = len(rows) if given["is_whole"] else limit
+    drawn = lay_rows(
+        answer,
+        rows,
+        ACTIONS_PER_MAC if given["has_macs"] else ACTIONS,
+        limit=most,
+        noun="actions",
+        keep="energy | energy per MAC | count | count per MAC | energy each | share | basis",
+        action=ACTION,
+        count=_show_count,
+        price=lambda one: show_price(one.energy_per_action_j, one.per),
+        per=lambda one: name_unit(one.per),
+    )
+    sources: dict[str, list[str]] = {}
+    for one in rows.rows[:most]:
+        sources.setdefault(one.source, []).append(ACTION(one))
+    blocks: list[Block] = [drawn, Lines(_cite(names, source) for source, names in sources.items())]
+    if given["is_whole"]:
+        return blocks
+    notes = [one for one in answer.notes if one.architecture == row_of.architecture and one.topic == "principle"]
+    return [Lines([*(NOTE(one, topic="") for one in notes), *describe_rank(answer, row_of)]), *blocks]
+
+
+def draw_categories(
+    answer: ArchitecturesAnswer, grid: Grid, _limit: int, *, row_of: ArchitectureSummary, rows: Any, **_: Any
+) -> tuple[Block, ...]:
+    """Return the categories of a class with their sum and the known notes."""
+    notes = [one for one in answer.notes if one.architecture == row_of.architecture]
+    return grid, prove_parts("categories", rows, row_of), Lines(map(NOTE, notes))
+
+
+def _cite(names: Sequence[str], source: str) -> str:
+    """Return a line with the source of some actions' energies; an assumption is marked after the names."""
+    text, is_assumed = split_assumption(source)
+    return SOURCES(names=names, source=text, basis=ASSUMED if is_assumed else "")
+
+
+def _show_million(row: ArchitectureSummary, level: str) -> str:
+    """Return the bytes per million MACs of one memory."""
+    count = getattr(row, f"{level}_bytes_per_mac")
+    return "" if count is None else show_quantity(count * 1e6, "B")
+
+
+def _show_count(row: ArchitectureAction) -> str:
+    """Return the count of an action per MAC, of a model without MACs the whole count; a rare action is written as one
+    per so many MACs.
+    """
+    count, unit = row.count_per_mac, "B" if row.per == "B" else ""
+    if count is None:
+        return show_amount(row.action_count, row.per)
+    if not count:
+        return ""
+    if row.per == "s":
+        return show_quantity(count, "s")
+    if count < LEAST_COUNT_PER_MAC:
+        return Remark(RARE(unit=unit, every=1.0 / count))
+    return Number(f"{count:.3g} {unit}".rstrip())
+
+
+def _describe_most(row: ArchitectureSummary) -> str:
+    part = find_largest(row)
+    return PART(part=name_category(part), share=find_share(row, part))
+
+
+def _name_first(answer: ArchitecturesAnswer, row: ArchitectureCategory) -> str:
+    """Return the largest action of a category of a run."""
+    own = (one for one in answer.actions if one.run_id == row.run_id and one.common_category == row.common_category)
+    return next((ACTION(one) for one in own if one.category_rank == 1 and row.kind_count), "")
+
+
+def join_parts(suffix: str, last: str) -> str:
+    """Return the columns of a field of each part of the energy, after the class and before a `last` column."""
+    return " | ".join(("class label", *(f"*{CATEGORY[part]} {part}{suffix}" for part in PARTS), last))
+
+
+ARCHITECTURES: Final = Shape(
+    first=describe_answer,
+    why=list_reasons,
+    choices=choose,
+    notes=list_notes,
+    csv="{csv}",
+    limit=4,
+    words=lambda answer: {"descriptions": {row.hardware: describe_rank(answer, row) for row in answer.answered}},
+    parts=(
+        Part(
+            table="answered",
+            columns="class label | hardware | precision! | latency latency_s | energy energy_j |{per_mac} "
+            "largest part mostly | utilization compute_utilization_fraction | static power static_power_w | node",
+            lay={
+                "keep": "hardware | energy | largest part",
+                "mostly": _describe_most,
+                "node": Template("[{process_node_nm:plain} nm]", is_number=True),
+            },
+            cells=label,
+            draw=lay_summary,
+            counts_left_out=True,
+        ),
+        Part(
+            title="Energy shares",
+            table="shares",
+            rows="answered",
+            columns=join_parts("_fraction", "*overhead overhead_fraction"),
+            cells=label,
+            draw=lambda _, grid, *__, **___: (grid, Text(LEGEND)),
+        ),
+        Part(
+            title=PRICE_TABLE,
+            table="prices",
+            rows="answered",
+            columns=join_parts("_per_mac_j", "*total energy_per_mac_j"),
+            cells=label,
+        ),
+        Part(
+            title="Instructions, and bytes moved per million MACs",
+            table="orders",
+            rows="answered",
+            columns="class label | *instruction order_name | *MACs per instruction #macs_per_order | *unit memory "
+            "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | "
+            "*off-chip memory off_chip_bytes_per_mac",
+            lay={f"{level}_bytes_per_mac": partial(_show_million, level=level) for level in LEVELS},
+            cells=label,
+        ),
+        Part(title=TITLE, table="actions", divide=partial(divide, table="actions"), draw=draw_actions),
+        Part(
+            title=TITLE,
+            table="categories",
+            divide=partial(divide, table="categories"),
+            columns="category common_category | *energy energy_j | *share share_fraction | "
+            "*energy per MAC energy_per_mac_j | *largest action action | *overhead is_overhead | *actions kind_count | "
+            "categories of the class categories",
+            cells=lambda answer: {"action": partial(_name_first, answer)},
+            draw=draw_categories,
+        ),
+    ),
+)
+
+PAGES: Final = {ArchitecturesAnswer: ARCHITECTURES}

@@ -118,6 +118,14 @@ def describe_choices(
     return (whole if whole.count(" ") < MOST_WORDS else head) + "."
 
 
+def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str:
+    """Return the line on the first choice, or on the only run; see `describe_choices`."""
+    choice = facts.of(Choice)[0]
+    if len(choice.runs) < 2:
+        return describe_alone(facts, choice.runs[0])
+    return describe_choices([choice], facts.runs, add, **more)
+
+
 def show_value(choice: Choice) -> str:
     """Return the value of the winner, a share in percent."""
     known = METRIC.get(cast("MetricName", choice.metric))

@@ -1,18 +1,44 @@
-"""Words for costs: the cheapest chip, the other way of paying, and the break-even."""
+"""Words and tables of costs: the cheapest chip, the other way of paying, the break-even, prices, and carbon by grid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Turn
+from joulemap.ask.candidate import find_chip
+from joulemap.ask.cost import PRICE, PRICES, CostAnswer
+from joulemap.ask.fact import Choice, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
-from joulemap.show.caveat import describe_caveat
+from joulemap.domain.table import Table
+from joulemap.generated.cost import CostOption, GridFootprint
+from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.runtime import USUAL_RUNTIME
+from joulemap.show.candidate import (
+    ASSUMED,
+    BOUND,
+    CONFIGURATIONS,
+    FACTOR,
+    LIMIT,
+    ask_next,
+    describe_limits,
+    describe_lost,
+    describe_unranked,
+    describe_use,
+    draw_candidates,
+    is_best,
+    list_terms,
+    mark_ranked,
+    title_candidates,
+)
 from joulemap.show.choice import MOST_TIED, NOT_SOLD
-from joulemap.show.present.cell import show_chance, show_quantity
-from joulemap.show.present.template import Template
+from joulemap.show.page import Figures
+from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_quantity
+from joulemap.show.present.document import Grid
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
+from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.shape import Part, Shape, line
 
 CHEAPEST: Final = Template(
     "{name} is cheapest{way} at {cost} per million {unit}[, {ratio:x} less than {rival}][, within 0.5 % of {equal}]"
@@ -25,128 +51,298 @@ TIED: Final = Template(
 UNDECIDED: Final = Template(
     "{name} and {count} others are statistically tied as cheapest{last}, from {cost} per million {unit}"
 )
-SAME: Final = Template("{names} cost the same{last}: {cost} per million {unit}")
+SAME: Final = Template("{equal} cost the same{last}: {cost} per million {unit}")
 ONLY: Final = Template("{name} costs {cost} per million {unit}{last}")
 NO_PRICE: Final = Template("No {price} is known for any of these chips.")
+SELLER_PRICE: Final = Template("{kind} price")
 
 TO: Final[Mapping[str, str]] = {"rented": " to rent", "bought": " to buy"}
-IF: Final[Mapping[str, str]] = {"rented": ", if rented,", "bought": ", if bought,"}
-LAST: Final[Mapping[str, str]] = {"rented": ", if rented", "bought": ", if bought"}
-"""Way of paying -> its words: where one way is compared, and where both are, within a clause and at its end."""
+IF: Final[Mapping[str, str]] = {"rented": ", if rented", "bought": ", if bought"}
+"""Way of paying -> its words, where one way is compared, and where both are."""
 
-COSTLIER: Final = Template("{way} {name} costs {value}, {ratio:x} as much as {other_way} {other}")
-CHEAPER: Final = Template("{way} {name} costs {value}, {ratio:x} less than {other_way} {other}")
-OTHER_ONLY: Final = Template("{way} {name} costs {value} (`--pay {way}`)")
 BEYOND: Final = Template("{name}, which cannot be bought, would cost {ratio:x} less")
 
-EVEN: Final[Mapping[str, Template]] = {
-    "same": Template("{above} and {below} cost the same at any volume"),
-    "never": Template("{below} is cheaper than {above} at any volume"),
-    "within": Template("break-even at {volume} {unit}[ ({time} of one chip)]: {below} is cheaper below, {above} above"),
-    "beyond": Template(
-        "{below} is cheaper than {above} at any volume: the break-even at {volume} {unit} is beyond the {life} of one "
-        "{worn}'s lifetime"
-    ),
-    "worn": Template(
-        "{below} is cheaper than {above} up to {life} {unit}, the lifetime of one {worn}; the break-even at {volume} "
-        "is beyond it"
-    ),
-}
-"""Case of a break-even -> its sentence."""
+ABOUT: Final = Template("cost of a million {unit}[, {limits:list}], {use}")
+IN_RENT: Final = "in the rent"
+NO_HOST: Final = "none needed"
+ENERGY_ON: Final = Template("{energy} on {name}")
+CO2_ON: Final = Template("CO2 on {name}")
+NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
+FIGURES: Final = "throughput throughput_per_s | latency latency_s | *energy kwh_per_million | CO2 gco2_per_million"
+NAMED: Final = "hardware | *precision | *batch | {runtime}"
 
-LOST: Final = ("elsewhere", "unoffered")
-"""Kinds of caveats on hardware that a missing price leaves out."""
+LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
+SCOPE_NOTE: Final = (
+    "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
+    "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
+)
+BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
+UTILIZATION_NOTE: Final = Template("the energy and rent of idle hours are spread over all {per}s")
+PRICE_NOTE: Final = (
+    "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
+    "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
+    "1.3 for recalled and 2 for assumed prices. "
+    "Two prices of one seller tend to err alike (correlation 0.37, estimated from the offers). A given price is exact. "
+    "The view `offers` lists every offer with its date and source"
+)
+LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
+IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
-def describe_answer(facts: Facts, unit: str, *, way: str, is_only_way: bool, price: str) -> str:
-    """Return the first line: the cheapest chip, by how much and how surely.
-
-    `unit` is the plural of the unit of work, `way` the way of paying of the cheapest chip, `is_only_way` is False if
-    both ways are compared, and `price` is the noun of a price that all chips may lack.
-    """
-    choices = facts.of(Choice)
+def describe_answer(answer: CostAnswer) -> str:
+    """Return the first line: the cheapest chip, by how much and how surely."""
+    choices = answer.facts.of(Choice)
     if not choices:
+        price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
-    choice, runs = choices[0], facts.runs
+    return describe_choice(choices[0], answer.facts, answer.best.way, is_only_way=answer.pay != "both")
+
+
+def describe_choice(choice: Choice, facts: Facts, way: str, *, is_only_way: bool) -> str:
+    """Return the sentence on the cheapest chip, which is paid for in a `way`; `is_only_way` is False if both ways are
+    compared.
+    """
+    runs = facts.runs
+    name, *others = (name_run(runs[one]) for one in choice.runs[:2])
+    last = (TO if is_only_way else IF)[way]
     given = {
-        "name": name_run(runs[choice.runs[0]]),
-        "way": (TO if is_only_way else IF)[way],
-        "last": (TO if is_only_way else LAST)[way],
+        "name": name,
+        "last": last,
+        "way": last if is_only_way else f"{last},",
         "cost": show_quantity(choice.value.value, choice.value.unit),
-        "unit": unit,
+        "unit": f"{choice.per}s",
         "chance": show_chance(choice.probability),
+        "count": len(choice.tied),
+        "tied": join_names(name_all(runs, choice.tied)),
+        "equal": join_names(name_all(runs, choice.equal)),
     }
-    end = "." if runs[choice.runs[0]].is_available else f"{NOT_SOLD}."
-    if len(choice.runs) < 2 or choice.ratio is None:
-        return ONLY(**given) + end
-    if len(choice.tied) > MOST_TIED:
-        return UNDECIDED(count=len(choice.tied), **given) + end
-    if choice.equal:
-        return SAME(names=join_names(name_all(runs, choice.equal)), **given) + end
-    if choice.tied:
-        return TIED(tied=join_names(name_all(runs, choice.tied)), **given) + end
-    rival, is_equal = name_run(runs[choice.runs[1]]), choice.ratio < TIE_RATIO
-    ratio = None if is_equal else choice.ratio
-    given["chance"] = show_chance(choice.lead_probability)
-    return CHEAPEST(ratio=ratio, rival=rival, equal=rival if is_equal else None, **given) + end
+    if not others or choice.ratio is None:
+        form = ONLY
+    elif choice.equal and len(choice.tied) <= MOST_TIED:
+        form = SAME
+    elif choice.tied:
+        form = UNDECIDED if len(choice.tied) > MOST_TIED else TIED
+    else:
+        form, is_equal = CHEAPEST, choice.ratio < TIE_RATIO
+        given |= {
+            "rival": others[0],
+            "equal": others[0] if is_equal else None,
+            "ratio": None if is_equal else choice.ratio,
+        }
+        given["chance"] = show_chance(choice.lead_probability)
+    return form(**given) + ("." if runs[choice.runs[0]].is_available else f"{NOT_SOLD}.")
 
 
-def list_reasons(facts: Facts, unit: str) -> list[str]:
+def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the other way of paying, the break-even, and named hardware that is left out."""
     is_named = any(one.is_named for one in facts.runs.values())
-    lost = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind in LOST and is_named]
     beyond = describe_beyond(facts) if is_named else []
-    return [*lost, *_describe_ways(facts), *describe_break_even(facts, unit), *beyond]
+    return [*describe_lost(facts), *PAY.tell(facts), *EVEN.tell(facts), *beyond]
 
 
-def _describe_ways(facts: Facts) -> list[str]:
-    """Return a line on the cheapest chip in the other way of paying."""
-    lines = []
-    for one in facts.of(Turn):
-        if one.axis != "pay" or one.value is None:
-            continue
-        names = name_all(facts.runs, one.runs[:1]) + name_all(facts.runs, one.runs[1:])
-        given = {"way": one.after, "name": names[0], "value": show_quantity(one.value.value, one.value.unit)}
-        if one.ratio is None:
-            lines.append(OTHER_ONLY(**given))
-        else:
-            is_less = one.ratio >= 1.0
-            ratio = one.ratio if is_less else 1.0 / one.ratio
-            lines.append((CHEAPER if is_less else COSTLIER)(ratio=ratio, other_way=one.before, other=names[1], **given))
-    return lines
+def _compare_ways(turn: Turn) -> Mapping[str, Any]:
+    """Return how the other way of paying compares, or that it alone has a price."""
+    if turn.ratio is None:
+        return {"only": turn.after}
+    return {"less": turn.ratio} if turn.ratio >= 1.0 else {"more": 1.0 / turn.ratio}
 
 
-def describe_break_even(facts: Facts, unit: str) -> list[str]:
-    """Return a line on the volume from which another option is cheaper; empty without a break-even."""
-    lines = []
-    for one in facts.of(Turn):
-        if one.axis != "inferences":
-            continue
-        values = one.values
-        above, below = (
-            f"{values[way]} {name_run(facts.runs[run_id])}"
-            for way, run_id in zip(("way", "other_way"), one.runs, strict=True)
-        )
-        worn, time = values.get("worn"), values.get("time")
-        lines.append(
-            EVEN[str(values["case"])](
-                above=above,
-                below=below,
-                unit=unit,
-                volume=_show_count(one.after),
-                time=show_life(time) if isinstance(time, Quantity) else None,
-                life=_show_count(values.get("life")),
-                worn=name_run(facts.runs[worn]) if isinstance(worn, int) else "",
-            )
-        )
-    return lines
+def _show_time(turn: Turn) -> Mapping[str, Any]:
+    time = turn.values.get("time")
+    return {"time": show_life(time) if isinstance(time, Quantity) else None}
 
 
-def _show_count(value: object) -> str:
-    return show_quantity(value, "").strip() if isinstance(value, float) else ""
+PAY: Final = line(
+    "{after} {run} costs {value}[, {more:x} as much as {before} {rival}][, {less:x} less than {before} {rival}]"
+    "[ (`--pay {only}`)]",
+    "turn pay",
+    more=_compare_ways,
+)
+EVEN: Final = line(
+    {
+        "same": "{way} {run} and {other_way} {rival} cost the same at any volume",
+        "never": "{other_way} {rival} is cheaper than {way} {run} at any volume",
+        "within": "break-even at {after:~} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, "
+        "{way} {run} above",
+        "beyond": "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after:~} {per}s "
+        "is beyond the {life:~} of one {run}'s lifetime",
+        "worn": "{other_way} {rival} is cheaper than {way} {run} up to {life:~} {per}s, the lifetime of one {rival}; "
+        "the break-even at {after:~} is beyond it",
+    },
+    "turn inferences",
+    more=_show_time,
+)
+"""Case of a break-even -> its sentence; `rival` is the option that is cheaper at a low volume."""
 
 
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on unavailable hardware that would be cheaper; empty without any."""
     beyond = [one for one in facts.of(Choice)[1:] if one.ratio]
     return [BEYOND(name=name_run(facts.runs[one.runs[0]]), ratio=one.ratio) for one in beyond]
+
+
+def describe_limits_kept(answer: CostAnswer) -> list[str]:
+    """Return a line on the configurations that the limits excluded."""
+    count = len({*answer.scope.run_ids} - {row.run_id for row in answer.rows})
+    shown = describe_limits(answer.limits, LIMIT)
+    return [LIMITED_NOTE(limits=shown, count=CONFIGURATIONS(count=count))] if shown else []
+
+
+def list_notes(answer: CostAnswer) -> list[str]:
+    """Return notes on limits, chips that are not ranked, and what costs and prices cover."""
+    has_static = any(row.idle_quantity == "static_power" for row in answer.shown)
+    return [
+        *describe_limits_kept(answer),
+        *describe_beyond(answer.facts),
+        *describe_unranked(answer, answer.unranked),
+        SCOPE_NOTE,
+        *([BOARD_NOTE] if BOARD in answer.scope.boundaries else []),
+        UTILIZATION_NOTE(per=answer.per),
+        PRICE_NOTE,
+        LATENCY_NOTE,
+        *([IDLE_NOTE] if has_static else []),
+        *list_terms(answer),
+    ]
+
+
+def lay_grids(
+    _answer: CostAnswer, rows: Table[GridFootprint], _limit: int, *, names: Mapping[int, str], **_: Any
+) -> Grid:
+    """Return a grid with a row per region and the carbon of each configuration."""
+    grams = {(row.region, row.run_id): row.gco2_per_million for row in rows}
+    headings = [CO2_ON(name=name) for name in names.values()]
+    lines = tuple(
+        (
+            row.region,
+            row.name,
+            Number(row.year),
+            Number(f"{row.gco2_per_kwh:.3g} g/kWh"),
+            *(show(grams[row.region, run], "", "g") for run in names),
+        )
+        for row in {row.region: row for row in rows}.values()
+    )
+    return Grid(headings=("region", "grid", "year", "grid intensity", *headings), rows=lines, keep=("grid", *headings))
+
+
+def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
+    use = describe_use(answer.assumptions, answer.pay, answer.kind)
+    about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
+    drawn, hidden = {row.run_id: row for row in answer.grid}, answer.projected
+    chips = {run: mark_projected(find_chip(row), hidden) for run, row in drawn.items()}
+    names = {
+        run: NAME(
+            row,
+            hardware=mark_projected(row.hardware, hidden),
+            runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
+        )
+        for run, row in drawn.items()
+    }
+    short = chips if len({*chips.values()}) == len(chips) else names
+    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in drawn.items()]
+    best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
+    rivals = [answer.best, *answer.likely[:1]] if answer.best is not None else []
+    return {
+        "label": "cost",
+        "names": names,
+        "unit": f"{answer.per}s",
+        "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
+        "energies": f" ({', '.join(energies)})" if energies else "",
+        "title": title_candidates(answer, about, answer.shown.rows),
+        "asked": ask_next(answer, rivals, [best] if best is not None else [], repeated),
+        **({} if answer.shown.rows else {"shown": ()}),
+    }
+
+
+def draw(answer: CostAnswer) -> Figures:
+    """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""
+    if answer.best is None:
+        return ()
+    told = join_clauses([describe_answer(answer), *EVEN.tell(answer.facts)])
+    use = describe_use(answer.assumptions, answer.pay, answer.kind)
+    return draw_candidates(answer, "cost", answer.shown, use, told, ", {way}")
+
+
+def _show_price(row: CostOption) -> str:
+    return show(row.price, "", row.price_unit or "")
+
+
+def _show_usd(value: float | None) -> str:
+    return show(value, "", "USD")
+
+
+def _find_cells(answer: CostAnswer) -> Mapping[str, Any]:
+    """Return cells and options of the first table that depend on the whole answer."""
+    best, chances, is_single = answer.best, answer.chances, len(answer.shown) < 2
+    return {
+        "stays": is_best(answer),
+        "ratio": lambda row: FACTOR(ratio=best and answer.compare(best, row)),
+        "is_best_of_hardware": lambda row: "" if is_single else show_chance(chances.get(find_chip(row))),
+    }
+
+
+COST: Final = Shape(
+    first=lambda _: "",
+    opening=describe_answer,
+    why=list_reasons,
+    most_why=None,
+    csv="rows",
+    choices=choose,
+    notes=list_notes,
+    draw=draw,
+    parts=(
+        Part(
+            table="shown",
+            columns="hardware | *precision= | *batch= | runtime= | *payment way! | *cost usd_per_million | "
+            "cost range -usd_per_million:usd_half_width | *ratio ratio | *price | confidence is_best_of_hardware? | "
+            "seller price_text | CO2 gco2_per_million",
+            lay={"noun": "chips", "ranked": "cost", "pictures": "cost range", "price": _show_price},
+            cells=_find_cells,
+            is_long=True,
+            draw=mark_ranked,
+        ),
+        Part(
+            title="Parts of the cost",
+            table="shown",
+            columns=f"{NAMED}*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
+            f"energy cost energy_usd_per_million | host cost host_usd_per_million | {FIGURES}",
+            lay={
+                "noun": "chips",
+                "ranked": "cost",
+                "throughput_limit": show_limit,
+                "energy_usd_per_million": lambda row: (
+                    _show_usd(row.energy_usd_per_million) if row.way == "bought" else IN_RENT
+                ),
+                "host_usd_per_million": lambda row: (
+                    IN_RENT
+                    if row.way == "rented"
+                    else _show_usd(row.host_usd_per_million)
+                    if row.host_share_ratio
+                    else NO_HOST
+                ),
+            },
+            cells=lambda answer: {"stays": is_best(answer)},
+            is_long=True,
+        ),
+        Part(
+            title="Prices",
+            table="shown",
+            columns="hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_text | "
+            "*source price_source | product price_note",
+            lay={"noun": "chips", "price": _show_price},
+            cells=lambda answer: {"hardware": lambda row: mark_projected(find_chip(row), answer.projected)},
+            is_long=True,
+        ),
+        Part(
+            title="Hardware without such a price, each at its lowest energy",
+            table="unoffered",
+            columns=NAMED + FIGURES,
+            lay={"noun": "chips", "throughput_limit": show_limit},
+            is_long=True,
+        ),
+        Part(title="CO2 of a million {unit} on each grid{energies}", table="grid", draw=lay_grids),
+        ASSUMED,
+    ),
+)
+
+PAGES: Final = {CostAnswer: COST}

@@ -1,16 +1,38 @@
-"""Words for two versions of a model: what the new one changes and how surely, limits, and what makes the change."""
+"""Words and tables for two versions of a model, and for two stored runs: what changes, how surely, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
+import attrs
+
+from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
+from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.present.cell import show_plain, show_share, show_signed, show_span
+from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
+from joulemap.show.plain import list_facts
+from joulemap.show.present.cell import (
+    mark_projected,
+    show,
+    show_plain,
+    show_quantity,
+    show_share,
+    show_signed,
+    show_span,
+)
+from joulemap.show.present.document import Block, Document, Grid, Text
+from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
+from joulemap.show.run import list_settings
 from joulemap.show.run_name import join_names, name_all
+from joulemap.show.shape import Part, Shape
+from joulemap.show.sheet import Sheet
+from joulemap.show.title import Title
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_SHARED: Final = 0.01
 """Minimum share of the energy in kernels of both versions; below it, the text says that errors do not cancel."""
@@ -20,7 +42,7 @@ LOST: Final = ("lost", "gained")
 
 CHANGED: Final = Template("the new version {changes:and} on {where}[ ({sure})]")
 EQUAL: Final = Template("both versions have equal {metrics:and} on {where}")
-NOTHING: Final = "no chip runs either version"
+NO_CHIP: Final = "no chip runs either version"
 RANGE: Final = Template("{low} to {high} %")
 ALL: Final = Template("all {count} chips")
 BOTH: Final = "both chips"
@@ -88,7 +110,7 @@ def describe_versions(facts: Facts) -> str:
     elif lost and limits:
         line = DOES_NOT_RUN(line=lost[0])
     else:
-        line = _describe_changes(facts) if facts.of(Change) else "; ".join(lost) or NOTHING
+        line = _describe_changes(facts) if facts.of(Change) else "; ".join(lost) or NO_CHIP
     return f"{line[0].upper()}{line[1:]}."
 
 
@@ -262,3 +284,278 @@ def list_failures(facts: Facts) -> list[str]:
         *above,
         *(NOT_RUNNING(reason=reasons[one]) for one in lost),
     ]
+
+
+TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
+MORE, LESS = "more", "less"
+VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
+OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
+METRIC_COLUMNS: Final = (
+    "*metric | before value_a | after value_b | *change change_fraction | *range low_fraction? | *limit allowed?"
+)
+"""Columns of one chip, with a row per metric."""
+
+STEP: Final = "db diff {run_a} {run_b}"
+
+NOTES: Final = (
+    "change: after / before - 1; range: its 80 % interval; significant: the interval excludes zero",
+    "share: of the sum of all changes of energy without their signs; negative if it works against the whole",
+    "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
+    "kernels of similar size; only the other errors make the change uncertain",
+    "changes of single subgraphs have no interval here: these intervals are computed for whole models",
+    "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
+    "bought, with the same price before and after",
+)
+
+
+def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title, the table of one chip or of several, and the step on the chip that changes most."""
+    rows = answer.changed
+    chips = list(dict.fromkeys(row.hardware for row in rows))
+    moved = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
+    first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
+    only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
+    values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
+    return {
+        "title": Title(form=TITLE, values=values),
+        "shown": ["chips" if len(chips) > 1 else "metrics"],
+        "omitted": ["metrics"] if len(chips) > 1 else ["chips", "changed"],
+        "row": first,
+        "steps": [STEP] if first is not None else [],
+    }
+
+
+def list_parts(answer: DiffAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
+    """Yield the subgraphs that differ on each chip."""
+    for name in dict.fromkeys(row.hardware for row in answer.changed):
+        yield {"hardware": name, "name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
+
+
+def list_chips(answer: DiffAnswer) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return a row per chip that runs both versions."""
+    rows = answer.changed
+    return [({}, rows.with_rows(row for row in rows if row.metric == METRICS[0]))]
+
+
+def show_metrics(answer: DiffAnswer) -> Mapping[str, Any]:
+    """Return the cells of a row of one metric."""
+    return {
+        "metric": lambda row: "cost per million" if row.metric == "cost" else row.metric,
+        "value_a": lambda row: show_quantity(row.value_a, row.unit),
+        "value_b": lambda row: show_quantity(row.value_b, row.unit),
+        "change_fraction": lambda row: show_change(row.change_fraction),
+        "low_fraction": lambda row: show_ends(row.low_fraction, row.high_fraction),
+        "allowed": lambda row: _judge(answer, row),
+    }
+
+
+def show_chips(answer: DiffAnswer) -> Mapping[str, Any]:
+    """Return the cells of a row of one chip: the change of each metric and its range, and the verdicts on limits."""
+    rows = {(row.hardware, row.metric): row for row in answer.rows}
+    cells: dict[str, Any] = {"verdicts": lambda row: _judge_chip(answer, row, rows)}
+
+    def show(chip: VersionFigure, metric: str, *, is_range: bool) -> str:
+        row = rows.get((chip.hardware, metric))
+        if row is None:
+            return ""
+        return show_ends(row.low_fraction, row.high_fraction) if is_range else show_change(row.change_fraction)
+
+    for metric in METRICS:
+        cells[f"{metric}_change"] = partial(show, metric=metric, is_range=False)
+        cells[f"{metric}_range"] = partial(show, metric=metric, is_range=True)
+    return cells
+
+
+def _judge_chip(answer: DiffAnswer, chip: VersionFigure, rows: Mapping[tuple[str, str], VersionFigure]) -> str:
+    """Return the metrics of a chip that fail, and those that might; empty without a limit."""
+    known = [rows[chip.hardware, metric] for metric in answer.allowed if (chip.hardware, metric) in rows]
+    groups = {verdict: [one.metric for one in known if _compare(answer, one) == verdict] for verdict in OF_CHIP}
+    shown = [OF_CHIP[verdict].format(metrics=", ".join(names)) for verdict, names in groups.items() if names]
+    return "; ".join(shown) or ("kept" if known else "")
+
+
+def _judge(answer: DiffAnswer, row: VersionFigure) -> str:
+    """Return the verdict on a change, with its limit; empty without one."""
+    verdict = _compare(answer, row)
+    return VERDICTS[verdict].format(limit=show_change(answer.allowed[row.metric])) if verdict else ""
+
+
+def _compare(answer: DiffAnswer, row: VersionFigure) -> str:
+    """Return whether a change is above or below its limit, or uncertain; empty without a limit."""
+    allowed = answer.allowed.get(row.metric)
+    if allowed is None:
+        return ""
+    is_below = (row.change_fraction or 0.0) <= allowed
+    return "above" if is_above(row, allowed) else "below" if is_below else "unsure"
+
+
+def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
+    """Return the grid with a picture of changes around zero, beside the column with this heading."""
+    marks = tuple((one or 0.0,) for one in changes)
+    picture = Picture(kind="difference", after=after, rows=marks, heading=MORE, left=LESS)
+    return attrs.evolve(grid, pictures=(picture,))
+
+
+def draw_metrics(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+    """Return the metrics of one chip with a picture of their changes."""
+    return _picture(grid, "change", (row.change_fraction for row in answer.changed))
+
+
+def draw_chips(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+    """Return the chips with a picture of the changes of their energy."""
+    return _picture(grid, "energy", (row.change_fraction for row in answer.changed if row.metric == "energy"))
+
+
+def draw_parts(answer: DiffAnswer, grid: Grid, limit: int, *, hardware: str, **_: Any) -> Grid:
+    """Return the subgraphs of a chip with a picture of the changes of their energy."""
+    rows = answer.subgraphs[hardware].rows[:limit]
+    return _picture(grid, "energy", (float(row.energy_difference_fj) for row in rows))
+
+
+VERSIONS: Final = Shape(
+    first=describe_versions,
+    why=list_reasons,
+    trust=describe_shared,
+    notes=lambda _: NOTES,
+    choices=choose,
+    words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
+    csv="rows",
+    limit=5,
+    parts=(
+        Part(
+            table="chips",
+            divide=list_chips,
+            columns="hardware | energy energy_change | energy range energy_range? | latency latency_change | "
+            "latency range latency_range? | memory memory_change? | cost cost_change? | limits verdicts?",
+            lay={"keep": "limits | latency | memory | cost", "ranked": "energy | energy range"},
+            cells=show_chips,
+            draw=draw_chips,
+            counts_left_out=True,
+        ),
+        Part(
+            table="metrics",
+            rows="changed",
+            columns=METRIC_COLUMNS,
+            lay={"ranked": "change"},
+            cells=show_metrics,
+            draw=draw_metrics,
+            counts_left_out=True,
+        ),
+        Part(
+            title="Before and after",
+            table="changed",
+            columns=f"hardware | {METRIC_COLUMNS}",
+            lay={"ranked": "change"},
+            cells=show_metrics,
+        ),
+        Part(
+            title="Subgraphs that differ on {name}",
+            table="subgraphs",
+            divide=list_parts,
+            columns="subgraph name | pattern fusion_pattern | energy energy_difference_fj | "
+            "*latency latency_difference_fs | share share_fraction | *status unit?",
+            lay={
+                "noun": "subgraphs",
+                "ranked": "energy",
+                "energy_difference_fj": lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J"),
+                "latency_difference_fs": lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s"),
+                "unit": lambda row: "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else "",
+            },
+            draw=draw_parts,
+            is_long=True,
+        ),
+    ),
+)
+
+RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
+REFUSED: Final = "A run was refused, so there is no energy to compare."
+NONE_DIFFERS: Final = "No {noun} differs."
+MOVED: Final = Template(
+    "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
+)
+
+
+def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the rows of a table with its title; no title without rows."""
+    rows = getattr(answer, table)
+    return [({"title": f"{table.capitalize()} that differ" if rows else ""}, rows)]
+
+
+def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
+    """Return the rows that differ, or that none does; with the energy difference that constants cause."""
+    if not getattr(answer, table):
+        return [Text(NONE_DIFFERS.format(noun=table[:-1]))]
+    moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
+    return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
+
+
+def list_delays(answer: DifferenceAnswer) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the terms of the latency; none if a run was refused."""
+    return [] if answer.delays is None else [({}, answer.delays)]
+
+
+def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
+    """Return the terms of the latency difference with their proof."""
+    pair = answer.explanation
+    if pair is None or answer.delays is None:
+        return []
+    terms = (row.difference_exact for row in answer.delays)
+    proof = prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"])
+    return [*lay_terms(answer.delays, limit), *([proof] if answer.delays.rows else [])]
+
+
+class RunsSheet(Sheet):
+    """Sheet of two stored runs, with the explanation of their energies unless a run was refused."""
+
+    def document(self, answer: Any, *, limit: int | None = None, **chosen: Any) -> Document:
+        """Return the document with `limit` rows of each table; csv contains the constants."""
+        whole = super().document(answer, limit=limit, **chosen)
+        if answer.explanation is None:
+            return whole
+        constants, *delays = whole.details
+        explained: Document = answer.explanation.document(limit=limit or self.limit)
+        return attrs.evolve(
+            explained,
+            title=whole.title,
+            sections=(*explained.sections, *whole.sections),
+            details=(constants, *explained.details, *delays),
+            steps=(),
+            data={**answer.data(), **list_facts(answer.explanation.facts)},
+            table=whole.table,
+            tables=whole.tables,
+        )
+
+
+RUNS: Final = RunsSheet(
+    title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
+    first=lambda answer: REFUSED if answer.explanation is None else answer.explanation.headline(),
+    csv="constants",
+    limit=20,
+    parts=(
+        Part(
+            title="{title}",
+            table="settings",
+            divide=partial(list_differing, table="settings"),
+            columns="setting | A value_a | B value_b",
+            draw=draw_differing,
+        ),
+        Part(
+            title="{title}",
+            table="constants",
+            divide=partial(list_differing, table="constants"),
+            columns="constant | A value_a | B value_b | unit | ratio | energy moved moved_j | basis B basis_b | "
+            "source B source_b",
+            lay={
+                "noun": "constants",
+                "keep": "ratio | A | B | unit | energy moved",
+                "value_a": lambda row: show(row.value_a, "value"),
+                "value_b": lambda row: show(row.value_b, "value"),
+            },
+            draw=draw_differing,
+            is_long=True,
+        ),
+        Part(title="Terms of the latency", table="delays", divide=list_delays, draw=draw_delays),
+    ),
+)
+
+PAGES: Final = {DiffAnswer: VERSIONS, DifferenceAnswer: RUNS}

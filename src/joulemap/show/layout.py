@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask.fact import Entry, Facts
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.show.present.cell import (
     mark_projected,
@@ -152,6 +153,23 @@ def _draw(table: Table[Any], rows: Sequence[Any], heading: str, named: Mapping[s
     is_signed = name[0] == "+" or min((one for one in values if one is not None), default=0.0) < 0.0
     kind: PictureKind = "difference" if is_signed else "share"
     return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))
+
+
+def mark_best(drawn: Grid, heading: str, keys: Sequence[Any], best: Collection[Any], tied: Collection[Any]) -> Grid:
+    """Return the grid with the best cell of a column and those tied with it marked; `keys` identify the rows."""
+    column = drawn.headings.index(heading)
+    own, alike = (frozenset((index, column) for index, key in enumerate(keys) if key in some) for some in (best, tied))
+    return attrs.evolve(drawn, best=drawn.best | own, tied=drawn.tied | alike - own)
+
+
+def draw_ranges(facts: Facts, metric: str, ids: Iterable[int | None], after: str, **more: Any) -> Picture:
+    """Return a picture of the intervals of a metric of runs; `after` is the heading before it, `more` sets fields."""
+    from joulemap.show.present.picture import Picture, make_intervals
+
+    values = {one.runs[0]: one.values[metric] for one in facts.of(Entry)}
+    ends = [values.get(run_id or 0) for run_id in ids]
+    marks = make_intervals([(one.value, one.half_width) if one is not None else (None, None) for one in ends])
+    return Picture(kind="interval", after=after, rows=marks, **more)
 
 
 def fill_cells(line: str, row: object = None, /, **values: Any) -> tuple[str, ...]:

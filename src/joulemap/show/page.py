@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
+STORED: Final = ("query", "db")
+"""Commands about stored runs."""
+
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
@@ -147,11 +150,13 @@ def compose(
     steps: Iterable[Sequence[str]],
     told: Sequence[str] | None = None,
     beside: str = "",
+    words: Mapping[str, Any] = NO_TEXTS,
 ) -> Document:
     """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
 
     `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
     the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
+    `words` are further texts for machine formats.
     """
     scope = answer.scope
     is_held = any(map(is_module_name, scope.models))
@@ -176,7 +181,7 @@ def compose(
         notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
         steps=written,
         meanings=dict([what]) if what else NO_TEXTS,
-        data=list_facts(facts),
+        data={**list_facts(facts), **words},
         beside=beside,
     )
 
@@ -205,11 +210,15 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:
-    """Return follow-up commands, each with the options of the original command; a `query` command repeats only
-    `--db`.
+    """Return follow-up commands, each with the options of the original command in the slot `repeated` or at the end; a
+    command of `STORED` repeats only `--db`.
     """
-    filled = (step.words(row, **values) for step in steps)
-    return [[*words, *(keep_database(repeated) if words[0] == "query" else repeated)] for words in filled]
+    filled = [(step.words(row, **values, repeated=repeated), step) for step in steps]
+    return [
+        words if any(name == "repeated" for name, _ in step.slots)
+        else [*words, *(keep_database(repeated) if words[0] in STORED else repeated)]
+        for words, step in filled
+    ]  # fmt: skip
 
 
 def _without_steps(document: Document) -> Document:

@@ -1,11 +1,14 @@
-"""Words for a recommendation: the decision within limits, what would change it, hosts and batteries."""
+"""Words and tables of a recommendation: the decision within limits, what would change it, hosts and batteries."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
+import attrs
+
+from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import (
     Cause,
     Caveat,
@@ -15,13 +18,32 @@ from joulemap.ask.fact import (
     Limit,
     Quantity,
     Refusal,
-    Subject,
-    Supply,
     Turn,
-    Value,
 )
+from joulemap.ask.recommend import TOTAL, RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, format_value, rank_caveats
+from joulemap.generated.recommend import RankedConfiguration
+from joulemap.show.candidate import (
+    ASSUMED,
+    BATCH_NOTE,
+    BOUND,
+    CONFIGURATIONS,
+    FACTOR,
+    LIMIT,
+    WITH_HOST,
+    ask_next,
+    describe_limits,
+    describe_unranked,
+    describe_use,
+    find_limited,
+    is_best,
+    list_metrics,
+    list_terms,
+    mark_ranked,
+    show_metric,
+    title_candidates,
+)
+from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
     describe_causes,
@@ -30,9 +52,13 @@ from joulemap.show.choice import (
     name_metric,
     show_value,
 )
-from joulemap.show.present.cell import show_bound, show_quantity
+from joulemap.show.present.cell import number, show_bound, show_chance, show_plain, show_quantity
+from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
+from joulemap.show.refusal import describe_unsupported
+from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_run
+from joulemap.show.shape import Part, Shape, line
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
@@ -56,18 +82,63 @@ ABOVE: Final = Template("{label} {value} ({ratio:x} the limit of {bound})")
 BELOW: Final = Template("{label} {value} ({ratio:x} below the limit of {bound})")
 UNPRICED: Final = Template("its {label} is unknown (limit {bound})")
 
-LIMITED: Final = {"purchase": "purchase price with host"}
-"""Metric -> what a limit on it refers to, if that is more than the metric."""
-
 ALSO: Final = Template("{name} also misses the limit on {labels:and}")
-HOSTLESS: Final = Template("without hosts, {name} would lead: {value} ({whole} with its host)")
 WITHOUT: Final = Template("{host} ({alone} without it)")
-PAID: Final = Template("{name} is the cheapest to {way}: {value} (--pay {pay})")
 WAYS: Final = {"rented": "rent", "bought": "buy"}
 """Way of paying -> its verb."""
-LOOSER: Final = Template("{label} {word} {limit}: {name} would lead with {value}")
-UP_TO, DOWN_TO = "up to", "down to"
-LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
+
+ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
+TRIED: Final = Template("{configurations} of {chips:n chip}")
+PLUS_HOST: Final = " plus host"
+NOT_KNOWN: Final = "not known"
+FURTHER: Final = Template("; {count:#} more, of unavailable hardware, are not shown")
+RANKED_BEGIN: Final = (
+    "hardware | *precision! | *batch! | *runtime! | {pay}{label} objective_value | "
+    "range -objective_value:objective_half_width? | *ratio objective_ratio! | "
+)
+RANKED_END: Final = "confidence probability_best? | {price}{parts}{rated}"
+RANKING: Final[Mapping[str, Any]] = {
+    "keep": "precision | batch | runtime | ratio | range",
+    "pictures": "range",
+    "throughput_limit": show_limit,
+}
+"""Options of tables of ranked configurations."""
+
+RATED: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
+"""Columns of each configuration at a fixed rate, in the syntax of `lay`."""
+
+CHANCE_NOTE: Final = (
+    "confidence: probability that a chip is the best, in any of its configurations; under `Every configuration`, "
+    "probability that this configuration is the best"
+)
+MISS_NOTE: Final = (
+    "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
+    "limit / value - 1 for throughput"
+)
+HOST_NOTE: Final = (
+    "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
+    "accelerators this is the static power of the host's board (`cost` counts an idle host at the wall instead); for a "
+    "part of a module or SoC, it is the static power of the rest of it. For other chips it is the share that fleet and "
+    "cost use; complete computers need none. `--host` selects the host"
+)
+RATE_NOTE: Final = Template(
+    "{per}s arrive at a fixed {rate}: energy and power include the idle power of chip and host between {per}s. "
+    "Average power = {label} x rate; `busy` is rate / throughput"
+)
+POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
+STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
+STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
+
+FIGURES: Final[tuple[MetricName, ...]] = (
+    "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
+)  # fmt: skip
+"""Metrics shown in addition to the objective."""
+
+PER_WORK: Final = ("energy_per_inference", "edp_per_inference")
+"""Metrics whose label names the unit of work."""
+
+SHOWN_LIMITS: Final = 2
+"""Maximum limited metrics whose columns stay visible on narrow terminals."""
 
 
 def describe_recommendation(facts: Facts) -> str:
@@ -112,70 +183,49 @@ def _find_lack(facts: Facts) -> Template | None:
 
 def _describe_miss(facts: Facts) -> str:
     """Return the clause on the nearest miss, or on unknown values."""
-    missed = [one for one in facts.of(Limit) if one.miss != 0.0 and one.runs]
-    if not missed:
-        return UNKNOWN(noun=name_metric(facts.asked[0]), limits=name_limits(facts))
-    first = missed[0]
-    run = facts.runs[first.runs[0]]
-    return NOTHING(name=name_run(run), limits=name_limits(facts), miss=_describe_limit(first))
+    limits = name_limits(facts)
+    for one in facts.of(Limit):
+        if one.miss != 0.0 and one.runs:
+            return NOTHING(name=name_run(facts.runs[one.runs[0]]), limits=limits, miss=_describe_limit(one))
+    return UNKNOWN(noun=name_metric(facts.asked[0]), limits=limits)
 
 
 def _describe_limit(limit: Limit) -> str:
     """Return how far a run misses a limit."""
-    metric = METRIC[cast("MetricName", limit.metric)]
-    given = {"label": LIMITED.get(limit.metric, metric.label), "bound": show_bound(limit.bound.value, limit.bound.unit)}
+    given = {"label": find_limited(limit.metric).label, "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
-    template = BELOW if metric.is_higher_better else ABOVE
+    template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
     return template(value=show_quantity(limit.value.value, limit.value.unit), ratio=math.exp(limit.miss), **given)
 
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the cause of the lead, what would change the decision, the host, and the battery."""
-    choices, runs = facts.of(Choice), drop_settings(facts.runs, facts.runs)
+    facts = attrs.evolve(facts, runs=drop_settings(facts.runs, facts.runs))
+    choices, runs = facts.of(Choice), facts.runs
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
-    labels = [LIMITED.get(one.metric, METRIC[cast("MetricName", one.metric)].label) for one in also]
-    lines = [ALSO(name=name_run(runs[also[0].runs[0]]), labels=labels)] if also else []
-    lines += [LIFE(name=name_run(runs[one.runs[0]]), power=one.power.value, life=show_life(one.life), battery=one.name)
-              for one in facts.of(Supply)]  # fmt: skip
-    lines += describe_causes(facts.of(Cause)[:1], runs)
-    lines += [_describe_turn(one, runs) for one in facts.of(Turn)]
-    lines += _describe_hosts(facts)
-    for one in choices[1:2]:
-        run = runs[one.runs[0]]
-        lines += [BEYOND(name=name_run(run), clause=describe_choice(one, runs))] if run.is_named else []
-    return lines
-
-
-def _describe_turn(turn: Turn, runs: Mapping[int, Subject]) -> str:
-    """Return the sentence on what would make another configuration the best."""
-    name, value = name_run(runs[turn.runs[0]]), format_value(turn.value)
-    if turn.axis == "pay":
-        return PAID(name=name, value=value, way=WAYS[str(turn.after)], pay=turn.after)
-    if turn.axis == "host":
-        return HOSTLESS(name=name, value=value, whole=format_bare(turn.before))
-    metric = METRIC[cast("MetricName", turn.axis)]
-    word = DOWN_TO if metric.is_higher_better else UP_TO
-    return LOOSER(
-        label=metric.label, word=word, limit=format_value(turn.after), name=name, value=format_bare(turn.value)
-    )
-
-
-def format_bare(value: Value) -> str:
-    """Return a quantity without its interval."""
-    return show_quantity(value.value, value.unit) if isinstance(value, Quantity) else str(value)
+    missed = [ALSO(name=name_run(runs[one.runs[0]]), labels=[find_limited(each.metric).label for each in also])
+              for one in also[:1]]  # fmt: skip
+    beyond = [one for one in choices[1:2] if runs[one.runs[0]].is_named]
+    return [
+        *missed,
+        *LIVES.tell(facts),
+        *describe_causes(facts.of(Cause)[:1], runs),
+        *TURNS.tell(facts),
+        *_describe_hosts(facts),
+        *(BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond),
+    ]
 
 
 def _describe_hosts(facts: Facts) -> list[str]:
     """Return the sentence on the host of the winner, unless the line on trust has it."""
+    own = {one.runs[0] for one in facts.of(Choice)[:1]}
+    alone = [one.values["hostless"] for one in facts.of(Entry) if one.runs[0] in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
-    alone = {one.runs[0]: one.values["hostless"] for one in facts.of(Entry) if "hostless" in one.values}
-    runs = drop_settings(facts.runs, facts.runs)
     return [
-        WITHOUT(host=describe_caveat(one, runs, own), alone=format_bare(alone[own[0]]))
-        for own in [one.runs[:1] for one in facts.of(Choice)[:1]]
+        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_quantity(alone[0].value, alone[0].unit))
         for one in facts.of(Caveat)
-        if one.kind == "counted" and one.kind not in told and own[0] in one.runs
+        if one.kind == "counted" and one.kind not in told and own & {*one.runs}
     ]
 
 
@@ -186,3 +236,223 @@ def show_life(life: Quantity) -> str:
         years = f"{days / YEAR_DAYS:.2g}"
         return f"{years} year" if years == "1" else f"{years} years"
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+
+
+def _loosen(turn: Turn) -> Mapping[str, Any]:
+    """Return the verb of a way of paying, or the label of a limit and the direction in which it is looser."""
+    if turn.axis not in METRIC:
+        return {"verb": WAYS.get(str(turn.after))}
+    metric = METRIC[turn.axis]
+    return {"label": metric.label, "word": "down to" if metric.is_higher_better else "up to"}
+
+
+LIVES: Final = line(
+    "{run} draws {power} on average, without sensor and radio: {time} on {name}",
+    "supply",
+    more=lambda one: {"time": show_life(one.life)},
+)
+TURNS: Final = line(
+    {
+        "pay": "{run} is the cheapest to {verb}: {value} (--pay {after})",
+        "host": "without hosts, {run} would lead: {value} ({before} with its host)",
+        "": "{label} {word} {after}: {run} would lead with {value}",
+    },
+    "turn",
+    more=_loosen,
+)
+
+
+def label_metric(name: str, per: str) -> str:
+    """Return the heading of a metric; a metric per inference is named per unit of work."""
+    return name_metric(name, per) if name in PER_WORK else METRIC[cast("MetricName", name)].label
+
+
+def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
+    metric, rows = METRIC[answer.objective], answer.rows.rows
+    label, is_money = label_metric(answer.objective, answer.per), answer.objective == "cost"
+    rate = show_rate(answer)
+    precisions = {row.precision for row in rows if row.status != "unsupported"}
+    about = ABOUT(
+        metric=metric,
+        rate=rate if metric.energy_power else "",
+        limits=describe_limits(answer.limits, BOUND),
+        use=describe_use(answer.assumptions, rows[0].pay) if is_money and rows else "",
+    )
+    bounded = {
+        WITH_HOST(label=METRIC[name].label) if name in TOTAL and not answer.counts_hosts else METRIC[name].label: (
+            TOTAL.get(name, METRIC[name].column)
+        )
+        for name, _ in answer.limits.bounds
+        if name != answer.objective
+    }
+    has_power = bool(rate or answer.limits.max_power_w)
+    figures = list_metrics(FIGURES, (answer.objective, *(("power",) if has_power else ())))
+    power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
+    host = "host energy host_energy_per_inference_j | " if metric.unit == "J" else ""
+    precision = min(precisions) if len(precisions) == 1 else ""
+    return {
+        "label": label,
+        "pay": "payment way! | " if is_money else "",
+        "bounded": "".join(f"{heading} {column} | " for heading, column in bounded.items()),
+        "held": "".join(f" | {heading}" for heading in [*bounded][:SHOWN_LIMITS]),
+        "more": f"{figures}{power}throughput limit throughput_limit? | ",
+        "price": "price price_text | " if is_money else "",
+        "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
+        "rated": RATED if rate else "",
+        "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
+        "further": _count_further(answer),
+        "title": title_candidates(answer, about, precision=precision),
+        "beside": PLUS_HOST if answer.counts_hosts else "",
+        "asked": list_steps(answer, repeated),
+        "shown": ("shown_chips",) if answer.shown.rows else ("missed",),
+    }
+
+
+def _count_further(answer: RecommendAnswer) -> str:
+    """Return the count of configurations of unavailable hardware that miss a limit and are not shown; empty if none."""
+    count = len(answer.select("infeasible")) - len(answer.missed)
+    return FURTHER(count=count) if count else ""
+
+
+def show_rate(answer: RecommendAnswer) -> str:
+    """Return the fixed rate; empty if the chip runs at full speed."""
+    return show_metric("throughput", answer.rate_per_s) if answer.rate_per_s else ""
+
+
+def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return follow-up commands: show the trade-off if no configuration fits, otherwise compare the best two.
+
+    Commands that analyze the best configurations follow.
+    """
+    best, nearest, case = answer.best, answer.nearest_miss, answer.use_case
+    chosen = [row for row in (best, nearest, answer.projection) if row is not None]
+    steps = ask_next(answer, [best, *answer.likely[:1]] if best is not None else (), chosen, repeated)
+    given = {"model": answer.scope.model, "repeated": repeated}
+    if best is None and nearest is not None and nearest.worst_limit is not None:
+        other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
+        return [STEP_TRADE.words(limit=nearest.worst_limit, other=other, **given), *steps]
+    if case is not None and case.battery is not None and not answer.rate_per_s:
+        steps.insert(len(steps) - len(chosen), STEP_RATE.words(scenario=answer.scope.settings.scenario, **given))
+    return steps
+
+
+def list_notes(answer: RecommendAnswer) -> list[str]:
+    """Return notes on what was tried, how it is ranked, hosts, rates and hardware that is not ranked."""
+    limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in answer.limits.bounds)
+    rate, label = show_rate(answer), label_metric("energy_per_inference", answer.per)
+    unranked = (row for row in answer.select("feasible") if row.rank is None)
+    refused = describe_unsupported(answer.scope.refused_runs)
+    return [
+        TRIED(configurations=CONFIGURATIONS(count=len(answer.rows)), chips=len({*map(find_chip, answer.rows)})),
+        BATCH_NOTE,
+        *([CHANCE_NOTE] if any(len(one.runs) > 1 for one in answer.facts.of(Choice)) else []),
+        *([MISS_NOTE] if answer.select("infeasible").rows else []),
+        *([HOST_NOTE] if answer.counts_hosts or limits_energy else []),
+        *([RATE_NOTE(rate=rate, per=answer.per, label=label)] if rate else []),
+        *([POWER_NOTE] if answer.limits.max_power_w is not None else []),
+        *describe_unranked(answer, unranked),
+        *list_terms(answer),
+        *([refused] if refused else []),
+    ]
+
+
+def find_cells(answer: RecommendAnswer, chance: Callable[[Any], float | None]) -> Mapping[str, Any]:
+    """Return cells and options of a table of ranked configurations; `chance` is the probability that a row tells."""
+    name, metric = answer.objective, METRIC[answer.objective]
+    whole = "objective_value" if answer.counts_hosts else metric.column
+    alone = {metric.column: lambda row: show_metric(name, row.hostless_value)} if answer.counts_hosts else {}
+    return {
+        **alone,
+        "stays": is_best(answer),
+        "objective_value": FieldCell(whole, lambda row: show_metric(name, row.objective_value)),
+        "objective_ratio": lambda row: FACTOR(
+            ratio=1.0 / row.objective_ratio if row.objective_ratio and metric.is_higher_better else row.objective_ratio
+        ),
+        "probability_best": lambda row: show_chance(chance(row)),
+    }
+
+
+def _find_chances(answer: RecommendAnswer) -> Mapping[str, Any]:
+    chances, is_single = answer.chances, len(answer.shown_chips) < 2
+    return find_cells(answer, lambda row: None if is_single else chances.get(find_chip(row)))
+
+
+@number
+def _percent(row: RankedConfiguration) -> str:
+    return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
+
+
+def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
+    """Return the cell with the violated limits of a row, except the one with the largest violation."""
+    failed: dict[int, set[str]] = {}
+    for one in answer.violations:
+        failed.setdefault(one.run_id, set()).add(one.limit_name)
+
+    def list_others(row: RankedConfiguration) -> str:
+        names = failed.get(row.run_id, set()) - {row.worst_limit}
+        return ", ".join(find_limited(name).label for name in METRIC if name in names)
+
+    return {"failed": list_others}
+
+
+RECOMMEND: Final = Shape(
+    first=describe_recommendation,
+    why=list_reasons,
+    most_why=None,
+    csv="rows",
+    choices=choose,
+    notes=list_notes,
+    words=lambda answer: {
+        "limits": [
+            {**one, "meaning": meaning}
+            for one, meaning in zip(
+                answer.data()["limits"], describe_limits(answer.limits, LIMIT, show_rate(answer)), strict=True
+            )
+        ]
+    },
+    parts=(
+        Part(
+            table="shown_chips",
+            columns=RANKED_BEGIN + "{bounded}" + RANKED_END,
+            lay={**RANKING, "noun": "chips", "ranked": "{label}{held}"},
+            cells=_find_chances,
+            is_long=True,
+            draw=mark_ranked,
+        ),
+        Part(
+            title="Every configuration ({count:,})",
+            table="shown",
+            columns=RANKED_BEGIN + "{more}" + RANKED_END,
+            lay={**RANKING, "noun": "configurations", "ranked": "{label}"},
+            cells=lambda answer: find_cells(
+                answer, lambda row: row.probability_best if len(answer.shown) > 1 else None
+            ),
+            is_long=True,
+            draw=mark_ranked,
+        ),
+        Part(
+            title="Configurations that miss a limit ({count:,}), nearest first{further}",
+            table="missed",
+            columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | "
+            "*excess violation_fraction | *value worst_value | *limit worst_bound | also missed failed",
+            lay={
+                "noun": "configurations",
+                "ranked": "missed limit | excess",
+                "worst_limit": lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
+                "violation_fraction": _percent,
+                "worst_value": lambda row: (
+                    (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN
+                ),
+                "worst_bound": lambda row: (
+                    show_bound(row.worst_bound or 0.0, row.worst_unit) if row.worst_limit else ""
+                ),
+            },
+            cells=_find_misses,
+            is_long=True,
+        ),
+        ASSUMED,
+    ),
+)
+
+PAGES: Final = {RecommendAnswer: RECOMMEND}

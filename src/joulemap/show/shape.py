@@ -5,25 +5,23 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
+from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, describe_beyond, describe_choices
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows
+from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
 
-if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
-
-TAGS: Final = ("metric", "level", "axis", "cause", "kind")
+TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
@@ -87,7 +85,9 @@ class Line:
     def tell(self, facts: Facts) -> Iterator[str]:
         """Yield the lines; none without a fact."""
         found = select(facts, self.selectors[0])[self.among]
-        several = {"own": name_run(facts.runs[facts.of(Entry)[0].runs[0]])} if facts.of(Choice) else {}
+        choices, entries = facts.of(Choice), facts.of(Entry)
+        several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
+        several["per"] = choices[0].per if choices else INFERENCE
         rows = [{**several, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
         if self.each is not None and rows:
             yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
@@ -95,8 +95,9 @@ class Line:
             yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
 
     def _choose(self, fact: Any) -> Template:
-        tags = (str(getattr(fact, name, "")) for name in TAGS)
-        return next((self.text[tag] for tag in tags if tag in self.text), self.text.get("", EMPTY))
+        values = getattr(fact, "values", NOTHING)
+        tags = (str(getattr(fact, name, values.get(name, ""))) for name in TAGS)
+        return next((self.text[tag] for tag in tags if tag and tag in self.text), self.text.get("", EMPTY))
 
     def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
         more: dict[str, Any] = {}
@@ -122,8 +123,11 @@ class Part:
     """Section of an answer: rows of a table in columns, or facts of its first row; texts have slots for the choices."""
 
     title: str = ""
+    """Title; the slot `count` is the number of rows."""
     table: str = ""
     """Field or property of the answer with the rows; nothing is shown if it is None or empty."""
+    rows: str = ""
+    """Field or property with the rows if other parts have them, too; an empty table is shown."""
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
     is_long: bool = False
@@ -136,12 +140,29 @@ class Part:
     """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
+    is_brief: bool = False
+    """True if a part of the details has all of this part; a terminal then shows only one of them."""
+    counts_left_out: bool = False
+    """True if a line directly below the first section counts what has no result."""
+    divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
+    """Function of the answer that returns the choices and the rows of each of several sections."""
 
-    def show(self, answer: Answer, limit: int | None, values: Mapping[str, Any]) -> Section | None:
-        """Return the section of an answer with `limit` rows of a long table; None without rows."""
-        rows = getattr(answer, self.table.format(**values))
-        if not rows:
-            return None
+    def show(self, answer: Any, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
+        """Return the sections of an answer with `limit` rows of a long table; none without rows."""
+        if self.divide is not None:
+            parts: list[tuple[Mapping[str, Any], Any]] = [
+                ({**values, **own}, rows) for own, rows in self.divide(answer)
+            ]
+        else:
+            parts = [(values, getattr(answer, self.rows or self.table.format(**values)))]
+        kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
+        drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
+        if not self.counts_left_out or not drawn:
+            return drawn
+        below = tell_left_out(answer.scope, is_brief=True)
+        return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
+
+    def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:
         grid: Any = rows
         if not isinstance(self.columns, str):
             grid = lay_facts("quantity | value | detail", self.columns, rows[0])
@@ -150,7 +171,8 @@ class Part:
             most = {"limit": limit} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
         blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
-        return Section(self.title.format(**values), blocks, is_tight=self.is_tight)
+        title = self.title.format(**{"count": len(rows), **values})
+        return Section(title, blocks, is_tight=self.is_tight, is_brief=self.is_brief)
 
 
 @frozen(kw_only=True)
@@ -163,18 +185,26 @@ class Shape:
     """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
     beside_of: str = ""
     why: tuple[Line, ...] | Callable[[Facts], Sequence[str]]
+    most_why: int | None = MOST_WHY
+    """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
     parts: tuple[Part, ...]
     csv: str
     """Table of csv."""
-    steps: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     notes: Callable[[Any], Sequence[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in parts and steps.
 
-    Read from them, too: `title`; `row` of the steps, and those `dropped`; the tables of the parts that are `shown` in
-    place of the first one; the lines `told` below them.
+    Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
+    those below, those `dropped`, and `asked`, which are the words of further ones; `notes`; `beside` the boundary of
+    the title; `has_reasons`; the tables of the parts that are `shown` in place of the first one with rows, or
+    `omitted`; `is_alone` if the shown part needs no title; the lines `told` below the table.
     """
+    opening: Callable[[Any], str] | None = None
+    """Function of the answer that returns the first line, where it says what the facts lack."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, str], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
@@ -183,7 +213,7 @@ class Shape:
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        return self.tell(answer.facts)
+        return self.tell(answer.facts) if self.opening is None else self.opening(answer)
 
     def tell(self, facts: Facts) -> str:
         """Return the first line of facts."""
@@ -201,8 +231,8 @@ class Shape:
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
         if not isinstance(self.why, tuple):
-            return list(self.why(facts))[:MOST_WHY]
-        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][:MOST_WHY]
+            return list(self.why(facts))[: self.most_why]
+        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][: self.most_why]
 
     def document(
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
@@ -210,21 +240,29 @@ class Shape:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         facts, most = answer.facts, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
-        drawn = [(part.table, one) for part in self.parts if (one := part.show(answer, most, values)) is not None]
-        lead = [one for name, one in drawn if name in values.get("shown", ())] or [drawn[0][1]]
-        steps = [Template(one) for one in self.steps if one not in values.get("dropped", ())]
+        omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
+        drawn = [(one, own) for one in self.parts if one.table not in omitted for own in one.show(answer, most, values)]
+        shown = values.get("shown")
+        if shown is None:
+            first = [own for part, own in drawn if part is drawn[0][0]]
+        else:
+            first = [own for name in shown for part, own in drawn if part.table == name]
+        steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
+        options = values.get("options", repeated)
         return compose(
             answer,
             facts,
-            lead,
+            [attrs.evolve(own, title="") if is_alone else own for own in first],
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
             headline=self.headline(answer),
-            reasons=self.explain(facts),
+            reasons=self.explain(facts) if values.get("has_reasons", True) else (),
             trust=self.trust(facts),
-            details=[one for _, one in drawn if one not in lead],
-            notes=self.notes(answer),
-            steps=fill_steps(steps, values.get("row"), repeated, **values),
+            details=[own for _, own in drawn if not any(own is one for one in first)],
+            notes=[*self.notes(answer), *values.get("notes", ())],
+            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), options, **values)],
+            beside=values.get("beside", ""),
+            words=self.words(answer),
             told=values.get("told"),
         )
 

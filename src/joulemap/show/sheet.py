@@ -53,7 +53,7 @@ class Sheet:
         values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
         sections = [part.show(answer, most, values) for part in self.parts]
-        shown, details = ([one for one in some if one is not None]
+        shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
         steps = map(Template, self.steps) if values.get("has_steps", True) else ()
         row = getattr(answer, self.row) if self.row else None

@@ -17,8 +17,8 @@ from joulemap.answer.constant.variation import (
     opening_variations,
     show_elasticity,
 )
-from joulemap.answer.price import name_unpriced
 from joulemap.ask.fact import Choice
+from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.turn import HALF, choose, find_reversals, is_better
 from joulemap.domain.computed import described, make_table
@@ -340,7 +340,7 @@ def _read_values(side_a: Variation, side_b: Variation, metric: VariedMetricName,
     value_a, value_b = side_a.metric(metric), side_b.metric(metric)
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
-        raise name_unpriced(side.name, metric, paid)
+        refuse_unpriced(side.name, metric, paid)
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")
     return value_a, value_b

@@ -18,7 +18,7 @@ from joulemap.answer.constant.variation import (
     opening_variations,
     show_elasticity,
 )
-from joulemap.answer.price import name_unpriced
+from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.turn import find_swings
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
@@ -279,7 +279,7 @@ def sensitivity(
     with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
         scope.check_evaluated()
         if all(one.metric(metric) is None for one in variations):
-            raise name_unpriced(variations[0].name, metric, paid)
+            refuse_unpriced(variations[0].name, metric, paid)
         rows = [row for one in variations for row in _rank(one, metric)]
         facts = find_swings(scope, rows, metric)
     return SensitivityAnswer(

@@ -9,8 +9,8 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.price import find_prices
 from joulemap.ask.fact import Facts
+from joulemap.ask.price import find_prices
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import described
 from joulemap.domain.constant import name_constant

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import TABLE, list_parts
@@ -21,6 +20,7 @@ from joulemap.show.explain import list_reasons as list_causes
 from joulemap.show.figure.spec import FigureName
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
+from joulemap.show.pair import lay_categories
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import join_names, mark_projected, show_quantity, show_share
 from joulemap.show.present.document import Document, Grid, Lines, Section, Steps, Text

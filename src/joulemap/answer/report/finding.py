@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
-from joulemap.answer.compare.contest import ContestAnswer, compare_parts
-from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.constant.flip import FlipAnswer, flip
-from joulemap.answer.cost import CostAnswer, cost
-from joulemap.answer.explain.explain import ExplainAnswer, explain
-from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.report.part import list_parts
 from joulemap.answer.sweep.sweep import SweepAnswer, sweep
 from joulemap.ask.answer import Answer, RunAnswer
+from joulemap.ask.compare import CompareAnswer, compare
+from joulemap.ask.contest import ContestAnswer, compare_parts
+from joulemap.ask.cost import CostAnswer, cost
 from joulemap.ask.edp import EdpAnswer, edp
+from joulemap.ask.explain import ExplainAnswer, explain
+from joulemap.ask.pareto import ParetoAnswer, pareto
 from joulemap.ask.utilization import UtilizationAnswer, utilization
+from joulemap.ask.whole import BreakdownAnswer, compare_runs
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

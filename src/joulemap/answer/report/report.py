@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import join_exhibits, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import TABLE, list_parts
 from joulemap.ask import answer as asked
+from joulemap.ask.contest import ModelsAnswer, compare_models
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table

@@ -192,7 +192,7 @@ class TwoHardwareOptions:
 
     def read(self) -> tuple[str, str]:
         """Return the two names; UsageError if there are more or fewer."""
-        from joulemap.answer.subject import list_hardware
+        from joulemap.ask.subject import list_hardware
 
         chips = list_hardware(join_hardware(self.named, self.option))
         if len(chips) != 2:

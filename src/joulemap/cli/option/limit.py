@@ -112,7 +112,7 @@ class PriceOptions:
 
     def read(self) -> tuple[Price, ...]:
         """Return the prices; UsageError names an option that cannot be read."""
-        from joulemap.answer.price import read_price_file
+        from joulemap.ask.price import read_price_file
         from joulemap.domain.settings import Price
 
         of_file = read_price_file(self.price_file) if self.price_file else ()

@@ -428,6 +428,27 @@ def show_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def split_assumption(source: str) -> tuple[str, bool]:
+    """Return a source without the word that marks an assumption, and whether it has it."""
+    text = source.removeprefix("assumption: ")
+    return text, text != source
+
+
+def drop_first_name(path: str) -> str:
+    """Return a path of names separated by dots without its first name; the only name stays."""
+    return path.partition(".")[2] or path
+
+
+def split_names(names: str) -> list[str]:
+    """Return the names that a text joins by commas."""
+    return names.split(", ")
+
+
+def show_busy_units(row: Any) -> str:
+    """Return the busy units of a row for a table cell; see `show_units`."""
+    return show_units(row.units_used_count, row.units_total_count, row.unit_name)
+
+
 @number
 def show_units(used: int | None, total: int | None, name: str) -> str:
     """Format how many of all compute units are busy; empty if unknown."""

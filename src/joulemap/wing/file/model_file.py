@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.plan.model_name import ModelNames, list_parts
+from joulemap.plan.model_name import ModelNames, find_names
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.reading import Reading
 from joulemap.system.resource import digest_code
@@ -143,7 +143,7 @@ class FileNames(ModelNames):
         """Return the precisions of a file's activations and weights; None if the file has no precision below fp32, or
         if the files that a name joins differ.
         """
-        precisions, *others = dict.fromkeys(map(find_precision, list_parts(model) or (model,)))
+        precisions, *others = dict.fromkeys(map(find_precision, find_names(model).list_parts(model) or (model,)))
         if others or not any(precisions):
             return None
         return (cast("Precision", precisions[0] or SETTINGS.precision[0]),), (precisions[1],) if precisions[1] else ()
@@ -159,7 +159,9 @@ class FileNames(ModelNames):
 
         Raise UsageError for models of different precisions in one question.
         """
-        precisions = {part: find_precision(part) for one in models for part in list_parts(one) or (one,)}
+        precisions = {
+            part: find_precision(part) for one in models for part in find_names(one).list_parts(one) or (one,)
+        }
         if (
             settings.states_precision
             or settings.precision != SETTINGS.precision

@@ -66,7 +66,7 @@ def _choose_precision(device: Device) -> Precision:
 
 
 def _compare(source: Source, model: str, devices: Sequence[Device], asked: Settings) -> list[RunHere]:
-    from joulemap.answer.compare.summary import compare
+    from joulemap.ask.compare import compare
 
     labels, precision = {name_device(one): one.label for one in devices}, asked.precision[0]
     try:

@@ -127,13 +127,13 @@ class DecoderNames(ModelNames):
         )
 
     def count_in(self, model: str) -> str:
-        """Return "output tokens" or "prompts of N tokens" for a pass."""
+        """Return "output token" or "prompts of N token" for a pass."""
         asked = _find_pass(model)
         if asked is None:
             return ""
         from joulemap.wing.llm.show.word import COUNTED
 
-        return "output tokens" if asked.step.tokens == 1 else COUNTED(asked.step)
+        return "output token" if asked.step.tokens == 1 else COUNTED(asked.step)
 
     def find_checkpoint(self, model: str) -> str:
         """Return the hub name (owner/name) of a built-in language model or of one of its passes."""

@@ -27,9 +27,8 @@ def register() -> Wing:
     return Wing(
         name="pipeline",
         answers={
-            "compare": "joulemap.wing.pipeline.answer.compare",
-            "recommend": "joulemap.wing.pipeline.answer.recommend",
-            "cost": "joulemap.wing.pipeline.answer.cost",
+            "compare": "joulemap.wing.pipeline.ask.compare",
+            "recommend": "joulemap.wing.pipeline.ask.recommend",
         },
         parts={"models": "joulemap.wing.pipeline.pipeline_name:NAMES"},
         queries=("pipeline",),

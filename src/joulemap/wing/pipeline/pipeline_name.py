@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from joulemap.plan.model import Model
 
 
+FRAME: Final = "frame"
+"""Unit of work of a pipeline, in which a frame may need several inferences."""
+
 AROUND: Final = ("prepare(", "boxes(")
 """Prefixes of the names of pre- and postprocessing stages, which a host computes."""
 
@@ -60,6 +63,14 @@ class PipelineNames(ModelNames):
         from joulemap.wing.pipeline.stage import read_pipeline
 
         return tuple(stage.model for stage in read_pipeline(model).stages if not _is_around(stage.model))
+
+    def count_in(self, model: str) -> str:
+        """Return the noun of a frame for a pipeline with a rate; empty for any other name."""
+        if not is_pipeline(model):
+            return ""
+        from joulemap.wing.pipeline.stage import read_pipeline
+
+        return FRAME if read_pipeline(model).frames_per_s else ""
 
 
 def is_pipeline(word: str) -> bool:

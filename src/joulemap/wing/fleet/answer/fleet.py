@@ -9,10 +9,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.candidate import read_usage
-from joulemap.answer.price import find_chip, price_parameters
+from joulemap.ask.candidate import read_usage
 from joulemap.ask.fact import Refusal
 from joulemap.ask.finding import Finding
+from joulemap.ask.price import find_chip, price_parameters
 from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import load_models

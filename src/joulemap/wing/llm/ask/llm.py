@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
-from joulemap.answer.price import price_parameters
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.ask.fact import Facts
+from joulemap.ask.price import price_parameters
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import make_table
 from joulemap.domain.default import SERVED, USAGE

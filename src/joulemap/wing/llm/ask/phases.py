@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.answer.compare.architecture import opening_classes
 from joulemap.ask.answer import RunAnswer
+from joulemap.ask.architecture import opening_classes
 from joulemap.ask.fact import Change, Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope

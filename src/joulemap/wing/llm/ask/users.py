@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.candidate import drop_idle_hours
 from joulemap.ask.answer import RunAnswer
+from joulemap.ask.candidate import drop_idle_hours
 from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import list_findings

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.candidate import enclose_seller
 from joulemap.ask.fact import Facts
 from joulemap.physics.record.configuration import BOUNDARY
 from joulemap.physics.record.weight import spell_precision
@@ -18,11 +17,11 @@ from joulemap.show.present.document import SHARE_HEADING, Block, Grid, Text, cho
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
-from joulemap.system.record import frozen
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
 from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
+from joulemap.wing.llm.capacity.stored import enclose_seller
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load
@@ -137,7 +136,7 @@ def draw(answer: LlmAnswer) -> Figures:
     """Return the figure of device throughput against latency per token, batch by batch."""
     if not answer.served:
         return ()
-    return (draw_figure(answer.scope, "frontier", answer.rows, title_answer(answer), LLM.headline(answer)),)
+    return (draw_figure(answer.scope, "frontier", answer.rows, title_answer(answer), describe_opening(answer)),)
 
 
 def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Sequence[Block]:
@@ -251,7 +250,7 @@ def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
     lengths = LENGTHS(answer.serving) if answer.serving.requests else ""
     return {
         "title": title_answer(answer),
-        "shown": loads,
+        "shown": loads or None,
         "told": (),  # the title states what of a checkpoint is not read
         "csv": "loads" if loads else "rows",
         "heading": BATCHES_HEADING(lengths=lengths) if loads else "",
@@ -264,19 +263,16 @@ def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
     }
 
 
-@frozen(kw_only=True)
-class ServedShape(Shape):
-    """Shape of a served language model, whose first line on two pools names the servers of both."""
-
-    def headline(self, answer: LlmAnswer) -> str:
-        """Return the first line."""
-        if answer.pools.rows:
-            return load.describe_pools(answer.facts, [(row.server_count, row.label) for row in answer.pools])
-        return super().headline(answer)
+def describe_opening(answer: LlmAnswer) -> str:
+    """Return the first line; on two pools, it names the servers of both."""
+    if answer.pools.rows:
+        return load.describe_pools(answer.facts, [(row.server_count, row.label) for row in answer.pools])
+    return describe_answer(answer.facts)
 
 
-LLM: Final = ServedShape(
+LLM: Final = Shape(
     first=describe_answer,
+    opening=describe_opening,
     why=list_reasons,
     parts=(
         Part(

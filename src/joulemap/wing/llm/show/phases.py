@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Share
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.page import tell_left_out
 from joulemap.show.present.cell import show_quantity, show_share, show_span
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part, Shape
@@ -113,8 +112,7 @@ PHASES: Final = Shape(
                 "chip": lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
             },
             cells=show_cells,
-            is_tight=True,
-            draw=lambda answer, grid, *_, **__: (grid, *tell_left_out(answer.scope, is_brief=True)),
+            counts_left_out=True,
         ),
         Part(
             title="Energy per MAC",

@@ -7,7 +7,7 @@ from typing import Final
 from joulemap.show.present.template import Template
 from joulemap.show.word import Words
 
-COUNTED: Final = Template("prompts of {tokens:#} tokens")
+COUNTED: Final = Template("prompts of {tokens:#} token")
 EVALUATION: Final = "one decode step, nothing cached"
 STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 BUSIEST: Final = Template("{name} ({share})")
 
-FRAMES: Final = "frames"
-"""Plural noun for evaluations of a pipeline at a frame rate; a frame may need several inferences."""
-
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.explain.waterfall import draw_bars, form_bars
 from joulemap.show.figure.figure import make_figure
 from joulemap.show.present.template import Template
+from joulemap.show.waterfall import draw_bars, form_bars
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:

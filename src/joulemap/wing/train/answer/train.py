@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 from joulemap.answer.base import RunAnswer
-from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
-from joulemap.answer.price import price_parameters
+from joulemap.ask.candidate import drop_idle_hours, read_usage
 from joulemap.ask.fact import Facts
+from joulemap.ask.price import price_parameters
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import make_table
 from joulemap.domain.default import LEARNED, USAGE
@@ -23,6 +23,7 @@ from joulemap.physics.record.configuration import BOARD
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
+from joulemap.show.candidate import describe_use
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import show_interval
 from joulemap.show.present.document import Document, Section, Text, show_under

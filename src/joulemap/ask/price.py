@@ -1,4 +1,4 @@
-"""Read a user's own prices, which replace those of the catalogue."""
+"""Prices: a user's own, which replace those of the catalogue, and those that a cost compares."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import io
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from joulemap.answer.candidate import WAYS, describe_pay, read_usage
+from joulemap.ask.candidate import read_usage
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, VariedMetricName
+from joulemap.domain.offer import WAYS, describe_pay
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.generated.cost import CostOption
 from joulemap.physics.record.quantity import Quantity
@@ -38,9 +39,9 @@ class ComparedPrices:
     """Way of paying, and kind of seller; empty if no cost is requested."""
 
 
-def name_unpriced(name: str, metric: VariedMetricName, paid: str) -> UnsupportedError:
-    """Return the error about a chip whose cost is unknown, because no price of the compared kind is known."""
-    return UnsupportedError(
+def refuse_unpriced(name: str, metric: VariedMetricName, paid: str) -> NoReturn:
+    """Raise UnsupportedError about a chip whose cost is unknown, because no price of the compared kind is known."""
+    raise UnsupportedError(
         f"the {METRIC[metric].label} of {name} is not known, because it has no price of this kind: {paid} (--pay and "
         "--seller choose another)"
     )
@@ -116,10 +117,10 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     """
     given: dict[str, tuple[float, str]] = {}
     for price in prices:
-        hardware = find_chip(price.hardware)
-        for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
+        chip = find_chip(price.hardware)
+        for way, value in zip(WAYS, (price.usd_per_hour, price.purchase_usd), strict=True):
             if value is not None:
-                given[f"{hardware}:{way}"] = value, price.source
+                given[f"{chip}:{way}"] = value, price.source
     values, sources = ([one[index] for one in given.values()] for index in (0, 1))
     return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
 

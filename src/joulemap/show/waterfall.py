@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.answer.explain.pair import PairAnswer, find_role, name_spent
+from joulemap.ask.explain import ExplainAnswer
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.show.figure.figure import Figure, describe_metric, make_figure
+from joulemap.show.pair import find_role, name_pair, name_spent
 from joulemap.show.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
@@ -42,9 +43,9 @@ class WaterfallBar:
     end_exact: int = described("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
-def list_bars(answer: PairAnswer) -> Table[WaterfallBar]:
+def list_bars(answer: ExplainAnswer) -> Table[WaterfallBar]:
     """Return the bars from A to B, largest cause first."""
-    name_a, name_b = answer.names
+    name_a, name_b = name_pair(answer)
     ends = list(zip((f"A {name_a}", f"B {name_b}"), _ends(answer), strict=True))
     return form_bars(ends, _list_terms(answer), METRIC[answer.metric].unit, PER_UNIT[answer.metric])
 
@@ -83,7 +84,7 @@ def form_bars(
     return make_table("waterfall", WaterfallBar, bars)
 
 
-def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
+def draw_waterfall(answer: ExplainAnswer, subject: str, facts: str) -> Figure:
     """Return the waterfall figure of two compared runs."""
     return draw_bars(list_bars(answer), answer.metric, subject, facts)
 
@@ -93,7 +94,7 @@ def draw_bars(bars: Table[WaterfallBar], metric: PartMetricName, subject: str, f
     return make_figure("waterfall", bars, subject, facts, describe_metric(METRIC[metric]))
 
 
-def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
+def _list_terms(answer: ExplainAnswer) -> list[tuple[str, int]]:
     """Return the name of each cause and its difference in the exact unit, largest first.
 
     Causes are roles for energy, categories for latency and energy x delay, and terms for memory.
@@ -107,7 +108,7 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     return sorted(terms, key=lambda one: -abs(one[1]))
 
 
-def _ends(answer: PairAnswer) -> tuple[int, int]:
+def _ends(answer: ExplainAnswer) -> tuple[int, int]:
     """Return the values of A and B as integers in the exact unit of the metric."""
     total = answer.total
     ends: dict[PartMetricName, tuple[int, int]] = {

@@ -1,16 +1,23 @@
-"""Facts of contests: how many parts of a model, or models, each chip is best at, the best chip in all, and caveats."""
+"""Contests: how many parts of a model, or models, each chip is best at, the best chip in all, and caveats."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, get_args
 
-from joulemap.ask.fact import Change, Choice, Facts, Quantity, Win
-from joulemap.ask.scope import Scope
-from joulemap.ask.standing import choose, find_beyond, find_own_caveats, list_choosable, list_entries, rank
-from joulemap.generated.compare import Contender, ModelFigure, Standing
+from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.fact import Change, Facts, Quantity, Win
+from joulemap.ask.scope import Scope, opening_compared
+from joulemap.ask.standing import choose_each, find_own_caveats, list_choosable, list_entries, rank
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.settings import ModelDivision, Settings, check_name
+from joulemap.domain.table import Table
+from joulemap.generated.compare import Contender, ModelFigure, Standing, Victory
+from joulemap.plan.source import Source
+from joulemap.system.record import frozen
 
 MODEL: Final = "model"
 """Level of wins by model, and cause of a difference between two runs of one chip."""
@@ -38,6 +45,43 @@ class Entrant(Protocol):
 Row = TypeVar("Row", bound=Entrant)
 
 
+@frozen(kw_only=True)
+class ContestAnswer(RunAnswer):
+    """Best hardware for each subgraph or operator by a metric, and the wins of each chip."""
+
+    by: ModelDivision
+    metric: PartMetricName
+    rows: Table[Contender]
+    """Value of each subgraph or operator on each chip, lowest value first."""
+    victories: Table[Victory]
+    """Kinds of subgraph or operator that each chip is best at; chips with most wins first."""
+    facts: Facts
+    """Wins of each chip, the best chip in all, and caveats, from which all sentences are made."""
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats."""
+        return {**super().data(), "level": self.by, "metric": self.metric}
+
+    @property
+    def workloads(self) -> list[Table[Contender]]:
+        """Rows of each model."""
+        return [self.rows.with_rows(tuple(own)) for _, own in groupby(self.rows, lambda row: row.workload_id)]
+
+
+@frozen(kw_only=True)
+class ModelsAnswer(RunAnswer):
+    """Comparison of several models on one or several chips."""
+
+    about = ("metric",)
+
+    metric: PartMetricName
+    rows: Table[ModelFigure]
+    """Value of each model on each chip, best chip of a model first."""
+    facts: Facts
+    """Best chip of each model, wins of each chip, models of each chip, and caveats, from which all sentences are made.
+    """
+
+
 def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: str) -> Facts:
     """Return the facts of a contest by parts: wins of each chip over all models and for each, the best run of each
     model in all, an unavailable run that is better, and caveats.
@@ -53,7 +97,7 @@ def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: str)
         for win in _count(parts, had, metric, level, model=parts[0][0].model)
     ]
     standings = rank(scope, metric) if metric != TRAFFIC else ()
-    choices = _choose(scope, standings, had)
+    choices = choose_each(scope, standings)
     caveats = find_own_caveats(scope, choices, metric)
     return Facts(asked=(metric,), runs=scope.subjects({}), facts=(*choices, *wins, *own, *caveats))
 
@@ -65,22 +109,12 @@ def find_models(scope: Scope, rows: Sequence[ModelFigure], metric: str) -> Facts
     had = set(list_choosable(scope, scope.evaluated_ids))
     contests = [list(group) for _, group in groupby(rows, lambda row: row.workload_id)]
     standings = rank(scope, metric)
-    choices = _choose(scope, standings, had)
+    choices = choose_each(scope, standings)
     is_choice = len({row.hardware for row in standings}) > 1
     wins = _count(contests, had, metric, MODEL) if is_choice else []
     caveats = find_own_caveats(scope, choices, metric)
     facts = (*choices, *wins, *_spread(standings), *list_entries(standings), *caveats)
     return Facts(asked=(metric,), runs=scope.subjects({}), facts=facts)
-
-
-def _choose(scope: Scope, standings: Sequence[Standing], had: Collection[int]) -> list[Choice]:
-    """Return the best run of each model, then unavailable runs that are better."""
-    groups = [list(rows) for _, rows in groupby(standings, lambda row: row.workload_id)]
-    choices = [
-        choose([row for row in rows if row.run_id in had] or rows, model=rows[0].model if len(groups) > 1 else "")
-        for rows in groups
-    ]
-    return [*choices, *find_beyond(scope, standings, choices)]
 
 
 def _spread(standings: Sequence[Standing]) -> Iterator[Change]:
@@ -138,3 +172,38 @@ def _count(
 def _read_kind(row: Entrant) -> str:
     """Return the kind of operator of a part; empty for a model."""
     return row.kind if isinstance(row, Contender) else ""
+
+
+def compare_parts(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    by: ModelDivision = "subgraph",
+    metric: PartMetricName = "energy",
+) -> ContestAnswer:
+    """Compare each subgraph or operator of the models on each chip by a metric.
+
+    The EDP of a part is its share of the run's EDP. The memory of a part is its off-chip traffic in bytes. Raises like
+    `compare`.
+    """
+    check_name("level", by, get_args(ModelDivision))
+    check_name("metric", metric, PART_METRICS)
+    with opening_compared(source, models, settings) as scope:
+        given: dict[str, Any] = {"run_ids": list(scope.run_ids), "level": by, "metric": metric}
+        tables = fetch_tables(scope.connection, ContestAnswer, **given)
+        facts = find_parts(scope, tables["rows"].rows, metric, by)
+        return ContestAnswer(scope=scope, by=by, metric=metric, facts=facts, **tables)
+
+
+def compare_models(
+    source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
+) -> ModelsAnswer:
+    """Compare several models on each chip by a metric: rank the chips for each model, and the models on each chip.
+
+    Raises like `compare`.
+    """
+    check_name("metric", metric, PART_METRICS)
+    with opening_compared(source, models, settings) as scope:
+        tables = fetch_tables(scope.connection, ModelsAnswer, run_ids=list(scope.run_ids), metric=metric)
+        return ModelsAnswer(scope=scope, metric=metric, **tables, facts=find_models(scope, tables["rows"].rows, metric))

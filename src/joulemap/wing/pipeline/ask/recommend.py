@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer import recommend as core
-from joulemap.answer.candidate import plan_candidates
-from joulemap.answer.recommend import IDLE, RATE_NOTE, RecommendAnswer
+from joulemap.ask import recommend as core
+from joulemap.ask.candidate import plan_candidates
+from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
-from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline.answer.pace import FRAMES, Paced, find_paced, pace
+from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
+from joulemap.wing.pipeline.pipeline_name import FRAME
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Limits, Settings, Usage
     from joulemap.plan.source import Source
-    from joulemap.show.present.document import Grid
-
-PER_INFERENCE, PER_FRAME = "per inference", "per frame"
-"""Unit of work in labels: of a single model, and of a pipeline, in which a frame may need several inferences."""
-
-STAGES: Final = "*frame latency latency_s | *busiest stage run_id | "
-FRAME: Final = "frame"
-"""Unit of work of a pipeline."""
 
 
 @frozen(kw_only=True)
@@ -33,31 +26,12 @@ class PipelineRecommendAnswer(RecommendAnswer):
     others.
     """
 
-    rated_columns: ClassVar[str] = STAGES + IDLE
-
     paced: Paced
     """Results at the frame rate."""
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the figures at the frame rate."""
         return {**super().data(), "pipeline": self.paced.records()}
-
-    @property
-    def _metric(self) -> Metric:
-        return _count_frames(super()._metric)
-
-    def _show_ranked(self, *given: Any, **shown: Any) -> Grid:
-        """Return the grid of the core with the busiest stage of each row."""
-        return super()._show_ranked(*given, run_id=self.paced.name_busiest, **shown)
-
-    def _describe_rate(self) -> str:
-        label = _count_frames(METRIC["energy_per_inference"]).label
-        return RATE_NOTE(rate=self._rate, inputs=FRAMES, label=label)
-
-
-def _count_frames(metric: Metric) -> Metric:
-    """Return a metric with a label per frame in place of one per inference."""
-    return attrs.evolve(metric, label=metric.label.replace(PER_INFERENCE, PER_FRAME))
 
 
 def recommend(

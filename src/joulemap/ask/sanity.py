@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -21,8 +21,6 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
-from joulemap.show.present.document import Document, Section, Text
-from joulemap.show.present.template import Template
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen
@@ -34,44 +32,12 @@ PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"
 
 
-STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
-
-COLUMNS: Final = (
-    "hardware | model | precision | status | power average_power_w | power cap tdp_w | power / cap power_ratio | "
-    "uncapped power / cap uncapped_ratio | unattributed share unattributed_share_fraction | "
-    "compute utilization compute_utilization_fraction | bandwidth utilization bandwidth_utilization_fraction | "
-    "measured power measured_power_w | power / measured power measured_ratio | reason"
-)
-KEEP: Final = "precision | status | power / cap | model"
-COUNTS: Final = Template("{total:n probe}: {counts:list}")
-COUNT: Final = Template("{count} {status}")
-MEANING: Final = (
-    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; low, high: below or above this "
-    "range, or over 25 % off a measured copy; partial: the product uses only part of the chip; anchored: unattributed "
-    "energy, derived from the power limit, makes up the rest; measured: energies are fitted to a measured load; "
-    "the clock also drops slightly below the cap, where a capped run draws less than the cap (coefficient cap_share)"
-)
-
-
 @frozen(kw_only=True)
 class SanityAnswer(Answer):
     """Probes of hardware: predicted power next to the power limit and to measurements."""
 
     probes: Table[Probe]
     projected: frozenset[str]
-
-    def document(self) -> Document:
-        """Return the document, with the number of probes per status."""
-        status = [probe.status for probe in self.probes]
-        counts = [COUNT(count=status.count(name), status=name) for name in STATES]
-        shown = self._lay(self.probes, COLUMNS, keep=KEEP)
-        return Document(
-            title="",
-            sections=(Section("", (shown, Text(COUNTS(total=len(status), counts=counts)), Text(MEANING))),),
-            data=self.data(),
-            table=self.probes,
-            tables=self.tables,
-        )
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:

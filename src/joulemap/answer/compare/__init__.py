@@ -1,1 +1,0 @@
-"""Comparison of models and hardware: whole runs, subgraphs, several models, and a ranking by a metric."""

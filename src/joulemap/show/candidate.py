@@ -1,0 +1,226 @@
+"""Words and tables of configurations to choose from: their subject, limits, costs, notes and follow-up commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from joulemap.ask.candidate import CandidateAnswer, RankedAnswer, find_busy_hours, find_chip, list_first
+from joulemap.ask.fact import Caveat, Choice, Facts
+from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.offer import describe_pay
+from joulemap.domain.settings import Limits
+from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
+from joulemap.physics.record.runtime import USUAL_RUNTIME
+from joulemap.physics.record.weight import split_precision
+from joulemap.show.caveat import describe_caveat
+from joulemap.show.choice import MOST_TIED
+from joulemap.show.layout import SPEAKING, mark_best, shorten
+from joulemap.show.page import Figures, draw_figure
+from joulemap.show.present.cell import Number, mark_projected, show, show_bound
+from joulemap.show.present.document import Grid, choose_rows
+from joulemap.show.present.template import Template
+from joulemap.show.run import repeat_boundary
+from joulemap.show.shape import Part
+from joulemap.show.title import Title
+
+SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {precision}][, {common:list}]")
+MODEL: Final = Template("{model}")
+OF_INPUT: Final = " as in the input (--batch tries others)"
+USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
+
+LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
+BOUND: Final = Template("{metric.label} {word} {bound}")
+MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
+WITH_HOST: Final = Template("{label} with host")
+AT_MOST, AT_LEAST = "at most", "at least"
+
+CONFIGURATIONS: Final = Template("{count:n configuration}")
+FACTOR: Final = Template("[{ratio:x}]")
+
+BATCH_NOTE: Final = (
+    "latency, memory, energy and energy x delay are per batch unless the column says per inference; every inference "
+    "waits for its whole batch"
+)
+SINGLE_NOTE: Final = Template(
+    "{names} at batch 1, the default of chips for the edge and for embedded devices, whose inputs come one at a time "
+    "(--batch sets the same batch sizes for all chips)"
+)
+PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
+UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
+
+ANALYZE: Final = Template(
+    "analyze {model} {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
+    "[--runtime {runtime}] {repeated}"
+)
+COMPARE: Final = Template(
+    "compare {model} --hardware {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
+    "[--runtime {runtime}] {repeated}"
+)
+
+SHOWN_NAMES: Final = 6
+"""Maximum chips listed in a note."""
+
+LOST: Final = ("unpriced", "elsewhere", "unoffered")
+"""Kinds of caveats on hardware that a missing price leaves out."""
+
+COMMON: Final = ("precision", "batch", "runtime")
+"""Settings that the subject line states where all configurations share them."""
+
+ASSUMED: Final = Part(
+    title="Assumptions",
+    table="stated",
+    columns="assumption | *value | *unit | *basis | *source | note",
+    lay={
+        "value": lambda row: Number(f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
+        "unit": lambda row: "" if row.unit == "1" else row.unit,
+    },
+)
+"""Assumptions of cost and carbon, with sources."""
+
+
+def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
+    """Return the assumptions of a cost in words: way to pay, kind of seller, busy hours per day and lifetime."""
+    years = next(row.value for row in assumptions if row.assumption == "lifetime")
+    return USED(
+        pay=describe_pay(pay, kind),
+        busy_hours=find_busy_hours(assumptions),
+        years=None if pay == "rented" else years,
+    )
+
+
+def list_metrics(names: Iterable[MetricName], but: Iterable[str] = ()) -> str:
+    """Return the columns of metrics in the syntax of `lay`, without those in `but`."""
+    return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
+
+
+def show_metric(name: str, value: float | None) -> str:
+    """Return a metric's value for display; empty if unknown."""
+    metric = METRIC[cast("MetricName", name)]
+    return show(value, metric.column, metric.unit)
+
+
+def find_limited(name: str) -> Metric:
+    """Return a metric as limits refer to it: a limit on the purchase price includes the host."""
+    metric = METRIC[cast("MetricName", name)]
+    return attrs.evolve(metric, label=WITH_HOST(label=metric.label)) if name == "purchase" else metric
+
+
+def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
+    """Return one sentence per limit. If a `rate` is given, the power limit applies to the average power."""
+    return [
+        (MEAN_KEPT if rate and name == "power" else template)(
+            metric=find_limited(name),
+            rate=rate,
+            word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
+            bound=show_bound(bound, METRIC[name].unit),
+        )
+        for name, bound in limits.bounds
+    ]
+
+
+def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any] = (), precision: str = "") -> Title:
+    """Return the subject line: the model, the batch size of all configurations, if they share one, its origin if the
+    input fixes it, and what else the shown `rows` share.
+    """
+    settings, batches = answer.scope.settings, answer.scope.batches
+    shared = {
+        name: getattr(rows[0], name)
+        for name in COMMON
+        if len(rows) > 1 and len({getattr(row, name) for row in rows}) < 2
+    }
+    if len(batches) == 1:
+        shared.pop("batch", None)
+    values = {
+        "model": answer.scope.model,
+        "batch": batches[0] if len(batches) == 1 else None,
+        "origin": OF_INPUT if settings.inputs and not settings.batch else None,
+        "precision": precision,
+        "common": [str(one) if name in SPEAKING else f"{name} {one}" for name, one in shared.items()],
+    }
+    return Title(form=SUBJECT, values=values, about=about)
+
+
+def draw_candidates(
+    answer: CandidateAnswer, name: Any, rows: Table[Any], about: str, told: str, more: str = "", **texts: str
+) -> Figures:
+    """Return a figure of configurations, with their names as labels and `more` after them."""
+    label = "{hardware} {precision} batch {batch}" + (" {runtime}" if len(answer.scope.runtimes) > 1 else "") + more
+    title = Title(form=MODEL, values={"model": answer.scope.model}, about=about)
+    return (draw_figure(answer.scope, name, rows, title, told, {**texts, "label": label}),)
+
+
+def mark_ranked(answer: RankedAnswer, drawn: Grid, limit: int, *, table: str, label: str, **_: Any) -> Grid:
+    """Return the grid of a table of ranked configurations with marks at the best value in the column `label`, and at
+    those that are statistically tied with it.
+    """
+    rows, choices = choose_rows(getattr(answer, table).rows, limit, is_best(answer)), answer.facts.of(Choice)
+    if not choices or len(rows) < 2:
+        return drawn
+    choice = choices[0]
+    close = {*choice.tied, *choice.equal, *(choice.runs[:1] if len(choice.tied) > MOST_TIED else ())}
+    return mark_best(drawn, label, [row.run_id for row in rows], {*choice.runs[:1]} - close, close)
+
+
+def is_best(answer: RankedAnswer) -> Callable[[Any], bool]:
+    """Return a function that is True for the best configuration."""
+    best = answer.best
+    return lambda row: row is best
+
+
+def describe_lost(facts: Facts) -> list[str]:
+    """Return lines on named hardware that a missing price leaves out."""
+    is_named = any(one.is_named for one in facts.runs.values())
+    return [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if is_named and one.kind in LOST]
+
+
+def describe_unranked(answer: CandidateAnswer, rows: Iterable[Any]) -> list[str]:
+    """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
+    return _name_chips(UNRANKED, answer, map(find_chip, list_first(rows)))
+
+
+def list_terms(answer: CandidateAnswer) -> list[str]:
+    """Return notes on hardware that runs at one batch size although others run at several, and on precisions."""
+    sizes: dict[str, set[int]] = {}
+    for run in answer.scope.outlines.values():
+        sizes.setdefault(run.hardware, set()).add(run.batch)
+    is_mixed = any(len(one) > 1 for one in sizes.values())
+    single = sorted(name for name, one in sizes.items() if is_mixed and len(one) == 1)
+    precision = [PRECISION_NOTE] if len({row.precision for row in answer.rows}) > 1 else []
+    return [*_name_chips(SINGLE_NOTE, answer, single), *precision]
+
+
+def _name_chips(note: Template, answer: CandidateAnswer, names: Iterable[str]) -> list[str]:
+    """Return a note with the first of these names; empty without any."""
+    marked = [mark_projected(name, answer.projected) for name in names]
+    return [note(names=", ".join(shorten(marked, SHOWN_NAMES)))] if marked else []
+
+
+def ask_next(
+    answer: CandidateAnswer, compared: Sequence[Any], analyzed: Iterable[Any], repeated: Sequence[str]
+) -> list[list[str]]:
+    """Return the words of the command that compares two configurations, if there are two, and of those that analyze
+    others, each once.
+    """
+    pair = [(COMPARE, compared)] if len(compared) > 1 else []
+    steps = [*pair, *((ANALYZE, [row]) for row in {row.run_id: row for row in analyzed}.values())]
+    return [step.words(**_spell(answer, rows, repeated)) for step, rows in steps]
+
+
+def _spell(answer: CandidateAnswer, rows: Sequence[Any], repeated: Sequence[str]) -> Mapping[str, Any]:
+    """Return the options of a command about configurations, with every option in which they differ."""
+    pairs = [split_precision(row.precision) for row in rows]
+    is_usual = {row.runtime for row in rows} == {USUAL_RUNTIME}
+    options = {
+        "hardware": [answer.scope.spell(row.hardware) for row in rows],
+        "precision": [precision for precision, _ in pairs],
+        "weights": [weights for _, weights in pairs if weights],
+        "batch": [str(batch) for batch in sorted({row.batch for row in rows})],
+        "runtime": [] if is_usual else [row.runtime for row in rows],
+    }
+    joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
+    given = repeat_boundary(answer.scope, (row.hardware for row in rows), repeated)
+    return {"model": answer.scope.model, "repeated": given, **joined}

@@ -1,0 +1,187 @@
+"""Tables and figure of a comparison of one model on several chips, and what to ask next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.compare import CompareAnswer
+from joulemap.ask.scope import Scope
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC
+from joulemap.domain.table import Column
+from joulemap.generated.compare import Comparison
+from joulemap.physics.record.weight import spell_precision
+from joulemap.show.choice import describe_answer, list_reasons
+from joulemap.show.layout import mark_best
+from joulemap.show.page import Figures, draw_figure, drop_options, lay_rows
+from joulemap.show.present.cell import mark_projected, show_busy_units
+from joulemap.show.present.document import Grid, choose_rows
+from joulemap.show.present.template import Template
+from joulemap.show.run import title_runs
+from joulemap.show.shape import Part, Shape
+
+COLUMNS: Final = Template(
+    "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
+    "energy range -{energy}:energy_half_width | [*{ratio_heading} {ratio} | ]placement placement? | "
+    "latency latency_s | latency range -latency_s:latency_half_width | *energy x delay edp_js | "
+    "throughput throughput_per_s= | *power average_power_w= | utilization compute_utilization_fraction= | "
+    "overhead overhead_fraction= | memory peak_memory_bytes= | busy units units_used_count="
+)
+RATIO_TO: Final = Template("ratio to {baseline}")
+POWER: Final = Template("{power:W}[ + {host}]")
+BEST_TITLE: Final = "Best of all hardware"
+DISTRIBUTION: Final = "query run edp.distribution -p run_id={run_id}"
+STEPS_OF_ONE: Final = ("analyze {model} {hardware}", DISTRIBUTION)
+STEPS_OF_VARIANT: Final = tuple(
+    f"{command} {{model}} {{hardware}} {{precision}} --batch {{row.batch}} --runtime {{row.runtime}}"
+    for command in ("analyze", "edp")
+)
+STEPS_OF_PAIR: Final = (
+    "{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]",
+    DISTRIBUTION,
+    "query run {query} -p run_ids={run_ids} -p metric={metric}",
+)
+
+STATED: Final = ("--precision", "--weight-precision", "--batch", "--runtime")
+"""Options that a step states itself if the rows differ in them."""
+
+JUDGED: Final = (
+    Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
+    Column(name="fastest_probability", type="DOUBLE", meaning="probability of the least latency"),
+    Column(name="likely_best", type="BOOLEAN", meaning="true for the least energy, or a tie with it"),
+    Column(name="likely_fastest", type="BOOLEAN", meaning="true for the least latency, or a tie with it"),
+)
+"""Columns that a figure's rows have in addition to the query's columns."""
+
+
+def choose(answer: CompareAnswer, *, limit: int, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
+    """Return the table, the title and the values of slots in the steps."""
+    drawn = lay_figures(answer, limit)
+    per = ["all but energy per batch"] if "batch" in answer.varying else []
+    per = per or ["per batch"] * any(row.batch > 1 for row in answer.rows)
+    return {
+        "drawn": drawn,
+        "title": attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
+        "options": drop_options(repeated, STATED) if answer.varying else repeated,
+        **choose_steps(answer),
+    }
+
+
+def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
+    """Return the steps with the values of their slots: on the best chip, and on it and the next one."""
+    (best, *others), metric, spell = answer.answered, answer.metric, answer.scope.spell
+    steps = STEPS_OF_VARIANT if answer.varying else STEPS_OF_PAIR if others else STEPS_OF_ONE
+    winner = rival = ""
+    is_close = False
+    if others:
+        goal = answer.available[0]
+        winner, rival = goal.hardware, next(iter(goal.rivals), goal.runner_up or others[0].hardware)
+        is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
+    values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in answer.answered}
+    if not answer.varying and rival in values and values[rival] == values.get(winner):
+        steps = STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
+    return {
+        "steps": steps,
+        "row": best,
+        "model": answer.scope.model,
+        "hardware": spell(best.hardware),
+        "rival": spell(rival),
+        "best": spell(winner),
+        "question": "flip" if is_close else "explain",
+        "metric": metric,
+        "other_metric": "" if metric == "energy" else metric,  # energy is the default of both commands
+        "query": "compare.part" if metric == "memory" else "compare.winner",
+        "run_ids": ",".join(str(row.run_id) for row in answer.answered),
+        "precision": spell_precision(best.precision),
+    }
+
+
+def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
+    """Return a grid of the first `limit` rows and of the best hardware for each metric."""
+    scope, rows = answer.scope, answer.answered
+    is_each = "batch" in answer.varying
+    label, energy = ("energy per inference", "energy_per_inference_j") if is_each else ("energy", "energy_j")
+    winners = {row.hardware for row in answer.available if row.tied_count == 1}
+
+    def stays(row: Comparison) -> bool:
+        return row.label in winners
+
+    if not scope.settings.hardware and not scope.settings.takes_all:
+        rows = tuple(sorted(rows, key=lambda row: not row.is_available))  # available chips first
+    shown = choose_rows(rows, limit, stays)
+    baseline = next(row.baseline_hardware for row in answer.rows if row.baseline_hardware)
+    has_baseline = any(row.energy_ratio == row.latency_ratio == 1.0 for row in shown)  # it is divided by itself
+    ratio = "ratio" if has_baseline else RATIO_TO(baseline=mark_projected(baseline, answer.projected))
+    drawn = lay_rows(
+        answer,
+        answer.rows.with_rows(rows),
+        COLUMNS(label=label, energy=energy, ratio="energy_ratio" if len(rows) > 1 else "", ratio_heading=ratio),
+        ranked=f"{label} | latency",
+        keep=f"{ratio} | energy range | latency range",
+        pictures="energy range | latency range",
+        limit=limit,
+        noun="configurations" if answer.varying else "chips",
+        stays=stays,
+        average_power_w=lambda row: show_power(scope, row.hardware, row.average_power_w),
+        units_used_count=show_busy_units,
+    )
+    for goal in answer.available:
+        heading = label if goal.goal in ("energy", "energy_per_inference") else METRIC[goal.goal].label
+        if heading in drawn.headings and goal.tied_count < len(scope.evaluated_ids):
+            column = METRIC[goal.goal].column
+            equal = [row.label for row in shown if row.is_available and getattr(row, column) == goal.value]
+            labels = [row.label for row in shown]
+            drawn = mark_best(drawn, heading, labels, (goal.hardware,), (*goal.rivals, *equal))
+    return drawn
+
+
+def show_power(scope: Scope, hardware: str, power_w: float | None) -> str:
+    """Return a power for a table cell, marked if it omits the host that the hardware needs."""
+    if power_w is None:
+        return ""
+    label = HardwareRef.read(hardware).label
+    is_alone = scope.hosts.get(label) == "" and label not in scope.at_wall
+    return POWER(power=power_w, host="host" if is_alone else "")
+
+
+def draw(answer: CompareAnswer) -> Figures:
+    """Return a figure with the energy and latency of each chip and their intervals."""
+    goals = {row.goal: row for row in answer.recommendations}
+    chosen = [goals.get("energy_per_inference", goals.get("energy")), goals.get("latency")]
+    chances = [dict(zip(goal.ranked_ids, goal.probabilities, strict=True)) if goal else {} for goal in chosen]
+    labels = {row.label for row in answer.rows}
+    likely = [{goal.hardware, *goal.rivals} if goal else labels for goal in chosen]
+    judged = answer.rows.with_columns(
+        JUDGED,
+        ((*(own.get(row.run_id) for own in chances), *(row.label in own for own in likely)) for row in answer.rows),
+    )
+    is_each = "batch" in answer.varying
+    quantity = METRIC["energy_per_inference" if is_each else "energy"].meaning
+    texts = {"quantity": quantity, "per": "batch" if is_each else ""}
+    return (draw_figure(answer.scope, "comparison", judged, None, describe_answer(answer.facts), texts),)
+
+
+COMPARE: Final = Shape(
+    first=describe_answer,
+    why=list_reasons,
+    choices=choose,
+    draw=draw,
+    csv="rows",
+    limit=10,
+    parts=(
+        Part(table="rows", counts_left_out=True, draw=lambda *_, drawn, **__: drawn),
+        Part(
+            title=BEST_TITLE,
+            table="recommendations",
+            columns="goal | *best hardware | confidence of being best probability_best | *value | "
+            "*advantage advantage_ratio | next best runner_up | best available available_hardware | "
+            "value of best available available_value",
+            lay={"goal": lambda row: METRIC[row.goal].label},
+        ),
+    ),
+)
+
+PAGES: Final = {CompareAnswer: COMPARE}

@@ -1,0 +1,288 @@
+"""Tables and figures of contests: parts of a model, or models, in rows, and chips in columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from joulemap.ask.contest import ContestAnswer, ModelsAnswer
+from joulemap.ask.fact import Choice, Entry, Win
+from joulemap.domain.metric import METRIC
+from joulemap.generated.compare import Contender, ModelFigure
+from joulemap.show.layout import draw_ranges
+from joulemap.show.page import Figures, draw_figure, sketch
+from joulemap.show.present.cell import Number, mark_projected, show_quantity
+from joulemap.show.present.document import Grid
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
+from joulemap.show.run import title_runs
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title
+from joulemap.show.win import (
+    COUNTED,
+    describe_models,
+    describe_parts,
+    describe_wins,
+    list_model_reasons,
+    list_part_reasons,
+)
+
+OF_EACH: Final = Template("{metric} of each {part}")
+BEST, AVAILABLE = ("best", "advantage"), "best available"
+MORE_ON: Final = Template("more on {name}")
+ALIKE: Final = Template("{tied_count} tied")
+EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
+ANALYZE: Final = "analyze {model} {best} --level subgraph"
+
+SHOWN_WINNERS: Final = 4
+"""Maximum chips that a figure's caption names."""
+
+SHOWN_HARDWARE: Final = 4
+"""Maximum chips that the follow-up command compares by subgraph."""
+
+Row = TypeVar("Row", bound=Contender | ModelFigure)
+
+
+def lay_parts(
+    rows: Iterable[Contender], projected: frozenset[str], by: str, limit: int, pair: Sequence[int] = ()
+) -> Grid:
+    """Return a grid of the largest subgraphs or operators of one workload, with a column per chip, and a picture of the
+    difference between the two runs of a `pair`.
+    """
+    listed = list(rows)
+    contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
+    sums = Counter[int]()
+    for row in listed:
+        sums[row.run_id] += row.value  # type: ignore[assignment]
+    weights = [sum(row.value / (sums[row.run_id] or 1.0) for row in contest) for contest in contests]
+    shown = [contests[index] for index in sorted(sorted(range(len(contests)), key=lambda one: -weights[one])[:limit])]
+
+    def head(row: Contender) -> tuple[str, str]:
+        return row.name, row.fusion_pattern if by == "subgraph" else row.kind
+
+    def show_advantage(contest: Sequence[Contender]) -> tuple[str]:
+        ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
+        return ("" if ratio is None else Number(f"{ratio:.3g}x"),)
+
+    heads = (by, "pattern" if by == "subgraph" else "kind")
+    drawn = lay_contests(contests, shown, projected, heads, head, show_advantage)
+    drawn = drawn.out_of(len(contests), limit, f"{by}s")
+    if len(sums) < 2 or len(pair) < 2:
+        return drawn
+    kept = tuple(name for name in drawn.keep if name not in BEST)  # marks show the best
+    picture = _draw_difference(shown, projected, pair)
+    return attrs.evolve(drawn, keep=kept, pictures=(picture,))
+
+
+def _draw_difference(
+    contests: Sequence[Sequence[Contender]], projected: frozenset[str], pair: Sequence[int]
+) -> Picture:
+    """Return bars of how much more than the first run of a pair the second one takes for each part."""
+    values = [{row.run_id: row.value for row in contest} for contest in contests]
+    names = {row.run_id: mark_projected(row.hardware, projected) for contest in contests for row in contest}
+    first, second = pair
+    return Picture(
+        kind="difference",
+        after=BEST[-1],
+        rows=tuple((one[second] - one[first],) if one.keys() >= {first, second} else () for one in values),
+        heading=MORE_ON(name=names[second]),
+        left=MORE_ON(name=names[first]),
+        yields=True,
+    )
+
+
+def lay_contests(
+    contests: Sequence[Sequence[Row]],
+    shown: Iterable[Sequence[Row]],
+    projected: frozenset[str],
+    heads: tuple[str, ...],
+    head: Callable[[Row], tuple[str, ...]],
+    show_more: Callable[[Sequence[Row]], tuple[str, ...]] | None = None,
+) -> Grid:
+    """Return a grid that compares chips: a row per shown contest, with the value of each chip and the best of several.
+
+    A contest holds the rows of all chips for one item, such as a subgraph. `head` makes the first cells, under the
+    headings `heads`, and `show_more` that of the advantage. If the best hardware is unavailable, the row also names the
+    best available hardware.
+    """
+    runs = {row.hardware: row.run_id for contest in contests for row in contest}
+    hardware = sorted(runs, key=lambda name: runs[name])
+    places = {name: column for column, name in enumerate(hardware, len(heads))}
+    is_several = len(hardware) > 1
+    has_beside = is_several and any(
+        contest[0].value is not None and not contest[0].is_available for contest in contests
+    )
+    marked: set[tuple[int, int]] = set()
+    tied: set[tuple[int, int]] = set()
+    cells: list[tuple[str, ...]] = []
+    for line, contest in enumerate(shown):
+        first, rows = contest[0], {row.hardware: row for row in contest}
+        best = [row for row in contest if row.value is not None and row.value == first.value]
+        (marked if len(best) == 1 else tied).update((line, places[row.hardware]) for row in best)
+        values = [
+            show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
+            for name in hardware
+        ]
+        winner = ALIKE(first) if first.tied_count > 1 else mark_projected(first.hardware, projected) if best else ""
+        more = (winner, *(show_more(contest) if show_more is not None else ())) if is_several else ()
+        beside = (_name_available(contest, projected),) if has_beside else ()
+        cells.append((*head(first), *values, *more, *beside))
+    names = tuple(mark_projected(name, projected) for name in hardware)
+    wins, had = (
+        Counter(mark_projected(row.hardware, projected) for contest in contests for row in _list_best(contest, some))
+        for some in ((True, False), (True,))
+    )
+    last = (*BEST[: (1 if show_more is None else 2) * is_several], *((AVAILABLE,) if has_beside else ()))
+    return Grid(
+        headings=(*heads, *names, *last),
+        rows=tuple(cells),
+        keep=(*sorted(names, key=lambda name: (-had[name], -wins[name])), *last),
+        best=frozenset(marked if is_several else ()),
+        tied=frozenset(tied if is_several else ()),
+    )
+
+
+def _list_best(contest: Sequence[Row], some: Sequence[bool]) -> list[Row]:
+    """Return the first row with a value whose availability is one of `some`; empty without any."""
+    return [row for row in contest if row.value is not None and row.is_available in some][:1]
+
+
+def _name_available(contest: Iterable[Row], projected: frozenset[str]) -> str:
+    """Return the best available hardware among the rows of one contest; a text for a tie or if none is available."""
+    best = [row for row in contest if row.value is not None and row.is_available]
+    if len(best) > 1 and best[0].value == best[1].value:
+        return ALIKE(tied_count=sum(row.value == best[0].value for row in best))
+    return mark_projected(best[0].hardware, projected) if best else "none"
+
+
+def title_parts(answer: ContestAnswer, model: str = "") -> Title:
+    """Return the subject line of all models, or of one."""
+    title = title_runs(answer.scope)
+    values = {**title.values, "models": (model,)} if model else title.values
+    return attrs.evolve(title, values=values, about=OF_EACH(metric=METRIC[answer.metric].label, part=answer.by))
+
+
+def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title, and steps on the two best chips in all, or on the first by wins if the metric has no total."""
+    choice = next(iter(answer.facts.of(Choice)), None)
+    named = [answer.facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else []
+    named = named or list(dict.fromkeys(row.hardware for row in answer.victories))[:2]
+    hardware = [answer.scope.spell(name) for name in named]
+    return {
+        "title": title_parts(answer),
+        "notes": [COUNTED] if answer.facts.of(Win) else [],
+        "steps": [
+            *([EXPLAIN] if len(hardware) > 1 else []),
+            *([ANALYZE] if hardware and answer.by == "subgraph" else []),
+        ],
+        "model": answer.scope.model,
+        "metric": answer.metric,
+        "best": next(iter(hardware), ""),
+        "other": next(reversed(hardware), ""),
+    }
+
+
+def divide_models(answer: ContestAnswer, those: slice) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the name, the two best runs and the rows of some models; the only model is not named."""
+    pairs = {one.model: one.runs[:2] for one in reversed(answer.facts.of(Choice)) if len(one.runs) > 1}
+    is_several = len(answer.workloads) > 1
+    named = [(rows[0].model if is_several else "", rows) for rows in answer.workloads[those]]
+    return [({"head": model, "pair": pairs.get(model, ())}, rows) for model, rows in named]
+
+
+def draw_parts(answer: ContestAnswer, rows: Any, limit: int, *, pair: Sequence[int], **_: Any) -> Grid:
+    """Return the grid of one model."""
+    return lay_parts(rows, answer.projected, answer.by, limit, pair)
+
+
+def draw_heatmaps(answer: ContestAnswer) -> Figures:
+    """Return one heatmap per model: subgraphs or operators by hardware, with the best hardware marked."""
+    is_several = len(answer.workloads) > 1
+    texts = {"quantity": METRIC[answer.metric].label, "part": answer.by, "of": " of {model}" if is_several else ""}
+    drawn = []
+    for rows in answer.workloads:
+        model = rows[0].model if is_several else ""
+        facts = f"{'; '.join([*describe_wins(answer.facts, model)][:SHOWN_WINNERS])}."
+        drawn.append(draw_figure(answer.scope, "heatmap", rows, title_parts(answer, model), facts, texts))
+    return tuple(drawn)
+
+
+def lay_models(answer: ModelsAnswer, _rows: Any, _limit: int, **_: Any) -> Grid:
+    """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
+    contests = [list(rows) for _, rows in groupby(answer.rows, lambda row: row.workload_id)]
+    drawn = lay_contests(contests, contests, answer.projected, ("model",), lambda row: (row.model,))
+    widths = {one.runs[0]: one.values[answer.metric].half_width for one in answer.facts.of(Entry)}
+    firsts = [next((row.run_id for row in contest if row.run_id in widths), None) for contest in contests]
+    if not any(widths.get(run_id or 0) for run_id in firsts):
+        return drawn
+    unit = METRIC[answer.metric].unit
+    picture = draw_ranges(answer.facts, answer.metric, firsts, drawn.headings[-1], unit=unit, yields=True)
+    return attrs.evolve(drawn, pictures=(picture,))
+
+
+def choose_models(answer: ModelsAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title and the values of slots in the steps."""
+    answered = sorted((row for row in answer.rows if row.status == "ok"), key=lambda row: not row.is_available)
+    hardware = list(dict.fromkeys(answer.scope.spell(row.hardware) for row in answered))
+    about = OF_EACH(metric=METRIC[answer.metric].label, part="model")
+    return {
+        "title": attrs.evolve(title_runs(answer.scope), about=about),
+        "model": answer.rows[0].model,
+        "models": answer.scope.models,
+        "some": ",".join(hardware[:SHOWN_HARDWARE]),
+        "best": hardware[0],
+        "metric": answer.metric,
+    }
+
+
+PAGES: Final = {
+    ContestAnswer: Shape(
+        first=describe_parts,
+        why=list_part_reasons,
+        choices=choose_parts,
+        draw=draw_heatmaps,
+        csv="rows",
+        limit=10,
+        parts=(
+            Part(
+                title="{head}",
+                table="first",
+                divide=lambda answer: divide_models(answer, slice(1)),
+                draw=draw_parts,
+                counts_left_out=True,
+            ),
+            Part(
+                title="{head}",
+                table="others",
+                divide=lambda answer: divide_models(answer, slice(1, None)),
+                draw=draw_parts,
+                is_tight=True,
+            ),
+        ),
+    ),
+    ModelsAnswer: Shape(
+        first=describe_models,
+        why=list_model_reasons,
+        choices=choose_models,
+        sketch=lambda answer, _: (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),),
+        csv="rows",
+        steps=(
+            "compare {model} --level subgraph --hardware {some} --metric {metric}",
+            "compare {models} --level detailed --hardware {best}",
+        ),
+        parts=(
+            Part(table="contests", rows="rows", draw=lay_models, counts_left_out=True),
+            Part(
+                title="Figures (per batch)",
+                table="rows",
+                columns="model | hardware | status | *energy energy_j | *latency latency_s | power average_power_w | "
+                "utilization compute_utilization_fraction | throughput throughput_per_s | energy x delay edp_js | "
+                "memory peak_memory_bytes | operations per joule ops_per_j",
+            ),
+        ),
+    ),
+}

@@ -1,0 +1,479 @@
+"""Tables of the difference of two runs: by category, purpose, role, action, cause, subgraph and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.explain import LEAST_CAUSE, ExplainAnswer, MetricTerm
+from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.role import ROLES, Role
+from joulemap.domain.table import Table
+from joulemap.generated.explain import CategoryDifference, RoleDifference, RunPair
+from joulemap.show.layout import lay
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import (
+    is_tied,
+    mark_projected,
+    name_unit,
+    show_amount,
+    show_price,
+    show_quantity,
+    show_share,
+    show_signed,
+    split_names,
+)
+from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.picture import Picture
+from joulemap.show.present.template import Template
+from joulemap.show.run import prove
+from joulemap.show.shape import Part
+from joulemap.system.units import FJ_PER_J
+
+HIDDEN_ATTENTION: Final = Template(
+    "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
+)
+BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
+"""Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
+
+SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
+
+EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
+"""Metric -> unit in which terms are integers and sum exactly."""
+
+COUNT, PRICE, PRESENCE = "count", "price", "presence"
+MORE_PARTS: Final = ("more subgraphs", "")
+CAUSES: Final[Mapping[str, tuple[str, str]]] = {
+    COUNT: ("more actions", "but fewer actions"),
+    PRICE: ("more energy each", "but less energy each"),
+    PRESENCE: ("extra actions", ""),
+}
+"""Cause -> two texts: if it widens the difference, and if it narrows the difference."""
+
+CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
+    ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
+    ("energy", "host"): {PRICE: ("more work", "but less work")},
+    ("time", "compute"): {COUNT: ("more work", "but less work"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("time", "memory"): {
+        COUNT: ("more bytes", "but fewer bytes"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS,
+    },
+    ("time", "launch"): {
+        COUNT: ("more kernels", "but fewer kernels"), PRICE: ("longer launches", "but shorter launches"),
+        PRESENCE: MORE_PARTS,
+    },
+}  # fmt: skip
+"""(Quantity, category) -> texts that replace those of CAUSES for this category."""
+
+FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
+SLOWER_UNITS: Final = ("slower units", "but faster units")
+"""Two texts on the time of one subgraph: if its units are slower, and if they are faster."""
+
+MOSTLY: Final = 0.5
+"""Minimum share of a time ratio (logarithmic) due to fewer busy units, for the text to name these as the cause."""
+
+MORE_ON: Final = Template("more on {name}")
+OTHERS: Final = Template("{count} others")
+ALL: Final = "total"
+PURPOSES: Final[Mapping[str, str]] = {
+    "weights": "GEMMs with weights",
+    "experts": "experts",
+    "cache": "attention: keys, values",
+    "attention": "attention: computation",
+    "logits": "logits",
+    "communication": "communication",
+    "host": "kernel launches",
+    "static": "static power",
+    "energy: static": "static power",
+    "rest": "norms and the rest",
+}
+"""Purpose of work in a language model -> displayed name."""
+
+SMALLER: Final = Template("{count} smaller terms")
+SUM: Final = "sum of all terms"
+TERM_NAMES: Final[Mapping[str, str]] = {
+    "static": "static power",
+    "energy: static": "static power",
+    "price": "energy each",
+    "energy: price": "energy each",
+    "latency: price": "time each",
+}
+"""Name of a term in query results -> displayed name, if different."""
+
+PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
+"""Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
+
+EFFECT_NAMES: Final[Mapping[str, str]] = {
+    "price": "energy each",
+    "time": "static power: longer or shorter time",
+    "static power": "static power: higher or lower power",
+}
+SHARES: Final[Mapping[str, str]] = {
+    "share": "share share_fraction",
+    "share_of_energy": "share of energy differences share_fraction",
+    "share_of_time": "share of time differences share_fraction",
+}
+"""Slot -> column of the shares of the difference; of energy or time where this is not the explained metric."""
+
+ACTION: Final = Template("{component}.{action}")
+TERM_COLUMNS: Final = Template(
+    "term | *contributor | *+difference |[ *{share}] subgraphs part_count | *count A count_a | *count B count_b | "
+    "*each in A price_a | *each in B price_b | per"
+)
+
+LONGEST: Final = 20
+"""Maximum total length of two chip names, in characters, as column headings; longer names become A and B."""
+
+
+def name_pair(answer: ExplainAnswer) -> list[str]:
+    """Return the displayed names of A and B."""
+    return [mark_projected(name, answer.projected) for name in answer.names]
+
+
+def name_spent(row: CategoryDifference) -> str:
+    """Return the displayed name of a category of energy or time."""
+    return name_category(row.category) if row.quantity == "energy" else BOUND[row.category]
+
+
+def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
+    """Return the causes of a difference in a few words, largest first; small causes are omitted.
+
+    If `total` holds unit counts, a longer compute time is attributed to fewer or to slower units.
+    """
+    difference = abs(row.difference_exact)
+    if not difference:
+        return ""
+    if not (row.spent_a_exact and row.spent_b_exact):
+        return "absent on the other"
+    words = {**CAUSES, **CAUSES_OF.get((row.quantity, row.category), {})}
+    if (row.quantity, row.category) == ("time", "compute") and total and total.units_used_a and total.units_used_b:
+        times, units = row.spent_b / row.spent_a, total.units_used_a / total.units_used_b
+        is_by_units = math.log(units) / math.log(times) >= MOSTLY if times != 1.0 else False
+        words[PRICE] = FEWER_UNITS if is_by_units else SLOWER_UNITS
+    sign = 1 if row.difference_exact > 0 else -1
+    moved = {COUNT: row.by_count_exact, PRICE: row.by_price_exact, PRESENCE: row.by_presence_exact}
+    large = sorted(
+        ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= LEAST_CAUSE * difference),
+        key=lambda one: -one[1],
+    )
+    along = [words[cause][0] for cause, exact in large if exact > 0]
+    against = [words[cause][1] for cause, exact in large[::-1] if exact < 0 and words[cause][1]]
+    first, *others = [along[0], *against, *along[1:]]
+    return f"{first}, {others[0]}" if others else first
+
+
+def find_role(row: RoleDifference) -> Role:
+    """Return the role of a row. An action without a known role forms its own role."""
+    return ROLES.get(row.role) or Role(row.role, row.role, "count")
+
+
+def choose_shares(answer: ExplainAnswer) -> dict[str, str]:
+    """Return the columns of shares; empty if the runs are tied or equal."""
+    is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
+    columns = {name: "" if is_small else f"{column} | " for name, column in SHARES.items()}
+    own = "share_of_energy" if answer.metric in ("edp", "memory") else "share"
+    by_purpose = "share_of_time" if answer.metric == "latency" else "share_of_energy"
+    return {**columns, "own_share": columns[own], "purpose_share": columns[by_purpose]}
+
+
+def lay_categories(answer: ExplainAnswer, *, most: int | None = None, least: float = 0.0) -> Grid:
+    """Return a grid of the energy or time of both runs per category, with the cause of each difference.
+
+    With `most`, a grid for a screen: at most so many categories, each with at least the share `least`, have a row, the
+    others share one, and the reasons below the table state the causes.
+    """
+    names = name_pair(answer)
+    name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
+    listed = answer.categories.rows
+    large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
+    large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
+    why = "" if most else "why the larger is larger by_count_exact"
+    drawn = lay(
+        answer.categories.with_rows(large),
+        f"category | {name_a} spent_a | {name_b} spent_b | +difference | {choose_shares(answer)['share']}{why}",
+        ranked="difference",
+        keep=f"{name_a} | {name_b}",
+        pictures="difference",
+        category=name_spent,
+        spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
+        spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
+        by_count_exact=lambda row: name_cause(row, answer.total),
+    )
+    drawn = label_sides(answer, drawn)
+    if rest:
+        drawn = _add_rows(drawn, _sum_rest(rest))
+    whole = answer.metric if answer.metric != "memory" else "energy"
+    unit, (value_a, value_b) = METRIC[whole].unit, answer.ends(whole)
+    ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
+    return _add_rows(drawn, [ALL, *ends], is_first=True)
+
+
+def _sum_rest(rows: Sequence[CategoryDifference]) -> list[str]:
+    """Return the cells of several categories together; amounts of energy and time have no sum."""
+    units = {row.spent_unit for row in rows}
+    sums = [sum(getattr(row, name) for row in rows) for name in ("spent_a", "spent_b")] if len(units) == 1 else []
+    cells = [show_quantity(one, rows[0].spent_unit) for one in sums] or ["", ""]
+    return [OTHERS(count=len(rows)), *cells, show_signed(sum(row.difference for row in rows), rows[0].unit)]
+
+
+def label_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
+    """Return the grid with pictures of differences that name the run that needs more on either side."""
+    left, heading = (MORE_ON(name=name) for name in name_pair(answer))
+    pictures = (
+        attrs.evolve(one, heading=heading, left=left) if one.kind == "difference" else one for one in drawn.pictures
+    )
+    return attrs.evolve(drawn, pictures=tuple(pictures))
+
+
+def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: str, noun: str = "rows") -> Text:
+    """Return the check that terms sum to the difference of the runs, or of the explained subgraph."""
+    named = f"the difference of the {'subgraph' if answer.subgraph else 'runs'}"
+    return prove(noun, named, (sum(terms), whole, unit))
+
+
+def prove_energies(answer: ExplainAnswer, rows: Iterable[Any]) -> Text:
+    """Return the check that rows sum to the difference in energy."""
+    return prove_terms(answer, (row.difference_fj for row in rows), answer.total.difference_fj, "fJ")
+
+
+def draw_purposes(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> list[Block]:
+    """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
+    is_time = answer.metric == "latency"
+    moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
+    after = "time B" if is_time else "energy B"
+    picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
+    drawn = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
+    metrics: tuple[PartMetricName, ...] = ("energy", "latency")
+    ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
+    row = next((row for row in answer.purposes if row.purpose == "attention"), None)
+    times = ((row.energy_a_j, row.latency_a_s), (row.energy_b_j, row.latency_b_s)) if row else ((0.0, 0.0),) * 2
+    hidden = [name for name, (joules, time) in zip(name_pair(answer), times, strict=True) if joules and not time]
+    told = [Text(HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
+    return [_add_rows(drawn, [ALL, *ends], is_first=True), *told]
+
+
+def draw_energies(answer: ExplainAnswer, drawn: Grid, _limit: int, *, alone: str, table: str, **_: Any) -> list[Block]:
+    """Return a table of energies with its proof, which is a note if the table is alone on a screen."""
+    drawn = label_sides(answer, drawn)
+    return [drawn] if table == alone else [drawn, prove_energies(answer, getattr(answer, table))]
+
+
+def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -> list[Block]:
+    """Return the terms of the energy with their sums, and with their proof unless they are alone."""
+    differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
+    summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, limit, "J")
+    return draw_energies(answer, summed, limit, **given)
+
+
+def lay_terms(terms: Table[MetricTerm], limit: int, share: str = f"{SHARES['share']} |") -> list[Block]:
+    """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
+    if not terms.rows:
+        return [Text("Every term is equal on both.")]
+    drawn = lay(
+        terms,
+        TERM_COLUMNS(share=share),
+        limit=limit,
+        ranked="difference",
+        pictures="difference",
+        term=_name_term,
+        per=lambda row: name_unit(row.per),
+        **AMOUNTS,
+        price_a=lambda row: show_quantity(row.price_a, row.price_unit),
+        price_b=lambda row: show_quantity(row.price_b, row.price_unit),
+    )
+    return [_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit)]
+
+
+def draw_terms(answer: ExplainAnswer, _rows: Any, limit: int, *, alone: str, share: str, **_: Any) -> list[Block]:
+    """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
+    terms = answer.metric_terms
+    laid = [] if terms is None else lay_terms(terms, limit, share)
+    return laid if alone == "metric_terms" or not terms else [*laid, prove_metric(answer)]
+
+
+def prove_metric(answer: ExplainAnswer, noun: str = "rows") -> Text:
+    """Return the check that the terms of a metric sum to its difference."""
+    rows: Iterable[Any] = answer.metric_terms or () if noun == "rows" else answer.categories
+    terms = (row.difference_exact for row in rows)
+    return prove_terms(answer, terms, answer.difference_exact, EXACT_UNITS[answer.metric], noun)
+
+
+def _name_term(row: MetricTerm) -> str:
+    if row.term == "price" and row.unit in PRICE_NAMES:
+        return PRICE_NAMES[row.unit]
+    return TERM_NAMES.get(row.term, row.term)
+
+
+def draw_sides(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+    """Return the grid with its sides named."""
+    return label_sides(answer, drawn)
+
+
+def name_largest(answer: ExplainAnswer) -> Mapping[str, Any]:
+    """Return the cells on the largest action of a subgraph: the role that it has."""
+    nouns = {
+        action: find_role(row).noun
+        for row in answer.roles
+        for actions in (row.actions_a, row.actions_b)
+        for action in split_names(actions)
+    }
+    return {"largest_action": lambda row: nouns.get(row.largest_action or "", "")}
+
+
+def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:
+    """Add rows without a picture at the end of a grid, or at its beginning; return the new grid.
+
+    Short rows are padded with empty cells.
+    """
+    width = len(drawn.headings)
+    more, blank = tuple((*row, *[""] * (width - len(row))) for row in rows), ((),) * len(rows)
+    pictures = (
+        attrs.evolve(one, rows=(*blank, *one.rows) if is_first else (*one.rows, *blank)) for one in drawn.pictures
+    )
+    added = (*more, *drawn.rows) if is_first else (*drawn.rows, *more)
+    return attrs.evolve(drawn, rows=added, pictures=tuple(pictures))
+
+
+def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
+    """Append the sum of the hidden rows and the sum of all rows to a grid; return the new grid."""
+    sums = [(SUM, differences)]
+    if rest := differences[limit:]:
+        sums.insert(0, (SMALLER(count=len(rest)), rest))
+    before = next(column for column, name in enumerate(drawn.headings) if name == "difference") - 1
+    return _add_rows(drawn, *((name, *[""] * before, show_signed(sum(values), unit)) for name, values in sums))
+
+
+def _show_exact(name: str, unit: str) -> Callable[[Any], str]:
+    return lambda row: show_quantity(getattr(row, name) / 1e15, unit)
+
+
+def _show_amount(name: str) -> Callable[[Any], str]:
+    return lambda row: show_amount(getattr(row, name), row.per) if getattr(row, name) else ""
+
+
+def _show_count(row: RoleDifference, name: str) -> str:
+    """Return a count of a role."""
+    value, unit = getattr(row, name), find_role(row).unit
+    return show_quantity(value, unit if unit in SI_WORDS else "") if value else ""
+
+
+def _show_price(row: RoleDifference, name: str) -> str:
+    """Return the energy per count of a role: in joules, as a power, or as a share."""
+    value, unit = getattr(row, name), find_role(row).unit
+    return show_share(value) if unit == "J" else show_quantity(value, "W" if unit == "s" else "J")
+
+
+def _show_effect(name: str) -> Callable[[Any], str]:
+    return lambda row: show_signed(getattr(row, name) / FJ_PER_J, "J") if row.is_shared else ""
+
+
+def _join(*names: str) -> Callable[[Any], str]:
+    """Return a function that joins the different values of fields."""
+    return lambda row: " / ".join(dict.fromkeys(filter(None, (getattr(row, name) for name in names))))
+
+
+AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("count_a", "count_b")}
+"""Cells of the counts of a term."""
+
+DIVISIONS: Final = (
+    Part(title="{spent} by category", table="categories", draw=lambda answer, *_, **__: lay_categories(answer)),
+    Part(
+        title="Energy and time by purpose",
+        table="purposes",
+        columns="purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
+        "{purpose_share}",
+        lay={"purpose": lambda row: PURPOSES[row.purpose]},
+        draw=draw_purposes,
+        is_tight=True,
+    ),
+    Part(
+        title="Energy by role of the actions",
+        table="roles",
+        rows="roles",
+        columns="role | *A energy_a_j | *B energy_b_j | *difference +difference_j | {own_share}"
+        "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
+        "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
+        "actions B actions_b",
+        lay={
+            "noun": "roles",
+            "pictures": "difference",
+            "role": lambda row: find_role(row).noun,
+            **{name: partial(_show_count, name=name) for name in ("count_a", "count_b")},
+            **{name: partial(_show_price, name=name) for name in ("price_a_j", "price_b_j")},
+            **{name: _show_effect(name) for name in ("by_count_fj", "by_price_fj")},
+        },
+        draw=draw_energies,
+        is_long=True,
+    ),
+    Part(
+        title="Difference by action",
+        table="terms",
+        rows="terms",
+        columns="term | category category_a | *action | *difference +difference_j | {star_share}"
+        "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
+        "*energy each of B energy_per_action_b_j | per | basis basis_a",
+        lay={
+            "keep": "share | count A | count B",
+            "ranked": "difference",
+            "pictures": "difference",
+            "term": lambda row: TERM_NAMES.get(row.term, row.term),
+            "category_a": _join("category_a", "category_b"),
+            "per": lambda row: name_unit(row.per),
+            "action": ACTION,
+            **AMOUNTS,
+            "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
+            "energy_per_action_b_j": lambda row: show_price(row.energy_per_action_b_j, row.per),
+            "basis_a": _join("basis_a", "basis_b"),
+        },
+        draw=draw_actions,
+        is_long=True,
+    ),
+    Part(
+        title="Terms of the difference",
+        table="metric_terms",
+        rows="metric_terms",
+        draw=draw_terms,
+    ),
+    Part(
+        title="Energy by kind of cause",
+        table="effects",
+        rows="effects",
+        columns="cause effect | difference +difference_j | {own_share}actions action_count | "
+        "largest action largest_action | its difference +largest_difference_j",
+        lay={"pictures": "difference", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},
+        draw=draw_energies,
+    ),
+    Part(
+        title="{quantity} by subgraph",
+        table="subgraphs",
+        columns="subgraph name | pattern fusion_pattern | +difference | {share}mostly largest_action | "
+        "of it largest_difference_j | energy A energy_a_fj | energy B energy_b_fj | latency A latency_a_fs | "
+        "latency B latency_b_fs | bottleneck A bottleneck_a | bottleneck B bottleneck_b",
+        lay={
+            "noun": "subgraphs",
+            "ranked": "difference",
+            "pictures": "difference",
+            "keep": "share | {mostly}energy A | energy B",
+            "largest_difference_j": lambda row: (
+                show_signed(row.largest_difference_j, "J") if row.largest_action else ""
+            ),
+            **{name: _show_exact(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
+            **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
+        },
+        cells=name_largest,
+        draw=draw_sides,
+        is_long=True,
+    ),
+    Part(
+        title="Bytes moved by each memory",
+        table="traffic",
+        columns="memory component | A bytes_a | B bytes_b | difference +difference_bytes | energy A energy_a_j | "
+        "energy B energy_b_j",
+        lay={"noun": "memories", "pictures": "difference", "component": ACTION},
+        draw=draw_sides,
+        is_long=True,
+    ),
+)

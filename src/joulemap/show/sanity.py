@@ -1,0 +1,48 @@
+"""Words and table of probes of hardware at its limits."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from joulemap.ask.sanity import SanityAnswer
+from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+
+STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
+
+COUNTS: Final = Template("{total:n probe}: {counts:list}")
+COUNT: Final = Template("{count} {status}")
+MEANING: Final = (
+    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; low, high: below or above this "
+    "range, or over 25 % off a measured copy; partial: the product uses only part of the chip; anchored: unattributed "
+    "energy, derived from the power limit, makes up the rest; measured: energies are fitted to a measured load; "
+    "the clock also drops slightly below the cap, where a capped run draws less than the cap (coefficient cap_share)"
+)
+
+
+def draw_probes(answer: SanityAnswer, grid: Grid, *_: Any, **__: Any) -> tuple[Block, ...]:
+    """Return the probes with the number of each status, and what the statuses mean."""
+    status = [probe.status for probe in answer.probes]
+    counts = [COUNT(count=sum(one == name for one in status), status=name) for name in STATES]
+    return grid, Text(COUNTS(total=len(status), counts=counts)), Text(MEANING)
+
+
+PAGES: Final = {
+    SanityAnswer: Sheet(
+        csv="probes",
+        parts=(
+            Part(
+                table="probes",
+                columns="hardware | model | precision | status | power average_power_w | power cap tdp_w | "
+                "power / cap power_ratio | uncapped power / cap uncapped_ratio | "
+                "unattributed share unattributed_share_fraction | compute utilization compute_utilization_fraction | "
+                "bandwidth utilization bandwidth_utilization_fraction | measured power measured_power_w | "
+                "power / measured power measured_ratio | reason",
+                lay={"keep": "precision | status | power / cap | model"},
+                draw=draw_probes,
+            ),
+        ),
+    )
+}
