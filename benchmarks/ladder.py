@@ -39,7 +39,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.answer.measurement import observe, select_models
+from joulemap.ask.measurement import observe, select_models
 from joulemap.calibrate.bench import make_bench as make_model_bench
 from joulemap.calibrate.fit import Fitter as ModelFitter, Target
 from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joulemap.answer.query import reading
+from joulemap.ask.query import reading
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.version import formula_version

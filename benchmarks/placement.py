@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.answer.hardware_file import template_text
+from joulemap.ask.hardware_file import template_text
 from joulemap.domain.settings import Settings
 from joulemap.workspace import Workspace
 

@@ -44,7 +44,7 @@ BESIDE: Final = {
     "joulemap.system.errors": ("ExitCode", *ERRORS),
     "joulemap.domain.table": ("Row",),
     "joulemap.store.connection": ("Patience",),
-    "joulemap.answer.hardware_file": ("FileChecks",),
+    "joulemap.ask.hardware_file": ("FileChecks",),
     "joulemap.ask.record": ("Run",),  # rather than the run of a fact
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
@@ -60,8 +60,8 @@ HIDDEN: Final = {
 """Names that public objects use, but that callers do not need, so that they are not public."""
 
 EXTEND: Final = {
-    "joulemap.answer.package_check": ("check_package",),
-    "joulemap.answer.report.part": ("ReportPart",),
+    "joulemap.ask.package_check": ("check_package",),
+    "joulemap.ask.report": ("ReportPart",),
     "joulemap.ask.rule": ("Rules",),
     "joulemap.cli.command": ("command", "option"),
     "joulemap.cli.option.run": ("Model",),

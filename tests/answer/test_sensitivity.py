@@ -441,7 +441,7 @@ def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspa
 @pytest.mark.slow
 def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    from joulemap.answer.hardware_file import template_text
+    from joulemap.ask.hardware_file import template_text
 
     path.write_text(template_text("", "tpu"))
     varied = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")

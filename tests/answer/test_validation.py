@@ -11,13 +11,13 @@ import pytest
 from calibration_case import hardware as target, made
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.measurement import find_described as find_stored
-from joulemap.answer.validate import ERROR, SCORED, describe_scores
+from joulemap.ask.measurement import find_described as find_stored
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.plan.source import Source
+from joulemap.show.validate import ERROR, SCORED, describe_scores
 from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import read_measurements, update_measurements, write_measurements
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError

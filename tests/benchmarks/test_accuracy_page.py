@@ -5,18 +5,11 @@ from __future__ import annotations
 import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-import attrs
 import pytest
 
-from joulemap.domain.settings import ScoreDivision
-from joulemap.domain.table import Table
-from joulemap.generated.measurement import ListedMeasurement
-from joulemap.generated.validate import OperatorScore, PredictionScore
-from joulemap.physics.record.calibration import Calibration, CalibrationError
-from joulemap.physics.record.configuration import Precision
-from joulemap.workspace import Workspace
+from joulemap.physics.record.calibration import CalibrationError
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -66,72 +59,6 @@ def test_errors_of_a_calibration_are_printed_for_all_batches_together(tmp_path: 
     assert list(benchmark()["cross_validation_lines"]("chip", ())) == []
 
 
-class OneModel(Workspace):
-    """Everything that was measured, if it were resnet18 and products on one chip."""
-
-    def validate(
-        self,
-        hardware: str = "",
-        model: str = "",
-        *,
-        precision: Precision | Literal[""] = "",
-        by: ScoreDivision = "runtime",
-        source: str = "",
-        calibration: str | Calibration = "auto",
-        trust: bool = False,
-    ) -> Table[PredictionScore]:
-        return super().validate(
-            hardware or "h200_sxm",
-            model or ("gemm" if by == "kind" else "resnet18"),
-            precision=precision,
-            by=by,
-            source=source,
-            calibration=calibration,
-            trust=trust,
-        )
-
-    def validate_operators(
-        self,
-        hardware: str = "",
-        model: str = "",
-        *,
-        precision: Precision | Literal[""] = "",
-        calibration: str | Calibration = "auto",
-        trust: bool = False,
-    ) -> Table[OperatorScore]:
-        return super().validate_operators(
-            hardware or "h200_sxm", model or "resnet18", precision=precision, calibration=calibration, trust=trust
-        )
-
-    def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
-        return super().measurements(hardware or "h200_sxm", model or "resnet18")
-
-
-@pytest.mark.slow
-def test_the_page_has_every_table(tmp_path: Path) -> None:
-    error = told("cross_validated", 0.1, quantity="energy")
-    page: str = benchmark()["write_page"](
-        OneModel(tmp_path / "own.duckdb"),
-        {"h200_sxm": [attrs.evolve(error, split="fitted"), error]},
-        ["| a line of the ladder |"],
-    )
-    for title in (
-        "Rows that were used for fitting",
-        "Cross-validation of calibrations",
-        "Where are the largest errors?",
-        "Is the faster chip named correctly?",
-        "Is the more efficient chip named correctly?",
-        "Published measurements of single operators",
-        "a line of the ladder",
-    ):
-        assert title in page
-    assert "| h200_sxm | fitted |" in page
-    assert "| energy | graph | all | 12 | - | 10.0 | 10.0 | 4.0 | 20.0 | 0.990 |" in page
-    assert "of the device time of 56 profiles" in " ".join(page.split())
-    tables = [line for line in page.splitlines() if line.startswith("|")]
-    assert all(line.endswith("|") for line in tables)
-
-
 def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, object]:
     return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 5, "mean_error_fraction": mean,
             "median_error_fraction": mean, "bias_fraction": -mean, "worst_error_fraction": mean,
@@ -165,31 +92,6 @@ def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
             for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
     lines = list(benchmark()["worst_lines"](rows))[2:-1]
     assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
-
-
-@pytest.mark.slow
-def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    names = ["l4", "t4"]
-    workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine")
-    rows = {row["hardware"]: row for row in workspace.sql("SELECT * FROM runs").records()}
-    workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine", boundary="system")
-    better, worse = sorted(names, key=lambda name: rows[name]["energy_per_inference_j"])
-    path = tmp_path / "mine.csv"
-    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source,"
-    head += "boundary\n"
-    told = [f"{better},resnet18,int8,1,engine,1000,1,,,a,x,board", f"{worse},resnet18,int8,1,engine,1000,2,,,b,x,board",
-            f"{better},resnet18,int8,1,engine,1000,,9,4,c,x,", f"{worse},resnet18,int8,1,engine,1000,,4,8,c,x,",
-            f"{worse},resnet18,int8,1,engine,1000,,40,1,c,x,",
-            f"{worse},resnet18,int8,1,engine,1000,,40,8,d,x,"]  # fmt: skip
-    path.write_text(head + "\n".join(told))
-    workspace.import_measurements(path)
-    by_runtime = {row["runtime"]: row for row in workspace.sql(benchmark()["EFFICIENCY_PAIRS"]).records()}
-    # one pair of boards, in order; of systems one in the same scope with four devices at least, the other way round
-    assert {name: (row["pairs"], row["right"]) for name, row in by_runtime.items()} == {
-        "boards": (1, 1.0),
-        "systems of four devices and more": (1, 0.0),
-    }
 
 
 def test_energies_of_a_calibrated_board_are_not_of_a_board_held_out() -> None:

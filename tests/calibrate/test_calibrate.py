@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.calibrate import DRY
-from joulemap.answer.measurement import find_workloads
+from joulemap.ask.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
@@ -385,28 +383,6 @@ def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(
         assert after.basis in (before.basis, least_sure(before.basis, "scaled"))
 
 
-@pytest.mark.slow
-def test_few_rows_move_less_than_many(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
-    target = hardware("kpu_t256")
-    rows = []
-    for number in range(30):
-        columns = list(workloads.values())[number % len(workloads)]
-        one = observe(columns, target, "graph", model=str(number), family=str(number))
-        run = evaluate(one.columns, target, one.configuration)
-        rows.append(
-            attrs.evolve(one, latency_s=3.0 * run.latency_fs / FS_PER_S, energy_j=2.0 * run.energy_fj / FJ_PER_J)
-        )
-    ratios, weights = [], []
-    for count in (1, 2, 30):
-        calibration = fit(target, rows[:count]).calibration
-        ratios.append(calibration.coefficients["device_time_scale"].ratio)
-        weights.append(calibration.coefficients["device_time_scale"].data_weight)
-        assert_close(calibration.latency_credibility, count / (count + 4.0), rel=1e-2)
-    assert 1.0 < ratios[0] < ratios[1] < ratios[2] < 3.1
-    assert ratios[0] < 3.0**0.25
-    assert 0.0 < weights[0] < weights[1] < 0.8 < weights[2] < 1.0
-
-
 # fits
 
 
@@ -606,36 +582,6 @@ def test_a_run_above_the_peak_is_told(tmp_path: Path, own: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    factors = {"resnet18": 0.7, "resnet50": 1.9, "vgg11": 1.2, "mobilenet_v2": 3.0, "squeezenet1_1": 1.5}
-    rows = []
-    for model, factor in factors.items():
-        latency_s, energy_j = predict(workspace, model)
-        rows.append(f"gaudi3,{model},bf16,1,graph,{latency_s * factor!r},{energy_j * factor**0.5!r},,made up")
-    imported(workspace, tmp_path, *rows)
-    before = workspace.validate("gaudi3").records()
-    calibration = workspace.calibrate("gaudi3").calibration
-    after = workspace.validate("gaudi3").records()
-    again = workspace.validate("gaudi3", calibration="none").records()
-    assert before == again
-    errors = {(one.quantity, one.split): one for one in calibration.errors if one.batch == 1}
-    for quantity, split, records in (
-        *((quantity, "uncalibrated", before) for quantity in ("latency", "energy")),
-        *((quantity, "fitted", after) for quantity in ("latency", "energy")),
-    ):
-        (record,) = [row for row in records if row["quantity"].startswith(quantity)]
-        one = errors[quantity, split]
-        assert_close(one.mean_error_fraction, record["mean_error_fraction"], rel=2e-3)
-        assert_close(one.median_error_fraction, record["median_error_fraction"], rel=2e-3)
-        assert_close(one.worst_error_fraction, record["worst_error_fraction"], rel=2e-3)
-        assert one.rank_correlation is not None
-        assert_close(one.rank_correlation, record["rank_correlation"], rel=1e-3)
-    assert after[0]["seen_fraction"] == 1.0
-    assert after[0]["calibration"] == calibration.label
-
-
-@pytest.mark.slow
 def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) -> None:
     rows = [
         f"gaudi3,{model},bf16,1,graph,{latency},,100,made up"
@@ -670,23 +616,6 @@ def test_one_variable_says_where_all_of_a_calibration_is_written(tmp_path: Path,
     assert wrote.endswith(str(own / "gaudi3.toml"))
     assert [path.name for path in own.iterdir()] == ["gaudi3.toml"]
     assert not home.exists()
-
-
-@pytest.mark.slow
-def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, joulemap: Run) -> None:
-    workspace = Workspace(tmp_path / "joulemap.duckdb")
-    latency_s, _ = predict(workspace, "resnet18")
-    rows = [f"gaudi3,resnet18,bf16,1,graph,{latency_s * factor!r},,,made up" for factor in (1.0, 10.0)]
-    imported(workspace, tmp_path, *rows)
-    done = joulemap("calibrate", "gaudi3", "--dry-run", "--notes", variables={"JOULEMAP_CALIBRATION": str(own)})
-    assert done.returncode == 0, done.stderr
-    assert "resnet18 bf16 batch 1 graph: 2 latencies from" in done.stdout
-    assert "s contradict each other" in done.stdout
-    assert DRY in done.stdout
-    assert not own.exists()
-    data = json.loads(joulemap("calibrate", "gaudi3", "--dry-run", "--format", "json").stdout)
-    assert len(data["warnings"]) == 1
-    assert data["written_to"] is None
 
 
 def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -> None:
@@ -733,19 +662,6 @@ def test_without_measurements_it_is_said_how_to_get_some(joulemap: Run) -> None:
         assert done.returncode == code, done.stderr
         assert told in done.stderr
         assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, own: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    name = "jetson_orin_nano_8gb"
-    at_mode = f"{name}@15W"
-    latency_s, _ = predict(workspace, "resnet18", at_mode)
-    imported(workspace, tmp_path, f"{at_mode},resnet18,bf16,1,graph,{3.0 * latency_s!r},,,made up")
-    plain, _ = predict(workspace, "resnet18", name)
-    workspace.calibrate(name)
-    for configuration, before in ((at_mode, latency_s), (name, plain)):
-        assert 1.0 < predict(workspace, "resnet18", configuration)[0] / before < 1.03 * 3.0**0.2
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +13,6 @@ import pytest
 from calibration_case import TARGET, hardware, made
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.fact import Caveat
-from joulemap.ask.setting import find_calibrations
 from joulemap.calibrate.calibration import Outcome
 from joulemap.catalog.calibration import (
     calibration_text,
@@ -33,11 +29,8 @@ from joulemap.physics.record.calibration import Calibration, FittedValue, name_p
 from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.physics.record.target import extend_digest
 from joulemap.plan.run import plan_runs
-from joulemap.show.caveat import describe_values
-from joulemap.show.hardware import UNCALIBRATED as CLASS_DEFAULTS
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
-from sample import thin
 
 
 def test_a_file_holds_the_whole_record(tmp_path: Path) -> None:
@@ -84,48 +77,6 @@ def test_a_power_mode_keeps_what_it_states() -> None:
     assert under.tdp.value == mode.tdp.value
     assert under.static_power.value == (mode.static_power.value if mode.static_power else 1.25)
     assert len({under.digest, plain.in_mode(mode.name).digest, plain.calibrated(calibration).digest}) == 3
-
-
-@pytest.mark.slow
-def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    plain = workspace.compare("resnet18", hardware=[TARGET], calibration="none")
-    under = workspace.compare("resnet18", hardware=[TARGET], calibration=made(hardware()))
-    before, after = plain.rows[0], under.rows[0]
-    assert before.latency_s is not None
-    assert after.latency_s is not None
-    assert_close(after.latency_s, 2.0 * before.latency_s, rel=1e-9)
-    assert (plain.scope.calibrations.rows, under.scope.calibrations[0].origin) == ((), "given")
-    energy = {
-        label: {(component, action): (count, fj) for component, action, count, fj in rows}
-        for label, rows in (
-            (label, workspace.sql(
-                "SELECT l.component, l.action, sum(l.action_count), sum(l.line_energy_fj) FROM energy_ledger AS l "
-                f"JOIN runs AS r ON r.run_id = l.run_id WHERE r.calibration = '{label}' GROUP BY ALL ORDER BY ALL"
-            ).rows)
-            for label in ("none", under.scope.calibrations[0].calibration)
-        )
-    }  # fmt: skip
-    first, second = energy.values()
-    assert first.keys() == second.keys()
-    for key, (count, energy_fj) in first.items():
-        if key == LOSS_ACTION:  # what regulators lose follows what is delivered
-            delivered = {
-                label: sum(
-                    float(fj)
-                    for (component, action), (_, fj) in rows.items()
-                    if component != "board" and (component, action) != STATIC_ACTION
-                )
-                for label, rows in energy.items()
-            }
-            (before_fj, after_fj) = delivered.values()
-            assert_close(float(second[key][1]) / after_fj, float(energy_fj) / before_fj, rel=1e-6)
-            continue
-        static = key == STATIC_ACTION
-        factor = 2.0 * 50.0 / hardware().static_power.value if static else 3.0 if key[0] == "dram" else 1.0
-        assert_close(second[key][0], count * (2.0 if static else 1.0), rel=1e-9)
-        assert_close(float(second[key][1]), float(energy_fj) * factor, rel=1e-6)
-    assert workspace.check().findings.rows == ()
 
 
 @pytest.mark.slow
@@ -229,10 +180,6 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     (used,) = both.scope.calibrations
     assert (used.hardware, used.inheritors, used.origin) == ("h200_sxm", ["h100_sxm5"], "shipped")
     assert both.scope.uncalibrated == ("b200_sxm",)
-    (without,) = (one for one in both.facts.of(Caveat) if one.kind == "uncalibrated")
-    assert [both.facts.runs[one].hardware for one in without.runs] == ["b200_sxm"]
-    kinds = [one.kind for one in both.facts.of(Caveat)]
-    assert ("calibrated" in kinds, "shared" in kinds, "inherited" in kinds) == (True, True, False)
     alone = workspace.compare("resnet18", hardware=pair, calibration="own")
     assert alone.scope.uncalibrated == ("h100_sxm5",)
     assert alone.scope.calibrations[0].inheritors == []
@@ -245,13 +192,6 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
         "SELECT hardware, is_inherited, fitted_hardware FROM calibrated_hardware ORDER BY hardware"
     ).rows
     assert rows == (("h100_sxm5", True, "h200_sxm"), ("h200_sxm", False, "h200_sxm"))
-    shown = workspace.describe_hardware("h100_sxm5")
-    assert shown.calibrations[0].inheritors == ["h100_sxm5"]
-    assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
-    (finding,) = find_calibrations(shown.calibrations, ["h100_sxm5"])
-    assert (finding.kind, finding.values["inheritors"]) == ("inherited", ("h100_sxm5",))
-    assert describe_values(finding.kind, finding.values) in shown.document().notes
-    assert workspace.describe_hardware("h100_sxm5", calibration="own").calibrations.rows == ()
     assert workspace.check().findings.rows == ()
 
 
@@ -299,8 +239,6 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (
         workspace.compare("resnet18", hardware=[TARGET], calibration="other").scope.run_ids == under.scope.run_ids[:1]
     )
-    tally = workspace.evaluate(["resnet18"], hardware=[TARGET], calibration=str(folder / "other.toml"))
-    assert (tally.stored_count, tally.evaluated_count) == (1, 0)
     with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
         workspace.compare("resnet18", hardware=[TARGET], calibration="othr")
     with pytest.raises(
@@ -319,18 +257,17 @@ def test_a_calibration_that_does_not_fit_concerns_its_chip_alone(
         planned = plan_runs(("mlp",), Settings(hardware=chips))
         return {run.run_key for run in planned.runs("")}, dict(planned.selection.miscalibrated)
 
-    before = {chips: plan(*chips) for chips in (("l4", "t4"), ("l4",))}
+    before = plan("l4", "t4")
     file = own(tmp_path, monkeypatch) / f"{TARGET}.toml"
     write_calibration(attrs.evolve(made(hardware()), formula_version="0" * 16), file)
     if content != "stale":
         file.write_text(content)
-    assert {chips: plan(*chips) for chips in before} == before
+    assert plan("l4", "t4") == before
     runs, reasons = plan("l4", TARGET, "t4")
-    assert (runs, set(reasons)) == (before["l4", "t4"][0], {TARGET})
+    assert (runs, set(reasons)) == (before[0], {TARGET})
     for chips in ((TARGET,), (TARGET, "l4")):
         with pytest.raises(CatalogueError, match=TARGET):
             plan(*chips)
-    assert Workspace(tmp_path / "own.duckdb").utilization("mlp", hardware=["l4", "t4"]).rows
 
 
 STALE = {
@@ -435,33 +372,6 @@ def test_a_missing_file_is_told(tmp_path: Path, joulemap: Run) -> None:
 
 
 @pytest.mark.slow
-def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run) -> None:
-    calibration = made(hardware())
-    write_calibration(calibration, tmp_path / "mine.toml")
-    given = ("--calibration", "./mine.toml")
-    for command in (
-        ("analyze", "resnet18", TARGET),
-        ("compare", "resnet18", "--hardware", f"{TARGET},xeon_8490h"),
-        ("explain", "resnet18", TARGET, "xeon_8490h"),
-        ("hardware", "show", TARGET),
-    ):
-        done = joulemap(*command, *given, "--notes")
-        assert done.returncode == 0, done.stderr
-        (note,) = [line for line in done.stdout.splitlines() if calibration.label in line]
-        assert all(told in note for told in (TARGET, "(mine.toml)", "12.5 %", "--calibration none"))
-        (row,) = json.loads(joulemap(*command, *given, "--format", "json").stdout)["calibrations"]
-        assert (row["calibration"], row["hardware"], row["origin"]) == (calibration.label, TARGET, "mine.toml")
-        assert (row["measurement_count"], row["family_count"], row["latency_error_fraction"]) == (4, 2, 0.125)
-    steps = json.loads(joulemap("analyze", "resnet18", TARGET, *given, "--format", "json").stdout)["next_steps"]
-    assert all("--calibration ./mine.toml" in step for step in steps if step.split()[1] != "query")
-    shown = joulemap("hardware", "show", TARGET, *given, "--format", "csv").stdout
-    assert re.search(r"^[^\n]*coefficient.device_time_scale,2.0,1,measured,", shown, re.MULTILINE)
-    priced = joulemap("hardware", "show", TARGET, "--energy", *given, "--format", "json").stdout
-    assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"scaled"}
-    assert CLASS_DEFAULTS in joulemap("hardware", "show", TARGET, "--notes").stdout
-
-
-@pytest.mark.slow
 def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     measured = tmp_path / "mine.csv"
@@ -506,30 +416,3 @@ def test_a_class_file_without_a_fault_is_valid_toml() -> None:
     for path in (DATA / "architecture").glob("*.toml"):
         for entry in tomllib.loads(path.read_text())["coefficients"]:
             assert "spread" not in entry or "meaning" in entry, f"{path.name}: {entry['name']}"
-
-
-ASKED = {
-    "compare": ("--hardware", TARGET),
-    "analyze": (TARGET,),
-    "utilization": (TARGET, "--no-advice"),
-    "edp": (TARGET,),
-    "sweep": ("--hardware", TARGET, "--batch", "1"),
-    "pareto": ("--hardware", TARGET, "--batch", "1", "--precision", "fp32", "--x", "latency", "--y", "energy"),
-    "recommend": ("--hardware", TARGET, "--batch", "1", "--precision", "fp32"),
-    "cost": ("--hardware", "l4", "--batch", "1", "--precision", "fp32"),
-}
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("command", thin(ASKED, 2))
-@pytest.mark.slow
-def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
-    target = "l4" if "l4" in ASKED[command] else TARGET
-    write_calibration(made(hardware(target)), tmp_path / "mine.toml")
-    for asked in ("./mine.toml", "none"):
-        result = joulemap(command, "resnet18", *ASKED[command], "--calibration", asked, "--db", "own.duckdb")
-        assert result.returncode == ExitCode.OK, result.stderr
-    labels = {
-        row[0].partition(" ")[0] for row in Workspace(tmp_path / "own.duckdb").sql("SELECT calibration FROM runs").rows
-    }
-    assert labels == {"mine", "none"}

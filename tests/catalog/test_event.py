@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 import pytest
 
 from compare import assert_close
-from conftest import Run
 from joulemap.answer.part.analyze import AnalyzeAnswer
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.event import load_events, resolve_events
@@ -17,15 +15,9 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import EventEntry
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.errors import CatalogueError
 from joulemap.workspace import Workspace
 from lazy import Lazy
-
-FILLED: Final = ("tensor_core_instructions", "idle_cycles", "padding")
-"""Events that a larger batch may make rarer, because it fills tiles and units."""
-
-ROUNDING: Final = 1e-6
-"""Largest count that is none, but for rounding."""
 
 CHIPS: dict[str, tuple[str, Precision, RuntimeName]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
@@ -39,7 +31,6 @@ CHIPS: dict[str, tuple[str, Precision, RuntimeName]] = {
     "cgra": ("plasticine", "fp16", "fused"),
 }
 MODEL = "mobilenet_v3_small"
-CACHED = ("cpu", "gpu", "amd")
 
 Counts = dict[tuple[str, str], float]
 
@@ -84,15 +75,6 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
             assert_close(counted[one] + counted[other], count, rel=1e-9)
             assert min(counted[one], counted[other]) >= 0.0
     assert met >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("name", CHIPS)
-@pytest.mark.sample(1)
-def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    has_hits = any("hit" in row.event for row in analyses[name].events)
-    assert has_hits == (name in CACHED)
 
 
 @pytest.mark.slow
@@ -164,33 +146,6 @@ def test_an_event_has_the_energy_of_the_actions_that_pay_for_it(analyses: Mappin
         assert row.energy_fj is None or row.energy_fj <= answer.total.energy_fj
 
 
-@pytest.mark.slow
-def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    for name, proportional in (
-        ("cpu", [("chip", "macs")]),  # an eager framework copies what several rows multiply, but not one
-        ("kpu", [("fabric", "tokens_extracted"), ("chip", "macs")]),
-        ("gpu", [("chip", "macs")]),  # a pass that no longer fits in the last cache writes to it once more
-    ):
-        hardware, precision, runtime = CHIPS[name]
-        one = counts(analyses[name])
-        four = counts(workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, batch=4))
-        for key in proportional:
-            assert_close(four[key], 4 * one[key], rel=1e-9)
-        for key, count in one.items():
-            assert four.get(key, 0.0) >= count * (1 - 1e-9) - ROUNDING or key[1] in FILLED
-
-
-@pytest.mark.slow
-def test_a_subgraph_has_events_of_its_own(workspace: Workspace) -> None:
-    hardware, precision, runtime = CHIPS["kpu"]
-    whole = workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
-    name = whole.subgraphs[0].name
-    inside = workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph=name)
-    assert counts(inside)["chip", "macs"] == whole.subgraphs[0].mac_count
-    with pytest.raises(UnknownNameError, match="unknown subgraph"):
-        workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph="nowhere")
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CHIPS)
 def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_nor_static(
@@ -209,13 +164,6 @@ def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_no
         f"SELECT sum(overhead_energy_j) FROM subgraph_results WHERE run_id = {answer.total.run_id}"
     ).rows
     assert_close(summed, overhead_j, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_a_comparison_has_the_overhead_of_each_run(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    answer = workspace.compare(MODEL, hardware=["kpu_t64", "cloud_ai_100_pro"], precision="int8")
-    expected = {analyses[name].total.hardware: analyses[name].total.overhead_fraction for name in ("kpu", "npu")}
-    assert {row.hardware: row.overhead_fraction for row in answer.rows} == expected
 
 
 @pytest.mark.parametrize("architecture", list_architectures())
@@ -251,13 +199,3 @@ def test_a_formula_tells_sum_floor_and_divisor() -> None:
     assert formulas["cpu", "l2", "read_hits"] == "(l2.read - l2.fill) / coefficient.cache_line"
     assert formulas["gpu", "l2", "reads"] == "max(l2.read, l2.fill) / coefficient.cache_sector"
     assert formulas["kpu", "fabric", "tokens"] == "token.injection + token.extraction"
-
-
-@pytest.mark.slow
-def test_a_table_fits_a_terminal(joulemap: Run) -> None:
-    done = joulemap("analyze", "mlp", "h100", "--level", "event", variables={"COLUMNS": "80"})
-    assert done.returncode == 0, done.stderr
-    table = done.stdout[done.stdout.index("\n\n") : done.stdout.index("\nTrust  ")]
-    assert max(map(len, table.splitlines())) <= 80
-    for heading in ("event", "count", "share", "energy"):
-        assert heading in table

@@ -15,7 +15,6 @@ from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.measurement import check_single, find_boundary
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.physics.interval.error_scale import OWN_LEVEL
 from joulemap.physics.interval.scale import CLASS_LEVEL, Subject, find_least
 from joulemap.plan.catalogue import known_hardware
@@ -127,20 +126,6 @@ def test_a_wall_power_is_held_out_unless_its_source_gave_the_surroundings(tmp_pa
     for source, count in (("mine", 1), ("MLPerf Inference x", 0)):
         (evidence,) = workspace.energy_evidence("l4", source=source)
         assert (evidence.boundary, evidence.measurement_count, evidence.held_out_count) == ("system", 1, count)
-
-
-@pytest.mark.slow
-def test_classes_without_measured_energies_are_named(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    path = tmp_path / "mine.csv"
-    path.write_text(f"{','.join(SINGLE)}\n{','.join(SINGLE.values())}\n")
-    workspace.import_measurements(path)
-    workspace.energy_evidence("l4", source="mine")
-    result = workspace.query("validate.evidence", {"hardware": "l4", "classes": list(CLASS_HARDWARE)})
-    rows = result.records()
-    assert {row["architecture"] for row in rows} == set(CLASS_HARDWARE)
-    assert (rows[0]["hardware"], rows[0]["measurement_count"]) == ("l4", 1)
-    assert all(row["measurement_count"] == 0 and row["hardware"] is None for row in rows[1:])
 
 
 def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None:

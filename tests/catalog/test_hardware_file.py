@@ -15,7 +15,7 @@ from chips import EVERY
 from compare import assert_close
 from conftest import Run
 from hardware_text import MINIMAL, coefficient, write
-from joulemap.answer.hardware_file import check_files
+from joulemap.ask.hardware_file import check_files
 from joulemap.catalog.chip import list_architectures, load_class, load_hardware
 from joulemap.catalog.design import write_design
 from joulemap.catalog.load import load_catalogue

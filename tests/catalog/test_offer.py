@@ -6,13 +6,11 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 import attrs
 import pytest
 
 from compare import assert_close
-from conftest import Run
 from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_offers
@@ -23,10 +21,9 @@ from joulemap.domain.offer import (
     pool_spreads,
     summarize_offers,
 )
-from joulemap.domain.settings import WAY_OF, Limits, Price, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Settings, Usage
 from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.interval.standing import SELLER_SHARE
-from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 
 
@@ -149,28 +146,6 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
 
 
 @pytest.mark.slow
-def test_a_kind_of_seller_can_be_chosen(workspace: Workspace) -> None:
-    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, usage=Usage(seller="cloud"))
-    ranked = {row.hardware for row in answer.rows if row.rank is not None}
-    assert (answer.pay, ranked) == ("rented", set(PAIR))
-    bought = workspace.cost("resnet18", hardware=PAIR, precision="fp16", batch=8, usage=Usage(seller="retail"))
-    assert bought.pay == "bought"
-    with pytest.raises(UsageError, match="prices of that kind are rented"):
-        Usage(seller="cloud", pay="bought")
-    with pytest.raises(UsageError, match="unknown kind of seller"):
-        Usage(seller="shop")  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-def test_a_given_price_is_ranked_beside_any_kind(workspace: Workspace) -> None:
-    prices = (Price(hardware="rtx_4090", usd_per_hour=0.5),)
-    answer = workspace.cost("resnet18", hardware=(*PAIR, "rtx_4090"), precision="fp16", batch=8, prices=prices)
-    row = next(row for row in answer.rows if row.hardware == "rtx_4090" and row.way == "rented")
-    assert (row.price, row.price_basis, row.price_half_width, row.is_alike) == (0.5, "given", 0.0, True)
-    assert row.rank is not None
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("usage", "hardware"),
     [
@@ -195,27 +170,3 @@ def test_flip_and_sensitivity_take_the_prices_that_cost_compares(
     for name, value in zip(hardware, flipped.values, strict=True):
         assert_close(value, costs[name] or 0.0, rel=1e-9)
         assert_close(moved.of(name)[0].metric_value or 0.0, costs[name] or 0.0, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace) -> None:
-    settings: dict[str, Any] = {"hardware": (*PAIR, "t4", "rtx_4090"), "precision": "fp16", "batch": 8}
-    usage = Usage(seller="hyperscaler")
-    answer = workspace.recommend("resnet18", objective="cost", usage=usage, **settings)
-    other = next(row for row in answer.rows if row.hardware == "rtx_4090")
-    assert other.status == "unranked"
-    assert other.reason.startswith("of another kind of seller: ")
-    limited = workspace.recommend("resnet18", limits=Limits(max_price_usd_per_hour=1.0), **settings)
-    assert {row.hardware for row in limited.rows if row.status == "feasible"} == {"t4", "rtx_4090"}
-
-
-@pytest.mark.slow
-def test_the_command_reads_a_kind_of_seller(joulemap: Run) -> None:
-    done = joulemap(
-        "cost", "resnet18", "h100_sxm5", "mi300x", "--precision", "bf16", "--batch", "8", "--seller", "cloud"
-    )
-    assert done.returncode == ExitCode.OK
-    assert "GPU clouds on demand" in done.stdout
-    wrong = joulemap("cost", "resnet18", "l4", "--seller", "shop")
-    assert wrong.returncode == ExitCode.USAGE
-    assert "unknown kind of seller 'shop'; known: hyperscaler, cloud" in wrong.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.cost import judge_break_even
 from joulemap.ask.price import read_price_file
-from joulemap.domain.settings import Limits, Price
+from joulemap.domain.settings import Price
 from joulemap.generated.cost import BreakEven
-from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 
 FEW = ("--precision", "int8", "--batch", "1,8")
@@ -71,23 +70,6 @@ def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace
     assert even is not None
     assert (even.hardware_a, even.way_a) == ("l4", "bought")
     assert_close(even.fixed_a_usd, 2500.0 * 1.4, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_what_does_not_keep_the_limits_is_left_out(workspace: Workspace) -> None:
-    plain = workspace.cost("resnet18", hardware="l4", precision="int8", batch=(1, 8))
-    bound = min(row.latency_s for row in plain.rows if row.latency_s is not None) * 1.001
-    limited = workspace.cost(
-        "resnet18", hardware="l4", precision="int8", batch=(1, 8), limits=Limits(max_latency_s=bound)
-    )
-    assert {row.batch for row in plain.rows} == {1, 8}
-    assert {row.batch for row in limited.rows} == {1}
-    assert limited.rows.rows[0].usd_per_million == next(
-        row.usd_per_million for row in plain.rows if (row.batch, row.way) == (1, limited.rows.rows[0].way)
-    )
-    assert "1 configuration left out" in limited.document().notes[0]
-    with pytest.raises(UnsupportedError, match="at most 1 ns"):
-        workspace.cost("resnet18", hardware="l4", precision="int8", batch=1, limits=Limits(max_latency_s=1e-9))
 
 
 def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:
@@ -150,15 +132,3 @@ def test_a_price_that_is_wrong_is_one_line(
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert not (tmp_path / "joulemap.duckdb").exists()
-
-
-@pytest.mark.slow
-def test_the_command_says_whose_price_it_counts_with(joulemap: Run, tmp_path: Path) -> None:
-    (tmp_path / "prices.csv").write_text("hardware,usd_per_hour,source\nT4,0.2,my contract\nl4,9,my contract\n")
-    own = ("--price-file", "prices.csv", "--price-per-hour", "L4=0.40USD/h", "--max-latency", "20ms")
-    done = joulemap("cost", "resnet18", "l4", "t4", *FEW, *own, "--format", "json")
-    answer = json.loads(done.stdout)
-    rented = [row for row in answer["rows"] if row["way"] == "rented"]
-    prices = {(row["hardware"], row["price"], row["price_basis"], row["price_source"]) for row in rented}
-    assert prices == {("l4", 0.4, "given", "the question"), ("t4", 0.2, "given", "my contract")}
-    assert answer["limits"] == {"max_latency_s": 0.02}

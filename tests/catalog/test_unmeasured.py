@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import find_entry
 from joulemap.physics.interval.error_scale import SAME_SIZE, UNMEASURED
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
-from joulemap.show.candidate import UNRANKED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace
 
@@ -42,39 +40,6 @@ def test_an_unlisted_compiler_runs_all_but_what_needs_a_host() -> None:
     assert not UNLISTED.is_run("elementwise", "svd")
     assert not UNLISTED.is_run("reduction", "sort")
     assert UNLISTED.is_unlisted
-
-
-DECOMPOSED = """
-import torch
-
-class Decomposed(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(64, 64)
-
-    def forward(self, x):
-        return torch.linalg.svdvals(self.linear(x))
-
-def model():
-    return Decomposed()
-"""
-
-
-@pytest.mark.slow
-def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    path = tmp_path / "decomposed.py"
-    path.write_text(DECOMPOSED)
-    model = f"{path}:model"
-    answer = workspace.recommend(model, hardware=("groq_tsp_v1", "l4"), precision="int8", inputs="64,64", trust=True)
-    assert answer.best is not None and answer.best.hardware == "l4"
-    reasons = {row.reason for row in answer.rows if row.hardware == "groq_tsp_v1"}
-    assert reasons == {"groq_tsp_v1: an unlisted compiler does not run svd, and no host is set as the fallback"}
-    hosted = workspace.recommend(
-        model, hardware="groq_tsp_v1", precision="int8", inputs="64,64", trust=True, host="xeon_8490h"
-    )
-    assert {row.status for row in hosted.rows} == {"feasible"}
 
 
 @pytest.mark.slow
@@ -111,19 +76,6 @@ def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:
         assert (one.least_ops_per_s, one.most_ops_per_s) == (peak, peak)
         assert one.is_of_size(SAME_SIZE * peak) and not one.is_of_size(1.01 * SAME_SIZE * peak)
     assert all(one.is_of_size(1.0) and one.is_of_size(1e18) for one in scales if not one.architecture)
-
-
-@pytest.mark.slow
-@pytest.mark.wings
-def test_what_no_board_is_sold_of_ranks_behind(workspace: Workspace) -> None:
-    catalogue = load_catalogue().hardware
-    phone = catalogue["snapdragon_8_elite_npu"]
-    assert phone.unavailable == "sold only inside phones: no board of it can be ordered"
-    answer = workspace.recommend("resnet18", hardware=("snapdragon_8_elite_npu", "t4"), precision="int8", batch=1)
-    assert answer.best is not None and answer.best.hardware == "t4"
-    assert UNRANKED(names="~snapdragon_8_elite_npu") in answer.document().notes
-    boxes = workspace.recommend("resnet18", hardware="laptop_snapdragon_x_elite", precision="int8", batch=1)
-    assert all(row.is_available for row in boxes.rows)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 from cell import assert_part, read_table
 from command import list_steps
 from conftest import Run
-from joulemap.answer.database import SOUND
 from joulemap.cli.output import SUFFIXES
 from joulemap.show.compare import BEST_TITLE
+from joulemap.show.database import SOUND
 from joulemap.system.errors import ExitCode
 from sample import thin
 

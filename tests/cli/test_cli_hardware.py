@@ -72,10 +72,10 @@ def test_one_of_each_class_shows_every_number_with_its_source(name: str, joulema
 
 def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run) -> None:
     shown = joulemap("hardware", "show", "kpu_t64", "--notes", "--wide").stdout
-    assert "~ not available: not for sale" in shown and "estimated: no chip" in shown
+    assert "~ not available: not for sale" in shown and "key numbers: no chip" in shown
     assert "a research design" in joulemap("hardware", "show", "plasticine", "--notes").stdout
     sold = joulemap("hardware", "show", "hailo_10h", "--notes").stdout
-    assert "~" not in sold and "estimated: " in sold
+    assert "~" not in sold and "key numbers: " in sold
 
 
 @pytest.mark.slow

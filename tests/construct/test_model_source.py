@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from command import run_here
-from joulemap.ask.fact import Caveat
 from joulemap.catalog.sheet import load_models
 from joulemap.construct import model as build_model
 from joulemap.construct.model import trace_request
@@ -172,27 +171,6 @@ def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
     assert sequence.rows[0].batch == 1  # five steps of two sequences
 
 
-@pytest.mark.slow
-def test_inputs_without_a_common_batch_are_one_inference(tmp_path: Path) -> None:
-    """Neither 100 nodes nor 500 edges count inferences; a mask of fewer dimensions says nothing about the batch."""
-
-    class Graph(torch.nn.Module):
-        def forward(self, nodes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-            return nodes[edges[0]] - nodes[edges[1]]
-
-    workspace = Workspace(tmp_path / "x.duckdb")
-    graph = torch.zeros(100, 16), torch.zeros(2, 500, dtype=torch.int64)
-    answer = workspace.compare(Graph(), graph, hardware="tpu_v4", boundary="chip")
-    (row,) = answer.rows
-    assert row.batch == 1
-    assert row.energy_per_inference_j == row.energy_j
-    traced = [one.values["text"] for one in answer.facts.of(Caveat) if one.kind == "traced"]
-    assert any("100x16 and 2x500 have no common batch" in str(text) for text in traced)
-    masked = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
-    inputs = torch.zeros(3, 8, 16), torch.zeros(8, 8)
-    assert workspace.compare(masked, inputs, hardware="tpu_v4").rows[0].batch == 3
-
-
 def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "many.py"
     path.write_text(MULTIPLE)
@@ -216,22 +194,6 @@ def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
     assert operators_of(workspace, named.scope.run_ids[0]) == [("2x3", 0)]
     with pytest.raises(ModelError, match="unexpected keyword argument 'depth'"):
         workspace.compare(f"{path}:wide", arguments={"depth": 3})
-
-
-@pytest.mark.slow
-def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path) -> None:
-    (tmp_path / "sizes.py").write_text("WIDTH = 16\n")
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "import torch\nfrom sizes import WIDTH\n"
-        "def net():\n    return torch.nn.Linear(WIDTH, 1), torch.zeros(1, WIDTH)\n"
-    )
-    workspace = Workspace(tmp_path / "x.duckdb")
-    first = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
-    (tmp_path / "sizes.py").write_text("WIDTH = 512\n")
-    second = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
-    assert first is not None and second is not None
-    assert second > first
 
 
 def test_files_that_a_package_imports_relatively_count_for_the_key(tmp_path: Path) -> None:
@@ -337,13 +299,6 @@ def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tens
     assert answer.rows[0].batch == 3
     elementwise = workspace.sql("SELECT sum(elementwise_count) FROM internal.workload_operator").rows
     assert elementwise == ((3 * 8 * (1 + len(positional)),),)
-
-
-@pytest.mark.slow
-def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path / "x.duckdb").compare("ssdlite320_mobilenet_v3_large", hardware=["h100_sxm5"])
-    assert {row.kind for row in answer.scope.remarks} == {"assumed"}
-    assert any("nms: 1,000 of 27,000 boxes are assumed" in row.text for row in answer.scope.remarks)
 
 
 @pytest.mark.parametrize(

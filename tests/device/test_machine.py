@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
-from joulemap.answer.hardware_file import check_files
-from joulemap.answer.measure import is_name_of
+from joulemap.ask.hardware_file import check_files
+from joulemap.ask.measure import is_name_of
 from joulemap.catalog.chip import load_text
 from joulemap.catalog.detected import cpu_text, gpu_text
 from joulemap.catalog.load import load_catalogue

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +11,7 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.launch import HostAnswer, HostPace
-from joulemap.answer.measure import CROWDED, list_reasons
+from joulemap.ask.measure import HostAnswer, HostPace
 from joulemap.catalog.sheet import load_models
 from joulemap.construct.source import parse_input, resolve_model
 from joulemap.device.processor import read_cpu
@@ -22,10 +19,10 @@ from joulemap.device.trial import Subject, prepare, set_channels_last
 from joulemap.device.window import measure_window
 from joulemap.domain.computed import make_table
 from joulemap.domain.measurement import Timing
+from joulemap.show.measure import CROWDED, list_reasons
 from joulemap.show.present.cell import show_quantity
 from joulemap.system.errors import ExitCode, ModelError
 from joulemap.workspace import Workspace
-from sample import thin
 
 SMALL = {"width": 32, "hidden": 64, "tokens": 8}
 WIDE = ("--model-arg", "width=32", "--model-arg", "hidden=64", "--model-arg", "tokens=8")
@@ -239,32 +236,6 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hardware", thin([None, "raspberry_pi_5"], 2))
-def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "results.duckdb")
-    score = workspace.measure("mlp", hardware=hardware, threads=1, seconds=FAST).score
-    workspace.measure("mlp", hardware=hardware, arguments=SMALL, threads=1, seconds=FAST)
-    done = joulemap("validate", "--hardware", score.hardware, "--db", "results.duckdb", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-@pytest.mark.slow
-def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "results.duckdb")
-    score = workspace.measure("mlp", hardware="H200", seconds=FAST).score
-    assert (score.hardware, score.model) == ("h200_sxm", "mlp")
-    errors = workspace.sql(
-        "SELECT run_id, error_fraction FROM prediction_errors "
-        "WHERE model = 'mlp' AND quantity = 'latency_s' ORDER BY run_id"
-    )
-    ((run_id, error),) = errors.rows
-    assert run_id == score.run_id
-    assert score.latency_ratio is not None
-    assert_close(error, score.latency_ratio - 1.0, rel=1e-9)
-
-
-@pytest.mark.slow
 def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path: Path) -> None:
     score = (
         Workspace(tmp_path / "results.duckdb")
@@ -274,22 +245,6 @@ def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path:
     assert score.predicted_latency_s is None
     assert score.refusal
     assert score.measured_latency_s is not None and score.measured_latency_s > 0.0
-
-
-@pytest.mark.slow
-def test_the_command_writes_every_format(joulemap: Run) -> None:
-    asked = ("measure", "mlp", *WIDE, "--seconds", FAST, "--threads", 1)
-    table = joulemap(*asked, "--notes")
-    assert table.returncode == 0
-    assert table.stderr == ""
-    for word in ("measured here", "predicted / measured", "latency", "peak memory", "hardware detect --output"):
-        assert word in table.stdout
-    record = json.loads(joulemap(*asked, "--format", "json").stdout)
-    ((row),) = csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout))
-    assert list(row) == [name for name in record if name in row]
-    assert record.keys() - row.keys() <= {"schema_version", "command", "program", "notes"}
-    assert record["spread_fraction"] >= 0.0
-    assert "| latency" in joulemap(*asked, "--format", "markdown").stdout
 
 
 @pytest.mark.slow

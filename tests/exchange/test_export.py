@@ -321,19 +321,6 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(
-    ("metric", "column"),
-    [("latency", "latency_s"), ("edp", "edp_js"), ("memory", "dram_bytes"), ("energy", "energy_j")],
-)
-def test_node_data_are_of_any_metric(metric: Any, column: str, program: Path, tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    path = export(workspace, tmp_path / "x.json", str(program), "tpu_v4", "explorer", metric=metric)
-    values = [one["value"] for one in json.loads(path.read_text())["graph"]["results"].values()]
-    assert_close(sum(values), getattr(workspace.analyze(str(program), "tpu_v4").total, column), rel=1e-9)
-
-
-@pytest.mark.slow
 def test_stacks_of_a_saved_program_have_its_modules(program: Path, tmp_path: Path) -> None:
     path = export(Workspace(tmp_path / "own.duckdb"), tmp_path / "x.pb.gz", str(program), "h100_sxm5")
     paths = {stack.frames[1:-1] for stack in read_stacks(path) if "basis" not in stack.labels}

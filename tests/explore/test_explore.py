@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,28 +15,18 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.design import read_design, write_design
-from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
-from joulemap.domain.settings import Settings
 from joulemap.domain.value import read_values
 from joulemap.physics.architecture.gpu.area import DIES, UNIT_AREA
 from joulemap.physics.area import DENSITY, Area, at_node, find_datapath
 from joulemap.physics.change import change_hardware, follow, point_hardware
-from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.law import VARIABLE
-from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.address import Address
-from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.product import MATMUL_PRECISIONS
 from joulemap.physics.record.silicon import RETICLE, count_dies
-from joulemap.physics.total import evaluate_totals
-from joulemap.plan.run import plan_runs
-from joulemap.plan.source import Source
-from joulemap.plan.stored_runs import find_targets, opening_runs
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
@@ -47,7 +36,6 @@ from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey, find_slopes
 from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
-from models import shipped
 
 CATALOGUE = load_catalogue().hardware
 KPU = CATALOGUE["kpu_t256"]
@@ -203,18 +191,6 @@ def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
 
 
 @pytest.mark.slow
-def test_the_next_command_names_the_file_of_the_chip(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(copy_text("kpu_t256"))
-    for like in (str(path), f"{path}@300MHz"):
-        answer = Workspace(tmp_path / "a.duckdb").explore(
-            "gemm(m=64,n=64,k=64)", like=like, vary={"units": "64,128"}, precision="int8"
-        )
-        (step,) = answer._list_steps(())
-        assert shlex.split(step)[-1] == like
-
-
-@pytest.mark.slow
 def test_a_file_of_a_chip_beyond_the_reticle_is_warned_of(tmp_path: Path, joulemap: Run) -> None:
     large, small = tmp_path / "large.toml", tmp_path / "small.toml"
     large.write_text(copy_text("kpu_t256"))
@@ -342,33 +318,6 @@ def test_a_design_is_written_and_read_to_the_same_numbers(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    vary = {"units": "64,128", "clock": "0.5GHz,0.8GHz", "dram.bandwidth": "x0.7", "l3.capacity": "x2"}
-    answer = workspace.explore("mobilenet_v2", like="kpu_t256", vary=vary, precision="int8")
-    assert (answer.point_count, answer.kept_count, answer.to_arrow().num_rows) == (4, 4, 4)
-    path = answer.save(tmp_path / "small.toml", objective="latency")
-    (best,) = (row for row in answer.best if row.objective == "latency")
-    row = next(row for row in answer.rows.records() if row["design_index"] == best.design_index)
-    found = workspace.compare("mobilenet_v2", hardware=str(path), precision="int8").rows[0]
-    assert found.hardware == "small"
-    assert (round((found.energy_j or 0.0) * 1e15), round((found.latency_s or 0.0) * 1e15)) == (
-        row["energy_fj"],
-        row["latency_fs"],
-    )
-    ((latency, energy),) = workspace.sql(
-        "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
-    )
-    widths = answer.survey.outcomes_at(range(4))
-    assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
-    assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
-    assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
-    data = json.loads(json.dumps(answer.data(), default=str))
-    assert data["point_count"] == 4
-    assert data["points_per_s"] > 0.0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", sorted(EACH_CLASS))
 def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path: Path) -> None:
     chip, workspace = EACH_CLASS[architecture], Workspace(tmp_path / "a.duckdb")
@@ -395,46 +344,6 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
         assert_close(float(outcomes.latency_half_width[row]), widths[path.stem][0], rel=1e-12)
         assert_close(float(outcomes.energy_half_width[row]), widths[path.stem][1], rel=1e-12)
     assert len(rows) >= 20
-
-
-ALIKE = ("h100_sxm5", "l4", "t4", "mi300x", "b60", "xeon_8490h", "tpu_v4", "trainium1", "kpu_t256", "tda4vm_c7x_mma")
-"""Chips that differ in what they compute at fp32, and in their fastest precision."""
-
-
-@pytest.mark.slow
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("hardware", ALIKE)
-def test_intervals_of_designs_are_those_of_runs(hardware: str, tmp_path: Path) -> None:
-    """At every precision, matmul precision and runtime of a chip."""
-    source, errors = Source(path=tmp_path / "a.duckdb"), PointErrors(load_doubt())
-    evaluator = Evaluator(shipped("resnet50"))
-    asked = Settings(
-        hardware=hardware,
-        precision=tuple(CATALOGUE[hardware].peaks),  # type: ignore[arg-type]
-        runtime=("eager", "engine"),
-        calibration="none",
-    )
-    compared = 0
-    for setting in MATMUL_PRECISIONS:
-        plan = plan_runs(("resnet50",), attrs.evolve(asked, matmul_precision=setting))
-        targets = find_targets(source, plan)
-        with opening_runs(source, plan) as held:
-            rows = held.connection.execute(
-                "SELECT run_id, latency_half_width, energy_half_width FROM run_uncertainty"
-            ).fetchall()
-        widths = {run_id: both for run_id, *both in rows}
-        for run, run_id in zip(plan.runs(""), held.ids, strict=True):
-            if run_id not in widths:
-                continue
-            chip = targets[run.target.digest]
-            configuration = Configuration(hardware=chip.id, power_mode=run.power_mode, batch=1, **run.point)
-            points = evaluate_totals(evaluator, [(chip, configuration)])
-            case = Case(hardware=chip, configuration=configuration)
-            found = errors.find_half_widths(points, [case], np.zeros(1, dtype=np.int64))
-            assert_close(float(found.latency[0]), widths[run_id][0], rel=1e-12)
-            assert_close(float(found.energy[0]), widths[run_id][1], rel=1e-12)
-            compared += 1
-    assert compared >= 2 * len(CATALOGUE[hardware].peaks)
 
 
 @pytest.mark.slow
@@ -469,30 +378,6 @@ def test_options_of_designs_are_refused_where_chips_are_taken_as_they_are(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().endswith(words[0])
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
-    """Each is one line on stderr, before anything is evaluated."""
-    chip = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8"]
-    huge = ["--vary", "clock=0.2GHz:1.2GHz:1000", "--vary", "tdp=20W:40W:1000", "--vary", "memory_bandwidth=x1:x2:1000"]
-    for words, told in (
-        (huge, "there are 1,000,000,000 designs, more than 100,000,000: draw some of them, as --random"),
-        (["--vary", "units=2", "--search", "optuna"], "--search optuna and --points 2000 go together"),
-        (["--for", "latency=1ms"], "--solve takes one or two constants and as many targets"),
-        (["--solve", "units", "--for", "latency=1W"], "'1W' is in W, expected s"),
-        (
-            ["--solve", "cores", "--for", "latency=1s"],
-            "--solve cores: kpu_t256 has no constant 'cores'; it has clock, units",
-        ),
-        (["--vary", "units=2", "--cluster", "tcp://host:1"], "--cluster tcp://host:1 needs --lake FOLDER"),
-        (["--vary", "units=2", "--max-area", "10"], "'10' is not an area: write 100mm2"),
-        (["--vary", "units=2", "--objective", "speed"], "unknown objective 'speed'"),
-        (["--vary", "units=2", "--set", "tdp=60W"], "write --vary tdp=60W instead"),
-    ):
-        done = joulemap(*chip, *words)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert told in done.stderr
 
 
 @pytest.mark.slow

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.query import reading
+from joulemap.ask.query import reading
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.store.shard import Shard
@@ -167,26 +164,6 @@ def test_runs_of_a_lake_are_those_of_the_database_that_it_was_made_of(database: 
     assert [pair for pair in zip(*columns, strict=True) if pair[0] != pair[1]] == [
         (("run_id", "BIGINT"), ("run_id", "INTEGER"))
     ]
-
-
-QUERIES = {
-    "pareto.front": ("status, hardware, precision, x_value, y_value", {}),
-    "recommend.configuration": ("status, rank, hardware, objective_value", {"max_latency_s": 1e-3}),
-    "compare.ranking": ("rank, hardware, status, latency_s, energy_per_inference_j", {}),
-    "cost.million": ("rank, hardware, usd_per_million", {}),
-}
-
-
-@pytest.mark.slow
-def test_versioned_queries_answer_of_a_lake_what_they_answer_of_its_runs(database: Path, copied: Path) -> None:
-    key = "SELECT list(run_id ORDER BY hardware, precision, runtime) FROM runs WHERE runtime = 'fused'"
-    for name, (columns, more) in QUERIES.items():
-        told = []
-        for path in (copied, database):
-            ((run_ids,),) = Workspace(path).sql(key).rows
-            found = Workspace(path).query(name, {"run_ids": run_ids, **more}).records()
-            told.append([[row[column] for column in columns.split(", ")] for row in found])
-        assert told[0] == told[1], name
 
 
 FRONT = """
@@ -381,27 +358,6 @@ def start(lake: Path, jobs: int) -> subprocess.Popen[bytes]:
     program = lake.parent / "program.py"
     program.write_text(PROGRAM)
     return subprocess.Popen([sys.executable, program, lake, str(jobs)], env=os.environ | {"PYTHONPATH": path})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_at_random_times_it_goes_on_to_the_same_lake(jobs: int, tmp_path: Path) -> None:
-    lake, chance = tmp_path / "lake", random.Random(jobs)
-    for _ in range(8):
-        process = start(lake, jobs)
-        deadline = time.monotonic() + chance.uniform(0.3, 2.5)
-        while time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if lake.exists() and (lake / "joulemap-lake.json").exists():
-            assert survey(lake).damaged == ()
-    assert start(lake, jobs).wait() == 0
-    found = survey(lake, is_thorough=True)
-    assert (len(found.shards), found.damaged, found.twice) == (40, (), ())
-    assert ask(lake, "SELECT count(*), count(DISTINCT set_clock_hz), sum(energy_fj) FROM points") == [
-        (80_000, 80_000, sum(1_100_000_000 + place * 10**6 for place in range(80_000) if place % 10))
-    ]
 
 
 @pytest.mark.slow

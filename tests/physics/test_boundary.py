@@ -19,9 +19,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import scale_unattributed
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.operator.name import find_operator
 from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
-from joulemap.physics.bulk import evaluate_all
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.calibration import scale_reference
 from joulemap.physics.record.configuration import (
@@ -42,21 +40,11 @@ from joulemap.physics.record.reference import (
 )
 from joulemap.physics.record.target import boundary_word, extend_digest
 from joulemap.physics.run import RunColumns
-from joulemap.physics.stream import join_units
 from joulemap.plan.anchor import anchor_hardware, describe_probes
-from joulemap.system.errors import CatalogueError, ExitCode, UsageError
-from joulemap.trace.single import describe
-from joulemap.workspace import Workspace
-from models import KEY, shipped
+from joulemap.system.errors import CatalogueError
+from models import shipped
 
 CATALOGUE = load_catalogue().hardware
-LEAST_CAPACITY = 100e6
-"""Bytes that a large product needs."""
-
-SOLD = [
-    one for one in CATALOGUE.values() if LIMIT_SHARE in one.coefficients and one.memory_capacity.value > LEAST_CAPACITY
-]
-"""Hardware whose power limit says what its prices miss, with room for a large product."""
 
 
 def anchored(hardware: Hardware, boundary: BoundaryName = "board") -> Hardware:
@@ -109,15 +97,6 @@ def test_a_product_is_anchored_at_each_precision_by_itself() -> None:
         assert line_fj(run, cycle_action(precision)) > 0
         others = {cycle_action(other) for other in own.peaks} - {cycle_action(precision)}
         assert not any(line_fj(run, other) for other in others)
-
-
-@pytest.mark.parametrize("name", ["xeon_8490h", "jetson_agx_orin_cpu", "tda4vm_c7x_mma", "inferentia2", "gaudi2"])
-def test_work_without_products_costs_no_energy_of_product_units(name: str) -> None:
-    bounded = anchored(CATALOGUE[name])
-    products = [key for key in bounded.reference.keys if key in map(cycle_action, bounded.peaks)]
-    runs = [run_of(bounded, COPY, precision) for precision in bounded.peaks]
-    assert products
-    assert not any(line_fj(run, key) for run in runs for key in products)
 
 
 def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
@@ -200,34 +179,6 @@ def test_each_boundary_has_a_digest_of_its_own() -> None:
     assert boundary_word("board", "chip", "1") != boundary_word("board", "chip", "2")
 
 
-@pytest.mark.sample(10)
-@pytest.mark.parametrize("hardware", SOLD, ids=lambda one: one.id)
-def test_boards_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
-    bounded = chip.bound(anchor_hardware(hardware), "default", "board")
-    limit = hardware.tdp.value
-    drawn = [power_w(run_of(join_units(bounded), PRODUCT, precision)) for precision in hardware.peaks]
-    assert max(drawn) <= limit * (1.0 + 1e-6)
-    if not hardware.loads and not any(link.connects == "host" for link in hardware.links):
-        least = max(drawn) if hardware.architecture == "cpu" else min(drawn)  # a core's clock has one energy
-        assert least >= LEAST_SHARE.value * limit
-
-
-@pytest.mark.parametrize("name", ["gaudi3", "xeon_8490h", "tda4vm_c7x_mma", "kpu_t256"])
-def test_more_of_a_model_never_takes_less_and_the_chip_less_than_the_board(name: str) -> None:
-    hardware = CATALOGUE[name]
-    workload = shipped("resnet18")
-    configuration = Configuration(hardware=name, precision="int8" if "int8" in hardware.peaks else "bf16")
-    boundaries: tuple[BoundaryName, ...] = ("chip", "board")
-    found = {
-        boundary: evaluate(workload, chip.bound(anchor_hardware(hardware), "default", boundary), configuration)
-        for boundary in boundaries
-    }
-    assert np.array_equal(found["chip"].operators.latency_fs, found["board"].operators.latency_fs)
-    assert energy_j(found["chip"]) < energy_j(found["board"])
-    twice = evaluate(shipped("resnet18", 2), found["board"].hardware, attrs.evolve(configuration, batch=2))
-    assert energy_j(found["board"]) <= energy_j(twice)
-
-
 def test_prices_fitted_to_boards_lose_to_regulators_what_is_taken_out_of_them() -> None:
     # of 1.12 J at the board 1 J is delivered: every price is 1 / 1.12 of what was fitted, and regulators are 0.12 of it
     for name in ("h200_sxm", "mi300x", "rtx_4090"):
@@ -264,63 +215,6 @@ def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> No
     assert line_fj(runs["chip"], residual) == line_fj(slow, residual)
     lost = line_fj(slow, LOSS_ACTION)
     assert int(slow.ledger.energy_fj.sum()) - int(runs["chip"].ledger.energy_fj.sum()) == lost
-
-
-def test_bulk_totals_are_those_of_the_ledger() -> None:
-    found = find_operator(PRODUCT)
-    assert found is not None
-    for boundary in BOUNDARY_NAMES:
-        bounded = chip.bound(anchor_hardware(CATALOGUE["gaudi3"]), "default", boundary)
-        (total,) = evaluate_all([describe(found, 1, KEY)], bounded, "fp8", "graph")
-        assert total.energy_fj == int(run_of(bounded, PRODUCT, "fp8").ledger.energy_fj.sum())
-
-
-@pytest.mark.slow
-def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
-    # measured boards draw 72 % of their limit on such models at batch 32; the circuits of one were 18 % of it
-    workspace = Workspace(tmp_path / "a.duckdb")
-    answer = workspace.compare(
-        "resnet50", hardware=["b200_sxm", "gaudi3"], precision="bf16", batch=32, calibration="none"
-    )
-    rows = {row.hardware: row for row in answer.rows}
-    ratio = (rows["b200_sxm"].energy_j or 0.0) / (rows["gaudi3"].energy_j or 1.0)
-    assert 1.0 < ratio < 5.0
-    assert (rows["gaudi3"].unattributed_energy_fraction or 0.0) > 0.1
-    assert 0.0 < (rows["b200_sxm"].unattributed_energy_fraction or 0.0) < 0.5
-
-
-@pytest.mark.slow
-def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    for boundary in BOUNDARY_NAMES:
-        workspace.evaluate("resnet18", hardware=["gaudi3", "xeon_8490h"], boundary=boundary, calibration="none")
-    rows = workspace.sql("SELECT hardware, boundary, energy_j, latency_s FROM runs WHERE is_newest ORDER BY ALL").rows
-    names = ("gaudi3", "xeon_8490h")
-    assert [row[:2] for row in rows] == [(name, one) for name in names for one in ("board", "chip", "system")]
-    for board, inside, outside in (rows[:3], rows[3:]):
-        assert inside[2] < board[2] < outside[2]
-        assert inside[3] == board[3] == outside[3]
-    assert workspace.query("audit.conservation").rows == ()
-    with pytest.raises(UsageError, match="unknown boundary 'rack'; known: chip, board, system"):
-        workspace.compare("resnet18", boundary="rack")  # type: ignore[call-overload]
-
-
-@pytest.mark.slow
-def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
-    asked = ("compare", "resnet18", "--hardware", "gaudi3,tpu_v4", "--calibration", "none", "--precision", "bf16")
-    told = joulemap(*asked)
-    assert "\nresnet18, batch 1, bf16, fused, board: memory " in told.stdout
-    inside = joulemap(*asked, "--boundary", "chip")
-    assert "\nresnet18, batch 1, bf16, fused, chip: memory " in inside.stdout
-    assert "--boundary chip" in inside.stdout
-    rows = json.loads(joulemap(*asked, "--boundary", "chip", "--format", "json").stdout)
-    assert rows["boundaries"] == ["chip"]
-    wrong = joulemap(*asked, "--boundary", "rack")
-    assert wrong.returncode == ExitCode.USAGE
-    assert "unknown boundary 'rack'; known: chip, board, system" in wrong.stderr
-    prices = joulemap("hardware", "show", "gaudi3", "--energy", "--format", "csv").stdout
-    assert "regulator_loss" in prices
-    assert "unattributed_memory_cycle" in prices
 
 
 @pytest.mark.sample(2)

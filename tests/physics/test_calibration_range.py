@@ -16,11 +16,9 @@ from hypothesis import given, settings, strategies as st
 
 from calibration_case import made
 from compare import assert_close
-from conftest import Run
 from joulemap.calibrate.free_parameter import FARTHEST, free_coefficients, rounded
-from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration
+from joulemap.catalog.calibration import calibration_text, read_calibration
 from joulemap.catalog.chip import list_architectures
-from joulemap.catalog.digest import DATA
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.catalog.spread import load_spreads, scale_unattributed
@@ -33,7 +31,7 @@ from joulemap.physics.record.reference import STATIC_ACTION
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware
-from joulemap.system.errors import CatalogueError, ExitCode, UnsupportedError
+from joulemap.system.errors import CatalogueError, UnsupportedError
 from models import shipped
 
 MODELS: Final = tuple(load_models())
@@ -129,16 +127,6 @@ def calibrations(draw: st.DrawFn, architecture: str) -> tuple[Hardware, Calibrat
     positions = dict(zip(names, draw(st.lists(places, min_size=len(names), max_size=len(names))), strict=True))
     factor = draw(st.floats(1.0 / MOST_FACTOR, MOST_FACTOR))
     return hardware, fitted(hardware, positions, factor, draw(st.floats(0.0, 1.0)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", list_architectures())
-@settings(max_examples=4)
-@given(data=st.data())
-def test_every_calibration_can_be_evaluated(architecture: str, data: st.DataObject) -> None:
-    hardware, calibration = data.draw(calibrations(architecture))
-    model, batch = data.draw(st.sampled_from(FEW)), data.draw(st.sampled_from(BATCHES))
-    check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIME_NAMES)))
 
 
 @pytest.mark.slow
@@ -255,40 +243,3 @@ def test_every_chip_takes_the_greatest_static_power(name: str) -> None:
     most = FittedValue(default=own, value=hardware.most_static_w, unit="W", data_weight=0.9)
     calibration = made(hardware, coefficients={}, energy_scales=(), static_power=most)
     assert_close(hardware.calibrated(calibration).static_power.value, hardware.most_static_w, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_a_hardware_file_and_a_question_keep_to_the_range(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "resnet18", "rtx_4090", "--set", "traffic_ratio.roll=0.5")
-    assert done.returncode == ExitCode.USAGE, done.stderr
-    assert "0.5 is not at least 1" in done.stderr
-    text = (DATA / "hardware" / "rtx_4090.toml").read_text()
-    own = 'name = "traffic_ratio.roll"\nvalue = 0.5\nunit = "1"\nbasis = "assumed"\nsource = "mine"\n'
-    path = tmp_path / "mine.toml"
-    path.write_text(f"{text}\n[[coefficients]]\n{own}")
-    done = joulemap("hardware", "check", str(path))
-    assert done.returncode == ExitCode.CATALOGUE, done.stderr
-    assert "coefficients.traffic_ratio.roll: 0.5 is not at least 1" in done.stderr
-
-
-QUESTIONS: Final = (
-    "compare mobilenet_v3_small rtx_4090 l4",
-    "fleet resnet18 rtx_4090 --rate 100/s --p99 50ms --batch 1",
-    "sensitivity resnet18 rtx_4090",
-    "cost resnet18 --hardware rtx_4090",
-    "recommend resnet18 --hardware rtx_4090",
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words", [*QUESTIONS[:3], *(pytest.param(one, marks=pytest.mark.slow) for one in QUESTIONS[3:])]
-)
-def test_a_calibration_at_its_bounds_answers_everywhere(words: str, joulemap: Run, tmp_path: Path) -> None:
-    hardware = load_catalogue().hardware["rtx_4090"]
-    names = [one.name for one in load_spreads("gpu").coefficients]
-    text = calibration_text(fitted(hardware, dict.fromkeys(names, 0.0), 0.5, 0.5))
-    (tmp_path / "rtx_4090.toml").write_text(text)
-    assert parse_calibration(text, "rtx_4090").coefficients["device_time_scale"].value == 1.0
-    done = joulemap(*words.split(), "--calibration", str(tmp_path / "rtx_4090.toml"), "--format", "json")
-    assert done.returncode == ExitCode.OK, (words, done.stderr)

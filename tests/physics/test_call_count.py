@@ -64,7 +64,7 @@ def test_workloads_that_are_evaluated_together_make_fewer_calls() -> None:
     every = [
         (work, hardware, Configuration(hardware=hardware.id, precision="fp16", runtime="engine", batch=batch))
         for work, batch in enumerate((1, 8, 32))
-        for hardware in GPUS
+        for hardware in GPUS[::4]
     ]
     alone = 0
     for work, evaluator in enumerate(evaluators):

@@ -9,7 +9,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operator.name import COLLECTIVES, find_operator
 from joulemap.physics.bulk import Total, evaluate_all
-from joulemap.physics.communication import Path, find_path, find_send
+from joulemap.physics.communication import find_path, find_send
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import LINK_ACTION
 from joulemap.physics.record.workload import NO_KEY, Workload
@@ -138,28 +138,7 @@ def test_a_link_that_a_chip_lacks_is_refused(hardware: str, devices: int, code: 
 LINKED = ("h100_sxm5", "gb200", "mi300x", "l40s", "tpu_v5e", "gaudi3", "trainium2", "inferentia2", "xeon_8490h")
 
 
-def faster(hardware: Hardware) -> Hardware:
-    links = (
-        attrs.evolve(one, bandwidth=attrs.evolve(one.bandwidth, value=2.0 * one.bandwidth.value))
-        for one in hardware.links
-    )
-    return attrs.evolve(hardware, links=tuple(links)).with_own_digest()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("hardware", LINKED)
-@pytest.mark.parametrize("operation", COLLECTIVES)
-def test_more_bandwidth_is_never_slower_nor_more_bytes_faster(operation: str, hardware: str) -> None:
-    target, before = find(hardware), 0.0
-    for exponent in range(8, 29, 2):
-        name = f"{operation}(elements={2**exponent},devices=8)"
-        now = seconds(name, target)
-        assert before <= now
-        assert seconds(name, faster(target)) <= now
-        before = now
-
-
-@pytest.mark.sample(10)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("hardware", ["h100_sxm5", "gb200", "l40s", "tpu_v5e", "inferentia2"])
 @pytest.mark.parametrize("operation", COLLECTIVES)
 def test_fewer_devices_are_never_slower_where_each_has_all_of_its_links(operation: str, hardware: str) -> None:
@@ -168,7 +147,7 @@ def test_fewer_devices_are_never_slower_where_each_has_all_of_its_links(operatio
         assert taken == sorted(taken)
 
 
-@pytest.mark.parametrize("hardware", LINKED)
+@pytest.mark.parametrize("hardware", LINKED[::4])
 def test_a_sum_for_all_takes_no_less_than_one_that_is_scattered(hardware: str) -> None:
     for elements in (512, 2**20, 2**27):
         sizes = f"elements={elements},devices=4,kernel=nccl"
@@ -224,19 +203,3 @@ def test_what_is_usual_of_a_link_is_told_with_its_source() -> None:
             assert link.latency.source
             assert link.energy.source
             assert link.energy.basis != "published"
-
-
-def test_a_path_is_the_same_for_several_at_once() -> None:
-    names = ("h100_sxm5", "h20")
-    assert [find_path(find(name), 8) for name in names] == [
-        Path(
-            ring_rate=450e9,
-            peer_rate=450e9,
-            latency=find(name).links[0].latency.value,
-            hops=1.0,
-            is_direct=True,
-            is_in_host=True,
-            near=8,
-        )
-        for name in names
-    ]

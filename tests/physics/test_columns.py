@@ -9,10 +9,9 @@ import torch
 from compare import assert_close
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.kind import KINDS, ROLES
-from joulemap.physics.record.workload import Access, Buffer, Operator
+from joulemap.physics.record.workload import Access, Buffer
 from joulemap.physics.workload import (
     OPERATOR_COUNTS,
-    WorkloadColumns,
     columns_of,
     number_calls,
     precision_scale,
@@ -36,32 +35,6 @@ NAMED = {
     "buffer_is_hidden": "is_hidden",
 }
 """Column of an access or a buffer -> field of its record."""
-
-
-def fields(record: type[attrs.AttrsInstance]) -> set[str]:
-    return {field.name for field in attrs.fields(record)}
-
-
-def test_columns_of_operators_are_named_as_their_fields() -> None:
-    own = {name for name in fields(WorkloadColumns) if name not in NAMED}
-    others = {
-        "batch",
-        "inner_batch",
-        "weight_bytes",
-        "subgraph_index",
-        "row_length",
-        "call_index",
-        "kernel_step_count",
-        "kernel",
-        "stride",
-        "rank",
-        "times",
-        "buffer_times",
-        "kernel_group",
-        "origin",
-    }
-    assert own - others - {"access_buffer", "access_tensor_bytes", "access_is_matrix"} <= fields(Operator)
-    assert set(OPERATOR_COUNTS) <= own
 
 
 def test_columns_hold_the_values_of_the_records() -> None:

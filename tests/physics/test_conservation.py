@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from itertools import count
 
-import numpy as np
 import pytest
 
 from blank import open_blank
-from chips import ALL, EVERY, FORMS, ROOMY
-from conserved import assert_conserved
+from chips import ALL, FORMS, ROOMY
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.ledger import ActionCounts, Counts, order_counts
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import WorkloadColumns, columns_of
+from joulemap.physics.workload import columns_of
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
 from models import KEY
 from sample import each
 
 CATALOGUE = ALL
 ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(ROOMY)}.values())
-SAMPLE = ("resnet18", "mobilenet_v3_small", "swin_t")
-MODELS = sorted(load_shipped())
-
-CATEGORIES = {"cpu": 5, "gpu": 7, "tpu": 6, "kpu": 8}
-"""architecture -> categories beside leakage that its runs tell apart at least; 3 elsewhere."""
-ACTIONS = {"cpu": 20, "gpu": 27, "tpu": 20, "kpu": 25}
-"""architecture -> actions that each of its runs performs at least; 15 elsewhere, over several models."""
-SMALL = (
-    "elementwise(kind=add,elements=16384)",
-    "max_pool2d(channels=64,size=56,kernel=3,stride=2,padding=1)",
-    "matrix_product",
-    "mlp",
-    "transformer_decoder_layer",
-)
-"""Workloads that ask a chip for the least."""
-
-TOO_LARGE = r" of (memory|flash|sram); (this configuration needs|the (weights|activations) need)|pass takes longer than"
-"""Refusal of a model by a chip that is too small for it, or too slow."""
 
 
 NUMBERS = count()
@@ -73,92 +46,6 @@ def evaluator(model: str) -> Evaluator:
     key = f"{model} {next(NUMBERS)}"
     (stored,) = read_shipped(shipped(), ZOO, [Shipped(model, batch=1, workload_key=key)])
     return Evaluator(read_columns(shipped(), stored))
-
-
-def runs(model: str, hardware: tuple[Hardware, ...]) -> Iterator[tuple[WorkloadColumns, RunColumns]]:
-    """Yield the model on the hardware at every precision and runtime; only too little memory refuses one."""
-    found = evaluator(model)
-    for one in hardware:
-        for precision, runtime in itertools.product(one.peaks, RUNTIME_NAMES):
-            run = run_fitting(found, one, precision, runtime)
-            if run is not None:
-                yield found.work, run
-
-
-def rotated_runs(model: str) -> Iterator[tuple[WorkloadColumns, RunColumns]]:
-    """Yield the model on every chip, at one precision and runtime each.
-
-    The setting changes with both model and chip, so the models together run a chip at each of its settings.
-    """
-    found = evaluator(model)
-    for number, one in enumerate(CATALOGUE, MODELS.index(model)):
-        settings = list(itertools.product(one.peaks, RUNTIME_NAMES))
-        precision, runtime = settings[number % len(settings)]
-        run = run_fitting(found, one, precision, runtime)
-        if run is not None:
-            yield found.work, run
-
-
-def run_fitting(found: Evaluator, hardware: Hardware, precision: str, runtime: str) -> RunColumns | None:
-    """Return a run; None where the model does not fit the memory of the chip, or takes hours."""
-    try:
-        return found.evaluate(hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
-    except UnsupportedError as error:
-        if not re.search(TOO_LARGE, str(error)):
-            raise
-        return None
-
-
-def assert_its_class_is_told(run: RunColumns) -> None:
-    architecture = run.hardware.architecture
-    if (
-        architecture in ACTIONS and run.hardware in ROOMY
-    ):  # a microcontroller has two actions, its core at work and idle
-        assert len(np.unique(run.ledger.action_index)) >= ACTIONS[architecture]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", SAMPLE)
-def test_every_part_adds_up_on_one_hardware_of_each_class(model: str) -> None:
-    count = 0
-    for work, run in runs(model, ONE_OF_EACH_CLASS):
-        assert_conserved(work, run)
-        count += 1
-    assert count == len(RUNTIME_NAMES) * sum(len(hardware.peaks) for hardware in ONE_OF_EACH_CLASS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_every_part_adds_up_on_every_hardware(model: str) -> None:
-    for work, run in rotated_runs(model):
-        try:
-            assert_conserved(work, run)
-            assert_its_class_is_told(run)
-        except AssertionError as error:
-            raise AssertionError(f"{run.configuration}: {error}") from error
-    evaluator.cache_clear()
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("hardware", EVERY)
-def test_runs_tell_actions_apart(hardware: Hardware) -> None:
-    met = {
-        hardware.reference.actions[index]
-        for model in SAMPLE
-        for _, run in runs(model, (hardware,))
-        for index in np.unique(run.ledger.action_index)
-    }
-    assert len({action.category for action in met if action.part != "static"}) >= CATEGORIES.get(
-        hardware.architecture, 3
-    )
-    assert len(met) >= 15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [*SMALL, *SAMPLE])
-def test_each_run_tells_what_its_class_does(model: str) -> None:
-    for _, run in runs(model, FORMS):
-        assert_its_class_is_told(run)
 
 
 @each(CATALOGUE, lambda one: one.id)

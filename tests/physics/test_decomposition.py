@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.bulk import Total, evaluate_all
@@ -19,7 +17,6 @@ from joulemap.physics.record.compiler import HOST_OPERATIONS
 from joulemap.physics.record.workload import BATCHED, SPREAD, Operator
 from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
-from joulemap.workspace import Workspace
 from models import Function, trace
 
 SOLVERS: dict[str, Callable[..., Any]] = {
@@ -107,15 +104,6 @@ def test_times_on_a_gpu_are_those_that_people_publish() -> None:
     assert 1e-3 < latency_s("svd", 512, 512) < 100e-3
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("hardware", ["h100_sxm5", "xeon_8490h", "raspberry_pi_5", "tpu_v4"])
-@pytest.mark.parametrize("name", SOLVERS)
-def test_a_larger_matrix_takes_longer(name: str, hardware: str) -> None:
-    times = [latency_s(name, size, size, hardware=hardware) for size in (16, 32, 33, 128, 1024)]
-    assert times == sorted(times)
-    assert latency_s(name, 4096, 8, 8, hardware=hardware) > latency_s(name, 8, 8, hardware=hardware)
-
-
 @pytest.mark.parametrize("hardware", ["h100_sxm5", "raspberry_pi_5"])
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 def test_a_narrow_precision_makes_no_decomposition_faster_or_smaller(hardware: str, precision: str) -> None:
@@ -157,19 +145,3 @@ def test_a_workload_of_steps_is_of_a_sort_that_nobody_measured() -> None:
             )
             scale = find_scale(load_doubt().scales, quantity, subject)
             assert scale is not None and scale.half_width >= UNMEASURED, (name, quantity)
-
-
-@pytest.mark.slow
-def test_no_winner_among_gpus_is_sure(workspace: Workspace, tmp_path: Path) -> None:
-    path = tmp_path / "solver.py"
-    path.write_text(
-        "import torch\n\nclass Solver(torch.nn.Module):\n"
-        "    def forward(self, x):\n        return torch.linalg.svd(x)\n"
-    )
-    answer = workspace.compare(f"{path}:Solver", hardware=("h100_sxm5", "l4"), inputs="512,512", trust=True)
-    for widths in answer.scope.doubts.values():
-        assert widths["latency"][0] >= UNMEASURED
-        assert widths["energy"][0] >= 0.9 * UNMEASURED  # ten groups of a class weigh more than the two of its prices
-    borrowed = {run for one in answer.facts.of(Caveat) if one.kind == "borrowed" for run in one.runs}
-    assert borrowed == set(answer.scope.run_ids)
-    assert "over 99 %" not in answer.document().answer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -16,7 +15,6 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements, load_profiles
 from joulemap.catalog.public import load_public_tables
-from joulemap.cli.overview import list_commands
 from joulemap.physics.change import change_hardware
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.address import Address
@@ -27,7 +25,6 @@ from joulemap.physics.record.product import MATMUL_PRECISIONS, PASSES, MatmulPre
 from joulemap.physics.run import RunColumns
 from joulemap.show.present.template import Template
 from joulemap.show.title import Conditions, Title, bind
-from joulemap.workspace import Workspace
 from models import shipped
 
 CATALOGUE = load_catalogue().hardware
@@ -174,15 +171,6 @@ def test_an_aws_chip_multiplies_in_bf16_by_default() -> None:
     assert fast.latency_fs <= base.latency_fs < exact.latency_fs
 
 
-def test_a_tpu_beats_a_gpu_where_both_run_at_their_defaults_or_both_in_fp32() -> None:
-    for setting in MATMUL_PRECISIONS:
-        gpu, tpu = (
-            evaluate(shipped("resnet18", 64), at(CATALOGUE[one], setting), Configuration(hardware=one, batch=64))
-            for one in ("h100_sxm5", "tpu_v4")
-        )
-        assert tpu.energy_fj < gpu.energy_fj
-
-
 @pytest.mark.slow
 def test_measured_rows_state_what_they_ran_in() -> None:
     tables = [one for one in load_public_tables().values() if one.is_single]
@@ -195,81 +183,6 @@ def test_measured_rows_state_what_they_ran_in() -> None:
     unset = {row.source.partition(",")[0] for row in fast if row.matmul_precision == "default"}
     assert unset == {"EnergAIzer", "BroncoSpace"}  # both ran PyTorch's default
     assert {one.matmul_precision for one in load_profiles()} == {"highest"}
-
-
-@pytest.mark.slow
-def test_runs_of_two_settings_are_never_mixed(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    names = ["h200_sxm", "mi300x", "tpu_v4", "xeon_8490h"]
-    asked: dict[str, Any] = {"hardware": names, "batch": 1, "calibration": "none"}
-    found = {one: workspace.compare("resnet50", **asked, matmul_precision=one) for one in MATMUL_PRECISIONS}
-    energy = {one: {row.hardware: row.energy_j or 0.0 for row in answer.rows} for one, answer in found.items()}
-    assert "fp32 (TF32 convolutions on NVIDIA, one bf16 pass on TPU)" in found["default"].document().title
-    high = "fp32 (high, TF32 GEMMs on NVIDIA, three bf16 passes on TPU), fused, board"
-    assert high in found["high"].document().title
-    assert "fp32 (highest)" in found["highest"].document().title
-    assert energy["default"]["h200_sxm"] < energy["highest"]["h200_sxm"] / 2.0
-    assert energy["default"]["tpu_v4"] < energy["high"]["tpu_v4"] < energy["highest"]["tpu_v4"]
-    for name in ("mi300x", "xeon_8490h"):
-        assert energy["default"][name] == energy["highest"][name]
-    rows = workspace.sql("SELECT hardware, matmul_precision, label FROM runs WHERE is_newest ORDER BY ALL").rows
-    assert [row[:2] for row in rows] == [(name, one) for name in names for one in MATMUL_PRECISIONS]
-    assert all((f"matmul {one}" in label) == (one != "default") for _, one, label in rows)
-    assert [answer.data()["matmul_precisions"] for answer in found.values()] == [(one,) for one in MATMUL_PRECISIONS]
-    scored = workspace.sql(
-        "SELECT DISTINCT e.measurement_id FROM prediction_errors AS e JOIN runs AS r USING (run_id) "
-        "JOIN measurements AS m USING (measurement_id) WHERE r.matmul_precision <> m.matmul_precision"
-    ).rows
-    assert scored == ()
-    assert workspace.query("audit.conservation").rows == ()
-
-
-TITLED: Final = {
-    "analyze": "resnet18 l4",
-    "architectures": "resnet18",
-    "compare": "resnet18 --hardware l4,t4",
-    "cost": "resnet18 --hardware l4",
-    "diff": "resnet18 resnet34 --hardware l4",
-    "edp": "resnet18 l4",
-    "evidence": "l4 --model resnet18",
-    "explain": "resnet18 l4 t4",
-    "explore": "resnet18 --like l4 --vary unit_count=40,58",
-    "fleet": "resnet18 l4 --rate 100/s --p99 50ms --batch 1",
-    "flip": "resnet18 l4 t4",
-    "fusion": "resnet18 l4",
-    "llm": "llama-3.2-1b l4 --batch 1",
-    "pareto": "resnet18 --hardware l4",
-    "recommend": "resnet18 --hardware l4",
-    "sensitivity": "resnet18 l4",
-    "sweep": "resnet18 --hardware l4 --batch 1,2",
-    "train": "resnet18 l4",
-    "utilization": "resnet18 l4",
-}
-"""Command whose title names the precision -> what it is asked about a GPU."""
-
-UNTITLED: Final = {
-    "calibrate", "completion", "db", "export", "extend", "hardware", "here", "lake", "mcp", "measure", "measurements",
-    "model", "page", "place", "plot", "query", "record", "report",
-    "share", "sql", "validate", "verify",
-}  # fmt: skip
-"""Commands without a title of their own (a report has those of its answers), or that name no precision in it."""
-
-
-@pytest.mark.wings
-def test_every_command_has_a_title_that_is_tested_or_none() -> None:
-    assert TITLED.keys() | UNTITLED == set(list_commands())
-    assert not TITLED.keys() & UNTITLED
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("command", TITLED)
-def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
-    done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")
-    assert done.returncode == 0, done.stderr
-    title = next(line for line in done.stdout.splitlines() if "fp32 (" in line)
-    assert len(re.findall(r"\bfp32\b", title)) == 1
-    is_mixed = len(title.split("NVIDIA")) > 1  # chips of other makers, or a T4, compute otherwise
-    assert re.search(r"fp32 \(TF32 (convolutions|GEMMs)" + (" on NVIDIA" if is_mixed else ", .* default\\)"), title)
 
 
 NET = Template("{model}[, {precisions:and}][, {runtime}]")

@@ -238,13 +238,6 @@ def test_slices_of_one_value_are_each_read_by_a_fused_kernel() -> None:
     assert packed.fused_byte_count == 1920
 
 
-@pytest.mark.slow
-def test_partitioning_is_deterministic() -> None:
-    first, second = (trace_zoo("swin_t") for _ in range(2))
-    assert first.subgraphs == second.subgraphs
-    assert first.accesses == second.accesses
-
-
 def assert_convex(subgraphs: tuple[Subgraph, ...], edges: tuple[Edge, ...], operator_count: int) -> None:
     """Fail if an operator outside a subgraph both follows and precedes its members."""
     forward: list[set[int]] = [set() for _ in range(operator_count)]

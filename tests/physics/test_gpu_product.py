@@ -444,20 +444,3 @@ def test_groups_on_vector_lanes_run_three_at_once() -> None:
         assert_close(float(times.busy_s[0]), clocks(turns * (40 * step + 3000)), rel=1e-9)
         assert (times.tiles.tolist(), times.waves.tolist()) == ([2 * groups], [turns])
         assert times.looped_count.tolist() == [0.0]
-
-
-SIDES = st.integers(1, 600)
-
-
-@given(SIDES, SIDES, SIDES, st.sampled_from(["fp32", "fp16"]), st.integers(1, 200))
-def test_a_longer_side_never_makes_a_product_faster(
-    rows: int, outputs: int, inner: int, precision: str, more: int
-) -> None:
-    def kernel_s(m: int, n: int, k: int) -> float:
-        times, _ = timed(product(m, k, n), precision)
-        assert float(times.executed_macs[0]) >= float(times.multiplied_macs[0]) >= m * n * k
-        return float(times.start_s[0]) + norm(float(times.busy_s[0]), float(times.memory_s[0]))
-
-    one = kernel_s(rows, outputs, inner)
-    for longer in ((rows + more, outputs, inner), (rows, outputs + more, inner), (rows, outputs, inner + more)):
-        assert kernel_s(*longer) >= one * (1 - 1e-9)

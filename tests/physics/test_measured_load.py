@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,6 @@ from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
 from joulemap.trace.single import describe
-from joulemap.workspace import Workspace
 from models import KEY, shipped
 from tools.interval import LOAD
 
@@ -143,17 +141,6 @@ def test_a_board_that_a_slot_feeds_has_no_share_of_its_limit(name: str) -> None:
     assert BUSY_SHARE not in CATALOGUE[name].coefficients
 
 
-@pytest.mark.parametrize("operator", [COPY, PRODUCT])
-def test_power_stays_below_a_cap_and_time_grows_as_it_falls(operator: str) -> None:
-    own, times = anchor_hardware(CATALOGUE["rtx_5090"]), []
-    for watts in (575, 500, 450, 400):
-        run = run_of(chip.bound(own, f"{watts}W", "board"), operator, "bf16")
-        assert power_w(run) <= watts * (1.0 + 1e-6)
-        times.append(int(run.operators.interval_fs.sum()))
-    assert times == sorted(times)
-    assert times[-1] > times[0]
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "measured"), MEASURED)
 def test_a_load_draws_what_was_measured(hardware: Hardware, measured: MeasuredLoad) -> None:
@@ -173,36 +160,6 @@ def test_rows_that_gave_a_load_test_nothing() -> None:
     loads = {(one.id, own.model) for one in CATALOGUE.values() for own in one.loads}
     marked = {(hardware, model) for hardware, model, is_marked in rows if is_marked}
     assert marked == loads & {(hardware, model) for hardware, model, _ in rows}
-
-
-def test_time_in_which_batches_overlap_is_paid_once() -> None:
-    # an image is in four intervals of the fabric, and is paid the clocks of one
-    hardware = CATALOGUE["hailo_8"]
-    plain = attrs.evolve(hardware, loads=())
-    bounded = plain.anchored(find_anchor(plain, describe_probes())).at_boundary("board", "1")
-    run = evaluate(
-        shipped("resnet50"), bounded, Configuration(hardware=hardware.id, precision="int8", runtime="engine")
-    )
-    row = bounded.reference.position(cycle_action("int8"))
-    clocks = float(run.ledger.action_count[run.ledger.action_index == row].sum())
-    assert clocks <= run.interval_fs / 1e15 * hardware.clock.value * hardware.units * (1.0 + 1e-9)
-    assert power_w(run) <= hardware.tdp.value
-
-
-@pytest.mark.slow
-def test_loads_are_stored_and_the_ledger_is_conserved(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.evaluate("resnet50", hardware=["hailo_8", "dpu_b4096x3_zcu102"], precision="int8", runtime="engine")
-    assert workspace.query("audit.conservation").rows == ()
-    rows = workspace.sql(
-        "SELECT r.hardware, l.model, f.value AS power_w, r.average_power_w FROM runs AS r "
-        "JOIN internal.hardware_load AS l USING (hardware_digest) JOIN internal.hardware_fact AS f ON "
-        "f.hardware_digest = l.hardware_digest AND f.quantity = 'load.' || l.load || '.power' "
-        "WHERE l.model = r.model ORDER BY r.hardware"
-    ).records()
-    assert [row["hardware"] for row in rows] == ["dpu_b4096x3_zcu102", "hailo_8"]
-    for row in rows:
-        assert 0.85 <= row["average_power_w"] / row["power_w"] <= 1.15
 
 
 def test_a_load_of_a_program_is_one_that_ships() -> None:
@@ -245,16 +202,3 @@ def test_a_wrong_load_is_refused(case: str, tmp_path: Path, joulemap: Run) -> No
     done = joulemap("hardware", "check", str(path))
     assert done.returncode == ExitCode.CATALOGUE
     assert reason in " ".join((done.stdout + done.stderr).split())
-
-
-@pytest.mark.slow
-def test_sanity_says_what_was_measured(joulemap: Run) -> None:
-    done = joulemap("hardware", "sanity", "--hardware", "hailo_8,jetson_agx_orin_cpu", "--format", "csv")
-    rows = list(csv.DictReader(done.stdout.splitlines()))
-    products = [row for row in rows if row["model"] == "matrix_product"]
-    assert {row["hardware"] for row in products} == {"hailo_8", "jetson_agx_orin_cpu"}
-    assert {row["status"] for row in products} == {"measured"}
-    assert {row["status"] for row in rows if row not in products} == {"ok"}
-    # the load that each is fitted to: 3.19395 W of a Hailo-8, and what the whole system of a Jetson draws
-    drawn = {"hailo_8": "3.19 W", "jetson_agx_orin_cpu": "27.4 W with the system"}
-    assert all(drawn[row["hardware"]] in row["reason"] for row in products)

@@ -13,7 +13,8 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
-from joulemap.answer.hardware_file import SMALL_TRIAL_MODELS, check_files
+from joulemap import predict
+from joulemap.ask.hardware_file import SMALL_TRIAL_MODELS, check_files
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
@@ -26,7 +27,6 @@ from joulemap.physics.workload import WorkloadColumns
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import UnsupportedError
-from joulemap.workspace import Workspace
 from tiny import MACS
 
 FEMTO = 1e-15
@@ -112,28 +112,10 @@ def test_what_fits_is_decided_by_flash_and_sram() -> None:
         run(tight, "vww")
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "power_w"), [("ndp120", 29.567e-3), ("ndp120_0v9", 7.221e-3)])
-def test_a_neural_decision_processor_draws_its_measured_power(hardware: str, power_w: float, tmp_path: Path) -> None:
-    rows = (
-        Workspace(tmp_path / "own.duckdb")
-        .compare("mlperf_tiny_kws", hardware=hardware, precision="int8", runtime="engine")
-        .rows
-    )
-    assert rows[0].average_power_w is not None
-    assert_close(rows[0].average_power_w, power_w, rel=1e-6)
-
-
-def test_depthwise_convolutions_are_refused_where_the_compiler_has_none(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path / "own.duckdb").recommend(
-        "mlperf_tiny_kws", hardware=("max78000", "stm32u575"), precision="int8", batch=1
-    )
-    reasons = {row.reason for row in answer.rows if row.hardware == "max78000"}
-    assert reasons == {
-        "max78000: ai8x-synthesis 2024-08 does not run conv2d of kernel 10 (limit 1 or 3), and no host is set as "
-        "the fallback"
-    }
-    assert answer.best is not None and answer.best.hardware == "stm32u575"
+def test_a_neural_decision_processor_draws_its_measured_power(hardware: str, power_w: float) -> None:
+    found = predict("mlperf_tiny_kws", hardware, precision="int8", runtime="engine")
+    assert_close(float(found.energy_j / found.interval_s), power_w, rel=1e-6)
 
 
 def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) -> None:
@@ -143,30 +125,6 @@ def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) 
     (checked,) = check_files([path]).checks
     assert {trial.model for trial in checked.trials} == set(SMALL_TRIAL_MODELS)
     assert {trial.reason for trial in checked.trials} == {""}
-
-
-@pytest.mark.slow
-@pytest.mark.wings
-def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> None:
-    """One inference a second: its energy, and the power asleep in the rest of the second."""
-    from joulemap.wing.fleet.demand import Demand
-
-    workspace = Workspace(tmp_path / "own.duckdb")
-    chosen = workspace.recommend("mlperf_tiny_kws", scenario="coin_cell", precision="int8", batch=1)
-    # of the chips whose energy was measured, the one that used the least comes first
-    measured = {
-        row.hardware: row.energy_j
-        for row in load_measurements()
-        if row.model == "mlperf_tiny_kws" and row.energy_j is not None
-    }
-    ranked = [row.hardware for row in chosen.rows if row.rank and row.hardware in measured]
-    assert ranked[:2] == sorted(measured, key=measured.__getitem__)[:2] == ["ndp120_0v9", "ndp120"]
-    demand = Demand(rate_per_s=1.0, p99_s=0.5, objective="energy")
-    answer = workspace.fleet("mlperf_tiny_kws", demand=demand, hardware="stm32u575", precision="int8", batch=1)
-    (row,) = answer.rows
-    found = run(chip("stm32u575"), "kws")
-    assert row.mean_power_w is not None
-    assert_close(row.mean_power_w, joules(found) + 29.5e-6 * (1.0 - seconds(found)), rel=1e-3)
 
 
 def test_names_of_boards_are_names_of_chips() -> None:

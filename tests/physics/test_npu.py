@@ -13,10 +13,7 @@ from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, cou
 from joulemap.catalog.load import find_hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.architecture.npu import Npu
-from joulemap.physics.bulk import Together
-from joulemap.physics.change import follow
 from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.address import UNIT_COUNT, set_numbers
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.stream import join_units
 from joulemap.physics.workload import columns_of
@@ -271,15 +268,3 @@ def test_a_fabric_has_nothing_to_lay_out_where_a_host_computes_all() -> None:
     hosted = target("hailo_8").with_host(target("raspberry_pi_5"), is_counted=False)
     found = run(hosted, "int8", columns_of(describe(rotary, 1, KEY)), "engine")
     assert found.latency_fs > 0
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("name", "batch"), [("ax615_npu", 4), ("rk3576_npu", 6)])
-def test_twice_the_cores_are_never_slower(name: str, batch: int) -> None:
-    """Each of four cores would read the weights of one sample, twice as many bytes as two cores with two samples."""
-    hardware = find_hardware(name)
-    twice = set_numbers(hardware, follow(hardware, {UNIT_COUNT: 2.0 * hardware.unit_count.value}), attrs.evolve)
-    work = Together((shipped("mobilenet_v3_small", batch),))
-    (one,), (other,) = (work.evaluate(chip, "int8", "engine") for chip in (hardware, twice))
-    assert one.latency_fs is not None and other.latency_fs is not None
-    assert other.latency_fs <= one.latency_fs * (1.0 + 1e-9)

@@ -14,7 +14,7 @@ import chip
 from chips import FORMS
 from compare import assert_close
 from joulemap.catalog.error_scale import load_doubt
-from joulemap.physics.interval.error_record import MEAN_TO_WIDTH, ErrorRecord, collect_held_out
+from joulemap.physics.interval.error_record import ErrorRecord
 from joulemap.physics.interval.error_scale import BasisSpread, Doubt, ErrorScale
 from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.interval.scale import Subject
@@ -110,31 +110,6 @@ def test_held_out_errors_of_a_calibration_replace_those_of_a_group() -> None:
         Subject(work="model", architecture="gpu", runtime="eager", precision="bf16", hardware="l4")
     )
     assert all(map(math.isnan, unknown))
-
-
-def test_held_out_errors_of_shipped_calibrations_are_their_cross_validated_ones() -> None:
-    from joulemap.catalog.calibration import find_shipped, locate, read_calibration
-    from joulemap.plan.catalogue import known_hardware
-
-    shipped_ones = [one for entry in known_hardware().values() if (one := find_shipped(entry)) is not None]
-    calibrations = [read_calibration(locate(one)) for one in dict.fromkeys(shipped_ones)]
-    assert calibrations
-    for calibration in calibrations:
-        for (digest, hardware, runtime), widths in collect_held_out([calibration]).items():
-            assert (digest, hardware) == (calibration.digest, calibration.hardware)
-            for precision, pair in widths.items():
-                for quantity, width in zip(("latency", "energy"), pair, strict=True):
-                    alike = [
-                        one
-                        for one in calibration.errors
-                        if (one.split, one.quantity, one.runtime, one.precision, one.family)
-                        == ("cross_validated", quantity, runtime, precision, "")
-                    ]
-                    if width is None:
-                        assert alike == []
-                    else:
-                        most = max(alike, key=lambda one: one.row_count)
-                        assert width == MEAN_TO_WIDTH * most.mean_error_fraction
 
 
 def test_errors_are_sent_to_other_processes_without_what_they_found() -> None:

@@ -102,12 +102,6 @@ def test_many_workloads_at_once_are_what_each_is_alone() -> None:
         assert_close(float(alone[0]), float(together[row]), rel=1e-8)
 
 
-def test_the_clock_rises_with_the_cap() -> None:
-    clocks = [clock_of(LAW, limit_w, chip_j=300.0, memory_j=10.0, memory_s=0.5) for limit_w in range(11, 330, 7)]
-    assert clocks == sorted(clocks)
-    assert clocks[0] < 0.01 < clocks[-1] == 1.0
-
-
 def gpu() -> Hardware:
     return load_catalogue().find("a100_sxm4_80gb")
 
@@ -135,20 +129,6 @@ def test_a_locked_clock_costs_less_energy_above_the_knee_and_time_alone_below() 
 def static_fj(found: RunColumns) -> int:
     position = len(found.hardware.reference) - 1
     return int(found.ledger.energy_fj[found.ledger.action_index == position].sum())
-
-
-def test_a_lower_cap_is_slower_and_costs_less_dynamic_energy() -> None:
-    hardware = attrs.evolve(gpu(), power_limit_lowest=None)  # this small load draws less than the board's lowest limit
-    free = run(hardware.in_mode("400W"))
-    caps = [round(free.uncapped_power_w * share) for share in (0.95, 0.8, 0.65)]
-    runs = [free, *(run(hardware.in_mode(f"{cap}W")) for cap in caps)]
-    assert [found.latency_fs for found in runs] == sorted(found.latency_fs for found in runs)
-    assert [found.voltage_factor for found in runs] == sorted((found.voltage_factor for found in runs), reverse=True)
-    for found, cap in zip(runs[1:], caps, strict=True):
-        law = PowerLaw.of(found.hardware)
-        assert_close(found.uncapped_power_w, free.uncapped_power_w, rel=1e-9)
-        assert_close(found.energy_fj / found.latency_fs, float(law.limit_w), rel=1e-6)
-        assert law.limit_w < cap
 
 
 def test_the_ledger_is_count_times_price_times_the_factor_to_the_femtojoule() -> None:

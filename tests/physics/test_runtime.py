@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +16,6 @@ from joulemap.physics.record import runtime as module
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES, RUNTIMES, RuntimeName
 from joulemap.system.resource import folder as resource_folder
-from joulemap.workspace import Workspace
 
 SOURCE: Final = Path(module.__file__)
 LABELS: Final = Path(label.__file__)
@@ -30,46 +26,6 @@ FIRST: Final = '        Runtime(name="eager"'
 
 ADDED: Final = """\
         Runtime(name="lazy", launches_each=False, is_captured=False, merges=True, is_built=False),
-"""
-
-LATER: Final = """
-import contextlib, io, json, sys
-from types import ModuleType
-path, source, database = sys.argv[1:]
-name = "joulemap.physics.record.runtime"
-module = sys.modules[name] = ModuleType(name)
-exec(compile(source, path, "exec"), vars(module))
-import duckdb
-from joulemap.catalog.load import load_catalogue
-from joulemap.cli.app import run
-from joulemap.cli.complete import complete_runtimes
-from joulemap.domain.settings import Settings
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import Configuration
-from joulemap.bundle.workload import open_zoo
-from joulemap.catalog.digest import ZOO
-from joulemap.store.migration import migrate
-
-told = io.StringIO()
-with contextlib.redirect_stdout(told):
-    assert run(["compare", "--help-all"]) == 0
-    asked = ["compare", "resnet18", "l4", "t4", "--runtime", "lazy", "--format", "json", "--db", database]
-    assert run(asked) == 0
-connection = duckdb.connect()
-migrate(connection)
-evaluator = Evaluator(open_zoo(ZOO).form_columns("mobilenet_v2", 1))
-chips = ("l4", "xeon_8490h", "tpu_v4", "cloud_ai_100_pro", "kpu_t256")
-asked = [(load_catalogue().find(chip), Configuration(hardware=chip, precision="int8", runtime=runtime))
-    for chip in chips for runtime in ("fused", "lazy", "eager")]
-print(json.dumps({
-    "settings": Settings(runtime=" Lazy").runtime,
-    "words": complete_runtimes("la"),
-    "help": " ".join(told.getvalue().split()),
-    "merging": connection.execute("SELECT is_merging('lazy')").fetchone(),
-    "comments": [text for text, in connection.execute(
-        "SELECT comment FROM duckdb_columns() WHERE column_name = 'runtime' AND comment LIKE '%eager%'").fetchall()],
-    "energies": [int(run.ledger.energy_fj.sum()) for run in evaluator.evaluate_all(asked)],
-}))
 """
 
 
@@ -94,25 +50,6 @@ def test_a_name_without_a_record_or_a_property_is_refused() -> None:
     with pytest.raises(TypeError, match="is_built"):
         read_module(more.replace(FIRST, ADDED.replace(", is_built=False", "") + FIRST))
     assert "lazy" in read_module(more.replace(FIRST, ADDED + FIRST)).RUNTIME
-
-
-@pytest.mark.slow
-def test_a_new_runtime_is_one_record(tmp_path: Path) -> None:
-    database = tmp_path / "before.duckdb"
-    Workspace(database).compare("resnet18", hardware=["l4"])
-    source = SOURCE.read_text(encoding="utf-8").replace(NAMES, NAMES.replace("]", ', "lazy"]'))
-    done = subprocess.run(
-        [sys.executable, "-c", LATER, str(SOURCE), source.replace(FIRST, ADDED + FIRST), str(database)],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1] / "support",
-    )  # fmt: skip
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["settings"] == found["words"] == ["lazy"]
-    assert "engine (TensorRT) or lazy" in found["help"]
-    assert found["merging"] == [True]
-    assert len(found["comments"]) > 6
-    assert all(text.endswith("engine or lazy") for text in found["comments"])
-    fused, lazy, eager = (found["energies"][start::3] for start in range(3))
-    assert lazy == fused != eager
 
 
 def list_comparisons(tree: ast.AST, word: str, names: Collection[str]) -> Iterator[ast.Compare | ast.Dict]:

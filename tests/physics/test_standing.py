@@ -82,13 +82,6 @@ def check_one_more(workspace: Workspace, data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3)
-@given(data=st.data())
-def test_one_more_candidate_raises_none(workspace: Workspace, data: st.DataObject) -> None:
-    check_one_more(workspace, data)
-
-
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=st.data())
 def test_one_more_candidate_raises_none_at_length(workspace: Workspace, data: st.DataObject) -> None:

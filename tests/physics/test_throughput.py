@@ -9,23 +9,15 @@ import itertools
 from typing import Final
 
 import attrs
-import numpy as np
 import pytest
 
 from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
-from chips import ALL, EVERY
 from compare import assert_close
 from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
-from gpu_case import single
 from joulemap.catalog.load import load_catalogue
-from joulemap.physics.bulk import Together
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.physics.run import RunColumns
 from joulemap.physics.stream import find_share
-from joulemap.physics.workload import Floats
-from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 from models import shipped
 from variants import uncapped, with_bandwidth, with_units
@@ -35,7 +27,6 @@ IMAGE_S: Final = 196 * 8 * 9 * 16 / 0.5 / CLOCK_HZ
 """Of the convolution on a core of the toy."""
 CONVOLUTION_MACS: Final = 784 * 128 * 576
 
-FABRICS: Final = [pytest.param(one, id=one.id) for one in ALL if "dataflow_intervals" in one.geometry]
 
 PUBLISHED: Final = (
     *(
@@ -67,17 +58,6 @@ OPENVINO: Final = (
 def interval_s(found: RunColumns) -> float:
     """Return the time from one batch to the next."""
     return found.interval_fs / FS_PER_S
-
-
-def subgraph_utilizations(found: RunColumns) -> tuple[Floats, Floats]:
-    """Return what each subgraph uses of peak and bandwidth within its latency."""
-    rows = found.subgraphs
-    latency_s = rows.latency_fs / FS_PER_S
-    shown = latency_s > 0.0
-    return (
-        FLOPS_PER_MAC * rows.computed_mac_count[shown] / latency_s[shown] / found.peak_ops_per_s,
-        rows.dram_bytes[shown] / latency_s[shown] / found.memory_bandwidth_bytes_per_s,
-    )
 
 
 def with_geometry(hardware: Hardware, **geometry: float) -> Hardware:
@@ -141,15 +121,6 @@ def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int) -> 
     assert_close(count(found, "tensor_engine", "idle_cycle"), slots - batch * CONVOLUTION_MACS, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["gemm(m=1,n=1024,k=1024)", "gemm(m=1,n=4096,k=4096)", "yolox_s"])
-@pytest.mark.parametrize("hardware", FABRICS)
-def test_a_larger_batch_passes_a_fabric_no_faster(hardware: Hardware, name: str) -> None:
-    """Neither the tiles of an image nor the contexts of a model depend on the batch."""
-    found = Together(tuple(single(name, batch) if "(" in name else shipped(name, batch) for batch in (1, 2, 3, 8)))
-    latencies = [one.latency_fs for one in found.evaluate(hardware, "int8", "engine")]
-    assert all(less is not None and more is not None and less < more for less, more in itertools.pairwise(latencies))
-
-
 def test_what_a_fabric_must_load_anew_does_not_overlap() -> None:
     found = run(fabric(resident=0.0), "int8", convolution())
     assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
@@ -202,16 +173,6 @@ def test_samples_run_one_after_another_where_a_runtime_takes_one(model: str, pre
 
 
 @pytest.mark.slow
-def test_coral_runs_a_large_batch_image_by_image() -> None:
-    coral = load_catalogue().find("coral_edge_tpu")
-    one, many = (run(coral, "int8", shipped("mobilenet_v2", batch)) for batch in (1, 32))
-    assert_close(many.latency_fs / 32, one.latency_fs, rel=1e-6)
-    assert (many.weight_bytes, many.activation_bytes) == (one.weight_bytes, one.activation_bytes)
-    # 2,048 images of resnet50 would be 3.3 GB of activations, its host has 1 GB
-    assert run(coral, "int8", shipped("resnet50", 2048)).activation_bytes < 10e6
-
-
-@pytest.mark.slow
 def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     l4 = uncapped(load_catalogue().find("l4"))
     whole, half, part = (run(l4, "int8", shipped("resnet50", batch), "engine") for batch in (128, 64, 32))
@@ -228,42 +189,6 @@ def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     b200 = uncapped(load_catalogue().find("b200_sxm"))
     many = run(b200, "int8", shipped("resnet50", 32), "engine")
     assert many.latency_fs < 2 * run(b200, "int8", shipped("resnet50", 16), "engine").latency_fs
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("hardware", EVERY)
-@pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
-def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
-    for batch, runtime in ((1, "fused"), (3, "engine")):
-        evaluator = Evaluator(shipped(model, batch))
-        for precision in hardware.peaks:
-            try:
-                found = evaluator.evaluate(
-                    hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
-                )
-            except UnsupportedError:
-                continue
-            assert 0 < found.interval_fs <= found.latency_fs
-            assert found.throughput_limit in THROUGHPUT_LIMITS
-            assert (np.abs(found.operators.interval_fs) <= found.operators.latency_fs + 1).all()
-            computed = found.subgraphs.computed_mac_count.sum()
-            assert computed <= found.mac_count
-            at_peak = FLOPS_PER_MAC * computed / hardware.product_rate(precision)
-            off_chip = found.operators.dram_bytes.sum() / hardware.memory_bandwidth.value
-            assert interval_s(found) >= max(at_peak, off_chip) * (1 - 1e-6)
-            for used in subgraph_utilizations(found):
-                assert used.max() <= 1 + 1e-6, (hardware.id, precision, batch)
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
-def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
-    work = shipped("resnet18", batch)
-    chips = [uncapped(load_catalogue().find(name)) for name in ("dpu_b4096x3_zcu102", "hailo_8", "dpu_b4096_kv260")]
-    for hardware in chips:
-        for change in (with_units, with_bandwidth):
-            rates = [run(change(hardware, factor), "int8", work).interval_fs for factor in (1, 2, 3, 4)]
-            assert rates == sorted(rates, reverse=True), hardware.id
 
 
 @pytest.mark.sample(1)

@@ -142,38 +142,6 @@ def test_totals_are_sums_of_ledgers(model: str) -> None:
     assert compared > len(ONE_OF_EACH_CLASS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_totals_are_sums_of_ledgers_everywhere(model: str) -> None:
-    for seed, hardware in enumerate(FORMS):
-        for precision in hardware.peaks:
-            for runtime in RUNTIME_NAMES:
-                check(EVALUATORS[model], hardware, precision, runtime, 100 + seed)
-
-
-def test_a_point_does_not_depend_on_those_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE)  # some of the numbers are absurd
-    hardware = find("kpu_t256")
-    configuration = Configuration(hardware=hardware.id, precision="int8", runtime="fused")
-    varied = {
-        **vary_clock(hardware, np.linspace(0.5, 1.2, 40)),
-        TDP: np.linspace(hardware.static_power.value * 1.1, hardware.tdp.value, 40),
-        Address("memory", hardware.memory_levels[2].name, "capacity"): np.geomspace(1e5, 1e8, 40),
-    }
-    together = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, varied)
-    assert len(np.unique(together.clock_fraction)) > 5
-    some = [3, 11, 12, 39]
-    apart = evaluate_points(
-        EVALUATORS["convolutions"],
-        hardware,
-        configuration,
-        {address: column[some] for address, column in varied.items()},
-    )
-    for field in attrs.fields(PointColumns):
-        if field.name != "spent_fj":
-            assert (getattr(together, field.name)[some] == getattr(apart, field.name)).all(), field.name
-
-
 @pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS, ids=lambda one: one.id)
 def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
     configuration = Configuration(hardware=hardware.id, precision=next(iter(hardware.peaks)), runtime="fused")

@@ -119,7 +119,7 @@ def test_blocks_are_as_square_as_the_product_allows(
     assert tuple(edge.item() for edge in found) == edges
 
 
-@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+@pytest.mark.parametrize("runtime", ["fused", "graph"])
 @given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), units=st.integers(1, 256))
 def test_a_larger_level_reads_no_more_from_beyond(runtime: str, capacity: float, growth: float, units: int) -> None:
     kernels = resnet18(runtime)

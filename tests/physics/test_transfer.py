@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -13,7 +12,6 @@ from chip import npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, convolution, count, run
 from fallback_case import card, compiler, stages
-from joulemap.ask.fact import Caveat
 from joulemap.catalog.load import load_catalogue
 from joulemap.cli.option.run import RunOptions
 from joulemap.domain.settings import Settings
@@ -91,26 +89,6 @@ def test_a_counted_host_moves_what_published_rates_exclude() -> None:
     assert fabric().with_host(chip.cpu(), is_counted=True).coefficient(HOST_TRANSFER) == 0.0
 
 
-@pytest.mark.parametrize("name", ["coral_edge_tpu", "intel_ncs2", "hailo_8"])
-def test_a_slower_port_is_never_as_fast_where_bytes_cross_it(name: str) -> None:
-    """Law: a counted host's port bounds the link; a host beside the device, or without a stated port, does not."""
-    device, work = load_catalogue().find(name), convolution()
-    link = next(one for one in device.links if one.connects == "host")
-    precision = next(iter(device.peaks))
-
-    def latency(rate: float | None, *, is_counted: bool = True) -> tuple[int, int]:
-        port = attrs.evolve(link, bandwidth=attrs.evolve(link.bandwidth, value=rate or 0.0))
-        host = attrs.evolve(chip.cpu(), links=() if rate is None else (port,))
-        found = run(device.with_host(host, is_counted=is_counted), precision, work)
-        return found.latency_fs, found.interval_fs
-
-    whole = link.bandwidth.value
-    assert latency(None) == latency(whole) == latency(9.0 * whole)
-    assert latency(0.1 * whole, is_counted=False) == latency(None, is_counted=False)
-    times = [latency(rate * whole) for rate in (1.0, 0.2, 0.04, 0.008)]
-    assert all(slow[0] > fast[0] and slow[1] >= fast[1] for fast, slow in pairwise(times))
-
-
 def test_the_port_of_a_host_bounds_a_stick_by_hand() -> None:
     """60 MB/s of USB 2.0, of which transfers reach 0.8: the link of a chip with memory, the memory of one without."""
     old, new = (load_catalogue().find(name) for name in ("raspberry_pi_3b", "raspberry_pi_4b"))
@@ -140,17 +118,3 @@ def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
     energies = {(row["hardware"], row["host"]): row["energy_j"] for row in rows}
     assert energies.keys() == {("coral_edge_tpu", ""), ("coral_edge_tpu", NO_HOST), ("raspberry_pi_5", "")}
     assert energies["coral_edge_tpu", ""] > energies["coral_edge_tpu", NO_HOST]
-
-
-@pytest.mark.slow
-def test_a_ranking_of_devices_alone_counts_no_host(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    asked = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), batch=(1,), host=NO_HOST)
-    found = workspace.recommend("mobilenet_v2", asked)
-    assert not found.counts_hosts
-    assert not [one for one in found.facts.of(Caveat) if one.kind == "omitted"]
-    alone = attrs.evolve(asked, hardware=("coral_edge_tpu",), runtime=("engine",))
-    (omitted,) = (one for one in workspace.compare("vit_b_16", alone).facts.of(Caveat) if one.kind == "omitted")
-    operations, share = omitted.values["operations"], omitted.values["share_fraction"]
-    assert isinstance(operations, tuple) and "layer_norm" in operations
-    assert isinstance(share, float) and 0.9 < share < 1.0

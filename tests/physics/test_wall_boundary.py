@@ -19,10 +19,10 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.settings import Settings, Usage
+from joulemap.domain.settings import Settings
 from joulemap.physics.interval.point import Case, PointErrors
 from joulemap.physics.pipeline import Evaluator, evaluate
-from joulemap.physics.record.configuration import BOUNDARY_NAMES, Configuration
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import CHASSIS_ACTION, HOST_ACTION, STATIC_ACTION, SUPPLY_ACTION, ActionKey
@@ -34,7 +34,7 @@ from joulemap.physics.workload import columns_of
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
@@ -124,46 +124,6 @@ def test_a_static_power_that_was_not_measured_has_the_range_of_its_memory() -> N
     for name in ("a40", "h100_sxm5"):
         reference = CATALOGUE[name].reference
         assert reference.actions[reference.position(STATIC_ACTION) or 0].range_half_width == 0.0
-
-
-@pytest.mark.sample(8)
-@pytest.mark.parametrize("hardware", PLUGGED, ids=lambda one: one.id)
-def test_ledgers_close_at_every_boundary_and_each_contains_the_smaller(hardware: Hardware) -> None:
-    precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
-    anchored = anchor_hardware(hardware)
-    found = {}
-    for boundary in BOUNDARY_NAMES:
-        bound = attrs.evolve(chip.bound(anchored, "default", boundary), compiler=None)
-        configuration = Configuration(hardware=hardware.id, precision=precision, runtime="engine")
-        run = evaluate(shipped("mobilenet_v2"), bound, configuration)
-        totals = evaluate_totals(Evaluator(shipped("mobilenet_v2")), [(bound, configuration)])
-        assert totals.energy_fj.tolist() == [int(run.ledger.energy_fj.sum())]
-        found[boundary] = run
-    assert joules(found["chip"]) <= joules(found["board"]) <= joules(found["system"])
-    around = find_surrounding(hardware)
-    seconds = int(found["system"].operators.interval_fs.sum()) / FS_PER_S
-    expected = around.growth.value * joules(found["board"]) + around.host_w * seconds
-    assert_close(joules(found["system"]), expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["h100_sxm5", "l4", "xeon_8490h", "rk3588_npu", "hailo_8"])
-def test_more_work_more_power_and_a_slower_clock(name: str) -> None:
-    hardware = CATALOGUE[name]
-    configuration = Configuration(hardware=name, precision="int8", runtime="engine")
-    bound = attrs.evolve(chip.bound(anchor_hardware(hardware), "default", "system"), compiler=None)
-    one = evaluate(shipped("resnet18"), bound, configuration)
-    two = evaluate(shipped("resnet18", 2), bound, attrs.evolve(configuration, batch=2))
-    assert joules(one) < joules(two)
-    slow = f"{bound.full_clock.value / 2e6:.0f}MHz"
-    halved = attrs.evolve(chip.bound(anchor_hardware(hardware), slow, "system"), compiler=None)
-    slower = evaluate(shipped("resnet18"), halved, attrs.evolve(configuration, power_mode=slow))
-    seconds = [int(run.operators.interval_fs.sum()) for run in (one, slower)]
-    assert seconds[0] < seconds[1]
-    assert joules(slower) / seconds[1] < joules(one) / seconds[0]
-    dearer = attrs.evolve(
-        bound, reference=bound.reference.with_static(attrs.evolve(hardware.static_power, value=hardware.tdp.value / 2))
-    )
-    assert joules(evaluate(shipped("resnet18"), dearer, configuration)) > joules(one)
 
 
 def test_slopes_of_prices_are_those_of_the_ledger() -> None:
@@ -317,71 +277,6 @@ def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> N
     share = around.host_w * seconds * FJ_PER_J / int(points.energy_fj[0])
     more = (around.growth_half_width.value * (1.0 - share)) ** 2 + (around.host_half_width.value * share) ** 2
     assert energy**2 > more > 0.0
-
-
-@pytest.mark.slow
-def test_a_database_holds_lines_with_basis_and_source(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    for boundary in BOUNDARY_NAMES:
-        workspace.analyze("resnet18", "l4", precision="int8", boundary=boundary)
-    workspace.evaluate("resnet18", hardware=["hailo_8", "xeon_8490h"], precision="int8", boundary="system")
-    assert workspace.query("audit.conservation").rows == ()
-    rows = workspace.sql(
-        "SELECT DISTINCT component, basis <> '' AND source <> '' FROM energy_ledger "
-        "WHERE component IN ('host', 'chassis', 'psu') ORDER BY ALL"
-    ).rows
-    assert rows == (("chassis", True), ("host", True), ("psu", True))
-    widths: dict[str, float] = dict(
-        workspace.sql("SELECT boundary, energy_half_width FROM runs WHERE hardware = 'l4' ORDER BY ALL").rows
-    )
-    assert widths["board"] < widths["system"]
-
-
-@pytest.mark.slow
-def test_a_host_is_in_the_energy_at_the_wall_and_in_no_share_of_it(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(hardware=("h100_sxm5", "l4", "apple_m4_pro"), precision=("fp16",), batch=(8,))
-    settings = attrs.evolve(settings, runtime=("engine",))
-    at_wall = attrs.evolve(settings, boundary="system", fallback_boundary="board")
-    usage = Usage(utilization=0.5)
-    rows = {row.hardware: row for row in workspace.cost("resnet50", at_wall, usage=usage).rows}
-    board = {row.hardware: row for row in workspace.cost("resnet50", settings, usage=usage).rows}
-    for name, host_w in (("h100_sxm5", 87.5), ("l4", 45.0)):
-        run, plain = rows[name], board[name]
-        assert run.energy_per_inference_j and plain.energy_per_inference_j and run.throughput_per_s
-        assert_close(
-            run.energy_per_inference_j, 1.25 * plain.energy_per_inference_j + host_w / run.throughput_per_s, rel=1e-6
-        )
-        assert_close(run.idle_power_w or 0.0, 1.25 * (plain.idle_power_w or 0.0) + host_w, rel=1e-9)
-        assert run.kwh_per_million and plain.kwh_per_million
-        assert run.kwh_per_million > plain.kwh_per_million
-    assert rows["apple_m4_pro"].energy_per_inference_j == board["apple_m4_pro"].energy_per_inference_j
-    assert workspace.cost("resnet50", hardware=["h100_sxm5", "apple_m2"]).scope.boundaries == ("board", "system")
-    chosen = workspace.recommend("resnet50", attrs.evolve(settings, hardware=("l4", "hailo_8"), boundary="system"))
-    assert all(row.host_energy_per_inference_j == 0.0 for row in chosen.rows if row.status == "ok")
-
-
-@pytest.mark.slow
-def test_the_wall_on_the_command_line(joulemap: Run) -> None:
-    asked = ("compare", "resnet18", "--precision", "int8", "--runtime", "engine", "--boundary")
-    told = joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--notes")
-    assert "\nresnet18, batch 1, int8, engine, system" in told.stdout
-    walled = [
-        fact
-        for fact in json.loads(joulemap(*asked, "wall", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)[
-            "facts"
-        ]
-        if fact.get("kind") == "walled"
-    ]
-    assert {fact["values"]["host"]["value"] for fact in walled} == {45.0, 700.0 / 8}
-    assert "+ host" not in told.stdout
-    rows = json.loads(joulemap(*asked, "system", "--hardware", "h100_sxm5,l4", "--format", "json").stdout)
-    assert rows["boundaries"] == ["system"]
-    refused = joulemap(*asked, "wall", "--hardware", "samsung_galaxy_s24_npu")
-    assert refused.returncode == ExitCode.USAGE
-    assert len(refused.stderr.strip().splitlines()) == 1
-    prices = joulemap("hardware", "show", "l4", "--energy", "--boundary", "wall", "--format", "csv").stdout
-    assert "conversion_loss" in prices
 
 
 @pytest.mark.slow

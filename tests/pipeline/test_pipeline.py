@@ -19,8 +19,8 @@ from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
-from joulemap.wing.pipeline.answer.pace import find_paced
 from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
+from joulemap.wing.pipeline.ask.pace import find_paced
 from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
 from joulemap.wing.pipeline.pipeline_name import NAMES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from place_case import toys
 
 import chip
-from command import run_here
 from compare import assert_close
 from fallback_case import stages
 from joulemap.catalog.load import load_catalogue
@@ -28,7 +26,6 @@ from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.constant import change_box, list_box_constants
@@ -118,7 +115,7 @@ def test_a_cap_on_the_box_stretches_its_interval() -> None:
 
 
 @pytest.mark.slow
-def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database: Path, tmp_path: Path) -> None:
+def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database: Path) -> None:
     """With a chip beside it; what differs adds up by category, and the database passes its audit."""
     at = Workspace(own_database)
     settings = Settings(precision="int8", runtime="engine")
@@ -132,16 +129,9 @@ def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database:
     assert rows[f"{PI}@throughput"].placement == f"{placed.form} {placed.placement}"
     assert_close(rows[f"{PI}@throughput"].energy_j or 0.0, placed.energy_j or 1.0, rel=1e-9)
     assert_close(rows[f"{PI}@throughput"].throughput_per_s or 0.0, placed.throughput_per_s or 1.0, rel=1e-9)
-    parts = json.loads(
-        run_here(
-            ["sql", "SELECT sum(line_energy_fj)::VARCHAR AS fj, any_value(component) FROM energy_ledger "
-             f"WHERE hardware = '{PI}' AND power_mode = 'default'", "--db", str(own_database),
-             "--format", "json"], tmp_path, {}
-        ).stdout
-    )  # fmt: skip
-    assert int(parts[0]["fj"]) / FJ_PER_J == rows[PI].energy_j
-    checked = run_here(["db", "check", "--db", str(own_database)], tmp_path, {})
-    assert (checked.returncode, checked.stdout.partition(":")[0]) == (0, "ok")
+    asked_of = f"SELECT sum(line_energy_fj) FROM energy_ledger WHERE hardware = '{PI}' AND power_mode = 'default'"
+    assert at.sql(asked_of).rows[0][0] / FJ_PER_J == rows[PI].energy_j
+    assert not at.check().findings.rows
 
 
 BOX = """
@@ -276,16 +266,3 @@ def test_a_box_of_the_catalogue_is_no_file_of_ones_own(tmp_path: Path) -> None:
     own.write_text('id = "own"\n[[devices]]\nname = "cpu"\nhardware = "rk3588_cpu"\n')
     chosen = select_hardware(Settings(hardware=("server_4x_l4", f"{own}@energy")))
     assert chosen.spelling == {"own@energy": f"{own}@energy"}
-
-
-@pytest.mark.slow
-def test_llm_of_a_box_says_what_it_is(tmp_path: Path) -> None:
-    at = Workspace(tmp_path / "none.duckdb")
-    with pytest.raises(UsageError, match="does not apply to a box, which has 8 of h100_sxm5"):
-        at.llm("qwen3-0.6b", settings=Settings(hardware=("dgx_h100",)), serving=Serving(devices=(2,)))
-    with pytest.raises(UsageError, match="`offload` divides layers"):
-        at.llm("qwen3-0.6b", settings=Settings(hardware=(PI,)))
-    with pytest.raises(UsageError, match="layers are divided between a GPU and a CPU"):
-        at.offload("qwen3-0.6b", settings=Settings(hardware=(PI,)))
-    with pytest.raises(UsageError, match="llamacpp divides layers"):
-        at.offload("qwen3-0.6b", settings=Settings(hardware=("gh200_superchip",)), serving=Serving(devices=(2,)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import run_here
-from joulemap.answer.base import Answer
+from joulemap.ask.answer import Answer
 from joulemap.show.figure.figure import draw_svg
 from joulemap.show.figure.spec import find_spec
 from joulemap.wing.fleet.demand import Demand

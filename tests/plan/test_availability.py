@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,6 @@ from joulemap.answer.base import RunAnswer
 from joulemap.ask.candidate import find_busy_hours
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.host import is_host
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.physics.record.operating_point import read_point
@@ -32,7 +30,6 @@ UNSOLD = (
     "ax615_npu", "ax637_npu",
 )  # fmt: skip
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
-WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
 
 DREAM = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, unavailable="never made")
@@ -93,39 +90,6 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
         "tda4vm_c7x_mma",
     }  # fmt: skip
     assert_close(shares["hailo_8"], 80.0 / 110.0, rel=1e-3)
-
-
-HOSTS = {
-    "alif_e7_m55", "andes_d25f", "andes_d45", "andes_nx27v", "efr32mg24", "m467", "max78000", "ndp120", "ndp120_0v9",
-    "nrf52840", "nrf5340", "psoc62", "ra6m4", "ra8d1", "rp2040", "rx65n", "stm32f746", "stm32f769", "stm32g0b1",
-    "stm32h747", "stm32h7a3", "stm32l4r5", "stm32l552", "stm32u575",
-    "altra_max_m128_30", "ampereone_a192_32x", "ampereone_m_a192_32m", "apple_m4_cpu", "apple_m4_neural_engine",
-    "epyc_9654", "epyc_9754", "epyc_9755", "epyc_9965", "grace", "graviton3", "graviton4", "imx8m_plus_npu",
-    "jetson_agx_orin_cpu", "jetson_agx_orin_dla", "jetson_orin_nx_16gb", "jetson_orin_nx_cpu", "jetson_orin_nx_dla",
-    "ax615_npu", "ax637_npu", "xuantie_c906",
-    "kpu_t64", "plasticine", "rk3562_npu", "rk3576_npu", "rk3588_cpu", "rk3588_npu", "rv1126b_npu",
-    "ax620q_npu", "ax630c_npu", "ax650n_npu", "bm1684", "bm1684x", "bm1688", "cv186x", "hailo_15h", "hailo_15l",
-    "rdk_x3", "rdk_x5", "rk1808_npu", "rk3566_npu", "rk3568_npu", "rv1109_npu", "rv1126_npu",
-    "ryzen_ai_max_395_cpu", "ryzen_ai_max_395_npu", "sa8295p_npu", "sa8775p_npu", "samsung_galaxy_s24_npu",
-    "snapdragon_8_elite_gen_5_npu", "snapdragon_8_elite_npu", "snapdragon_x2_elite_npu", "snapdragon_x_elite_cpu",
-    "snapdragon_x_elite_npu", "tda4vm_a72", "xeon_8490h",
-    "alif_e3_u55", "alif_e7_u55", "alif_e8_u85", "arrow_lake_npu", "imx93_npu", "lunar_lake_npu", "meteor_lake_npu",
-    "raspberry_pi_3b", "raspberry_pi_4b", "raspberry_pi_zero_2_w", "rz_v2l", "vek280_dpu_c20b14",
-}  # fmt: skip
-"""CPUs, and chips outside data centres that need no slot, whose records state no share."""
-
-
-@pytest.mark.slow  # all hardware; `test_cost_recommend_and_fleet_count_the_same_host` has some of each kind
-def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Workspace) -> None:
-    chips = load_catalogue().hardware
-    unstated = {name: one for name, one in chips.items() if one.host_share is None}
-    assert {name for name, one in unstated.items() if is_host(one)} == HOSTS
-    asked = Settings(hardware=tuple(sorted(chips)), batch=1, takes_all=True)
-    rows = workspace.cost("mobilenet_v2", asked, usage=Usage(pay="both")).rows
-    found = {row.hardware: row.host_share_ratio for row in rows if "@" not in row.hardware}
-    assert len(found) == len(chips)
-    expected = {name: 0.0 if is_host(one) else 0.4 for name, one in unstated.items()}
-    assert {name: found[name] for name in unstated} == expected
 
 
 @pytest.mark.slow
@@ -215,36 +179,6 @@ def test_what_cannot_be_had_changes_nothing_of_what_can(question: str, workspace
     assert all(row.get("rank") is None and row["status"] != "front" for row in beside["rows"] if row not in kept)
 
 
-@pytest.mark.slow
-def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
-    few = ("--architecture", "kpu,tpu", *WORDS, "--pay", "both", "--format", "json")
-    for command in (("cost", "resnet18"), ("recommend", "resnet18", "--objective", "cost")):
-        answer = json.loads(joulemap(*command, *few).stdout)
-        assert answer["best"]["is_available"] and not answer["projection"]["is_available"]
-        every = json.loads(joulemap(*command, *few, "--all").stdout)
-        assert every["best"]["hardware"] == answer["projection"]["hardware"] and every["projection"] is None
-
-
-@pytest.mark.slow
-def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:
-    asked = ("resnet18", "--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
-    cost = joulemap("cost", *asked, "--pay", "bought").stdout
-    assert cost.startswith("hailo_8 ")
-    assert "~kpu_t256" in cost and "~hailo_8" not in cost
-    found, every = (
-        json.loads(joulemap("recommend", *asked, "--objective", "edp", *more, "--format", "json").stdout)
-        for more in ((), ("--all",))
-    )
-    assert found["best"]["is_available"] and found["projection"]["hardware"].startswith("kpu_t")
-    assert every["best"]["hardware"] == found["projection"]["hardware"] and every["projection"] is None
-    assert any(line.startswith("~kpu_t") for line in found["insights"])
-    front, whole = (
-        json.loads(joulemap("pareto", *asked, *more, "--format", "json").stdout) for more in ((), ("--all",))
-    )
-    assert "projection" in {row["status"] for row in front["rows"]}
-    assert "projection" not in {row["status"] for row in whole["rows"]} and "insights" not in whole
-
-
 def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> None:
     listed = joulemap("hardware", "list", "--limit", "999").stdout
     catalogue = load_catalogue().hardware
@@ -252,8 +186,7 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
         *UNSOLD,
         *(name for name, one in catalogue.items() if one.sold_in),
     }
-    shown = joulemap("hardware", "show", "apple_m4", "--notes").stdout
-    assert "~" not in shown and "key numbers: Apple does not publish clocks or power" in " ".join(shown.split())
+    assert "~" not in joulemap("hardware", "show", "apple_m4", "--notes").stdout
 
 
 @pytest.mark.slow
@@ -265,15 +198,6 @@ def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
     assert all(row.is_available and row.rank for row in priced.rows if row.price_basis == "given")
     between = workspace.cost("resnet18", between=("kpu_t256", "cloud_ai_100_pro"), **only)
     assert between.break_even is not None and between.break_even.hardware_a.startswith("kpu_t256")
-
-
-@pytest.mark.slow
-def test_where_nothing_can_be_had_the_rest_is_ranked_and_said_to_be_so(joulemap: Run) -> None:
-    done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS, "--format", "json")
-    answer = json.loads(done.stdout)
-    assert answer["best"]["hardware"].startswith("kpu_t64") and not answer["best"]["is_available"]
-    assert answer["best"]["rank"] == 1 and answer["projection"] is None
-    assert "~kpu_t64" in answer["answer"]
 
 
 def test_a_host_share_below_nothing_is_refused() -> None:
@@ -290,23 +214,6 @@ def test_a_mode_is_capped_at_the_watts_of_its_name() -> None:
             point = read_point(mode.name)
             if point is not None and point.unit == "W":
                 assert mode.tdp.value <= point.value, f"{hardware.id}@{mode.name}"
-
-
-@pytest.mark.slow
-def test_no_mode_answers_with_more_power_than_it_is_named_for(workspace: Workspace) -> None:
-    named = [
-        f"{hardware.id}@{mode.name}"
-        for hardware in load_catalogue().hardware.values()
-        for mode in hardware.power_modes
-        if read_point(mode.name) is not None
-    ]
-    assert len(named) > 20
-    asked = (*named, "cloud_ai_100_pro@12W")
-    answer = workspace.compare("resnet18", hardware=asked, precision=("int8", "fp16"), batch=8)
-    for row in answer.rows:
-        point = read_point(row.hardware.partition("@")[2])
-        if row.average_power_w is not None:
-            assert point is not None and row.average_power_w <= point.value * (1.0 + 1e-9), row.hardware
 
 
 def test_the_card_takes_more_than_the_chip_that_its_modes_are_named_for() -> None:

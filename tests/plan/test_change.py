@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import attrs
@@ -28,7 +27,6 @@ from joulemap.workspace import Workspace
 from sample import thin
 
 CATALOGUE = load_catalogue().hardware
-PAIR = ["compare", "resnet18", "--hardware", "l4,h100_sxm5", "--precision", "bf16"]
 
 
 def change(hardware: Hardware, **values: float) -> Hardware:
@@ -72,48 +70,6 @@ def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
     told = workspace.sql("SELECT changes FROM runs WHERE len(changes) > 0 ORDER BY run_id").rows
     assert [len(changes) for (changes,) in told] == [1, 2]
     assert not workspace.check().findings.rows
-
-
-@pytest.mark.slow
-def test_the_heading_says_what_was_set_and_what_it_was(joulemap: Run) -> None:
-    done = joulemap(*PAIR, "--set", "dram.read=31pJ", "--set", "h100_sxm5:tdp=x0.5")
-    heading = " ".join(done.stdout.partition("\n\n")[0].split())
-    assert "l4 with dram.read 31 pJ (was 53.6 pJ)" in heading
-    assert "h100_sxm5 with dram.read 31 pJ" in heading
-    assert "tdp 350 W (was 700 W)" in heading
-    assert "--set dram.read=31pJ --set h100_sxm5:tdp=x0.5" in done.stdout  # next steps ask the same
-    again = joulemap(*PAIR, "--set", "dram.read=31pJ", "--format", "json")
-    assert json.loads(again.stdout)["changes"]["l4"] == ["dram.read 31 pJ (was 53.6 pJ)"]
-
-
-@pytest.mark.slow
-def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
-    # of a calibrated hardware the effective price is the scaled one: a factor of 1 changes nothing
-    workspace = Workspace(tmp_path / "a.duckdb")
-    (price,) = (row for row in workspace.energy_reference("h200_sxm") if (row.component, row.action) == ("l2", "read"))
-    plain = workspace.compare("resnet18", hardware="h200_sxm", precision="bf16")
-    same = workspace.compare("resnet18", hardware="h200_sxm", precision="bf16", changes={"l2.read": "x1"})
-    given = workspace.compare(
-        "resnet18", hardware="h200_sxm", precision="bf16", changes={"l2.read": price.energy_per_action_j}
-    )
-    assert plain.rows[0].energy_j == same.rows[0].energy_j == given.rows[0].energy_j
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("boundary", ["board", "chip"])
-def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(hardware="tpu_v4", precision="bf16", boundary=boundary)
-    plain = workspace.compare("resnet18", settings).rows[0]
-    doubled = workspace.compare("resnet18", attrs.evolve(settings, changes={"dram.read": "x2"})).rows[0]
-    statement = (
-        "SELECT sum(line_energy_j) FROM energy_ledger WHERE run_id = $run AND component = 'dram' AND action = 'read'"
-    )
-    ((read_j,),) = workspace.sql(statement, {"run": plain.run_id}).rows
-    loss = 1.12 if boundary == "board" else 1.0
-    assert plain.energy_j is not None
-    assert doubled.energy_j is not None
-    assert_close(doubled.energy_j - plain.energy_j, float(read_j) * loss, rel=1e-9)
 
 
 @pytest.mark.sample(1)
@@ -195,16 +151,6 @@ def test_a_name_set_twice_is_refused() -> None:
         Settings(changes=["tdp=60W", "tdp=70W"])
 
 
-@pytest.mark.slow
-def test_one_hardware_alone_counts_more_than_all(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    answer = workspace.compare(
-        "resnet18", hardware=["l4", "t4"], precision="fp16", changes=["l4:static_power=11W", "static_power=12W"]
-    )
-    assert answer.scope.changes["l4"] == ("static_power 11 W (was 19.6 W)",)
-    assert answer.scope.changes["t4"][0].startswith("static_power 12 W")
-
-
 def test_leakage_has_one_number_under_both_names() -> None:
     hardware = change(chip.cpu(), static_power=20.0)
     row = hardware.reference.position(STATIC_ACTION)
@@ -282,14 +228,3 @@ def test_the_digest_tells_what_was_set() -> None:
 
     assert word_changes(()) == ""
     assert word_changes((one(70.0),)) != word_changes((one(71.0),))
-
-
-@pytest.mark.slow
-def test_an_archive_holds_what_was_set(tmp_path: Path) -> None:
-    workspace, other = Workspace(tmp_path / "a.duckdb"), Workspace(tmp_path / "b.duckdb")
-    workspace.compare("resnet18", hardware="l4", precision="bf16", changes={"tdp": "60W"})
-    workspace.export_runs(tmp_path / "archive")
-    other.import_runs(tmp_path / "archive")
-    statement = "SELECT hardware, energy_j, changes, is_newest FROM runs"
-    assert other.sql(statement).rows == workspace.sql(statement).rows
-    assert other.sql(statement).rows[0][2:] == (["tdp 60 W (was 72 W)"], False)

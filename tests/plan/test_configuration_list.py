@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from compare import assert_close
-from conftest import Run
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import Precision
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 
 HARDWARE = ("h100_sxm5", "kpu_t256")
@@ -24,25 +20,6 @@ def workspace(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Works
     path = tmp_path_factory.mktemp("list") / "list.duckdb"
     path.write_bytes(database.read_bytes())
     return Workspace(path)
-
-
-@pytest.mark.slow
-def test_each_row_is_that_of_a_comparison_of_its_own(workspace: Workspace) -> None:
-    answer = workspace.compare("resnet18", hardware=HARDWARE, precision=("fp32", "bf16"), batch=(1, 4))
-    assert answer.varying == ("precision", "batch")
-    assert len(answer.rows) == 8
-    for row in answer.rows:
-        (alone,) = workspace.compare(
-            "resnet18",
-            hardware=row.hardware,
-            precision=cast("Precision", row.precision),
-            batch=row.batch,
-        ).rows
-        assert alone.run_id == row.run_id
-        assert alone.energy_j == row.energy_j
-        assert alone.edp_js == row.edp_js
-    energies = [row.energy_per_inference_j for row in answer.rows if row.energy_per_inference_j is not None]
-    assert energies == sorted(energies)
 
 
 def test_ratios_are_of_an_inference_to_the_best_that_can_be_bought_or_the_baseline(workspace: Workspace) -> None:
@@ -78,16 +55,6 @@ def test_the_best_is_per_inference_where_batches_differ_and_says_its_configurati
         assert_close(insight.difference_j, (first.available_value or 0.0) * (insight.energy_ratio - 1.0), rel=1e-9)
 
 
-@pytest.mark.slow
-def test_refused_runs_count_in_what_runs_are_called_everywhere_in_an_answer(workspace: Workspace) -> None:
-    answer = workspace.compare("resnet18", hardware=("h100_sxm5", "kpu_t256"), precision=("fp32", "fp4"))
-    assert {row.precision for row in answer.rows if row.status != "ok"} == {"fp4"}
-    called = {f"{row.hardware} fp32 batch 1" for row in answer.rows}
-    assert {row.baseline_hardware for row in answer.rows} <= called
-    assert {row.hardware for row in answer.recommendations} <= called
-    assert {name for row in answer.insights for name in (row.best_hardware, row.other_hardware)} == called
-
-
 def test_one_configuration_is_named_by_its_hardware_alone(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=HARDWARE)
     assert answer.varying == ()
@@ -105,19 +72,6 @@ def test_other_levels_take_one_configuration(workspace: Workspace) -> None:
     ):
         with pytest.raises(UsageError, match="takes one batch, found 1, 4; the summary of `joulemap compare` takes"):
             ask()
-
-
-@pytest.mark.slow
-def test_the_command_shows_what_differs_and_goes_on_from_the_best(joulemap: Run, workspace: Workspace) -> None:
-    asked = ("compare", "resnet18", "--hardware", "H100 kpu_t256", "--batch", "1,4", "--precision", "FP32,bf16")
-    done = joulemap(*asked, "--db", workspace.path, variables={"COLUMNS": "80"})
-    assert done.returncode == ExitCode.OK
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "~kpu_t256 bf16 batch 4" in done.stdout
-    steps = json.loads(joulemap(*asked, "-f", "json", "--db", workspace.path).stdout)["next_steps"]
-    assert all("--batch 4" in step and "1,4" not in step for step in steps)
-    for step in steps:
-        assert joulemap(*step.split()[1:]).returncode == ExitCode.OK
 
 
 @pytest.mark.slow

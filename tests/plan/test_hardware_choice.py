@@ -168,12 +168,7 @@ def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expe
     "arguments",
     [
         ("compare", "resnet18", "--hardware", "./mine,own.toml"),
-        ("compare", "resnet18", "./mine,own.toml"),
-        ("analyze", "resnet18", "--hardware", "./mine,own.toml"),
         ("explain", "resnet18", "t4", "--hardware", "./mine,own.toml"),
-        ("edp", "resnet18", "t4", "--against", "./mine,own.toml"),
-        ("sweep", "resnet18", "--hardware", "./mine,own.toml", "--batch", "1"),
-        ("utilization", "resnet18", "--hardware", "./mine,own.toml", "--no-advice"),
         ("hardware", "sanity", "--hardware", "./mine,own.toml"),
     ],
     ids=" ".join,
@@ -373,25 +368,6 @@ def test_every_mode_stays_within_the_chip(hardware: str, mode: str) -> None:
             assert_close(product, peak.rate.value, rel=0.05 + 1.0 / peak.unit_count)
 
 
-@pytest.mark.slow
-def test_a_lower_mode_is_slower_and_a_run_says_which(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "modes.duckdb")
-    names = [f"jetson_orin_nano_8gb@{mode}" for mode in ("7W", "15W", "25W")]
-    rows = workspace.compare("mobilenet_v2", hardware=names, precision="fp16").rows
-    latency = {row.hardware: row.latency_s for row in rows}
-    assert list(latency) != []
-    assert latency[names[0]] > latency[names[1]] > latency[names[2]]  # type: ignore[operator]
-    for row in rows:
-        assert row.average_power_w is not None
-        assert row.average_power_w <= float(row.hardware.partition("@")[2].removesuffix("W")) * (1 + 1e-9)
-    stored = workspace.sql("SELECT DISTINCT hardware, power_mode FROM runs ORDER BY power_mode").rows
-    assert stored == tuple(("jetson_orin_nano_8gb", mode) for mode in ("15W", "25W", "7W"))
-    assert workspace.check().findings.rows == ()
-    terms = workspace.explain("mobilenet_v2", names[0], names[2], precision="fp16")
-    assert sum(term.difference_fj for term in terms.terms) == terms.total.difference_fj
-    assert (terms.total.hardware_a, terms.total.hardware_b) == (names[0], names[2])
-
-
 def own_file(folder: Path, name: str = "mine", like: str = "tpu_v4") -> Path:
     text = (DATA / "hardware" / f"{like}.toml").read_text()
     text = re.sub(r"^aliases = .*\n", "", text.replace(f'id = "{like}"', f'id = "{name}"'), flags=re.MULTILINE)
@@ -517,22 +493,6 @@ def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_
     assert digest != before[0]
     assert energy_j > before[1]
     assert run_id != before[2]
-
-
-@pytest.mark.slow
-def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    listed = {row["hardware"]: row for row in workspace.hardware_list().records()}
-    for hardware in CATALOGUE.hardware.values():
-        bases = [quantity.basis for _, quantity in hardware.quantities()]
-        row = listed[hardware.id]
-        assert (row["fact_count"], row["recalled_fact_count"], row["assumed_fact_count"]) == (
-            len(bases), bases.count("recalled"), bases.count("assumed")
-        )  # fmt: skip
-    (compared,) = workspace.compare("resnet18", hardware=["dpu_b4096_kv260"], precision="int8").rows
-    assert 0.0 < (compared.recalled_energy_fraction or 0.0) < 1.0 - (compared.assumed_energy_fraction or 0.0)
-    total = workspace.analyze("resnet18", "dpu_b4096_kv260", precision="int8").total
-    assert total.recalled_energy_fraction == compared.recalled_energy_fraction
 
 
 def test_a_refusal_says_what_a_class_means(tmp_path: Path) -> None:

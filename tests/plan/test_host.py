@@ -10,7 +10,6 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.fact import Caveat, Quantity
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import explain_missing, find_surrounding
@@ -129,23 +128,6 @@ def test_a_host_sets_the_pace_of_what_it_launches_where_it_calls() -> None:
     assert set(select_hardware(asked).hosts) == {"l4"}
     hosts = select_hardware(attrs.evolve(asked, runtime=("eager",))).hosts
     assert {name: one.is_counted for name, one in hosts.items()} == {"l4": True, "h200_sxm": False}
-
-
-@pytest.mark.slow
-def test_an_eager_answer_names_who_launches(workspace: Workspace) -> None:
-    asked = Settings(hardware=("h200_sxm",), runtime=("eager",), calibration="none")
-    workspace.compare(RELU, asked)
-    answer = workspace.compare(RELU, attrs.evolve(asked, host="epyc_9654"))
-    (launch,) = (one for one in answer.facts.of(Caveat) if one.kind == "launched")
-    assert [answer.facts.runs[one].hardware for one in launch.runs] == ["h200_sxm"]
-    assert (launch.values["host"], launch.weight) == ("epyc_9654", 0.0)
-    time = launch.values["time"]
-    assert isinstance(time, Quantity) and time.unit == "s"
-    assert_close(time.value, 98_000 / 3.7e9, rel=1e-12)
-    # a host that only launches adds no static power: the board still lacks its share of a server
-    assert answer.scope.hosts == {"h200_sxm": ""}
-    rows = workspace.sql("SELECT host, latency_s FROM runs WHERE runtime = 'eager' AND is_newest ORDER BY host").rows
-    assert [host for host, _ in rows] == ["", "epyc_9654"]
 
 
 def test_a_host_counts_within_a_power_budget() -> None:

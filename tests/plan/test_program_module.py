@@ -77,17 +77,6 @@ def test_the_same_module_is_evaluated_once_and_others_are_told_apart(workspace: 
 
 
 @pytest.mark.slow
-def test_a_module_is_asked_as_its_file_is(workspace: Workspace, tmp_path: Path) -> None:
-    file = tmp_path / "net.py"
-    file.write_text(
-        "import torch\nfrom test_program_module import Net\ndef net():\n    return Net(), torch.zeros(2, 3, 16, 16)\n"
-    )
-    named = workspace.compare(f"{file}:net", hardware=CHIP).rows[0]
-    held = workspace.compare(Net(), INPUT, hardware=CHIP).rows[0]
-    assert (held.energy_j, held.latency_s) == (named.energy_j, named.latency_s)
-
-
-@pytest.mark.slow
 def test_every_question_takes_a_module(workspace: Workspace) -> None:
     net, chips = Net(), [CHIP, "tpu_v4"]
     asked: tuple[Callable[[], Any], ...] = (
@@ -201,14 +190,6 @@ def test_the_line_that_reads_data_and_the_modules_that_never_ran_weigh_on_the_de
     assert all(text in asked.document().sure for _, text in places)
     plain = workspace.compare(Net(), INPUT, hardware=CHIP)
     assert not any(row.kind in ("read", "idle") for row in plain.scope.remarks)
-
-
-@pytest.mark.slow
-def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspace) -> None:
-    flat, inputs = nn.Flatten(), torch.zeros(1, 3, 4)
-    for ask in (workspace.compare, workspace.rank_hardware, workspace.utilization, workspace.architectures):
-        with pytest.raises(ModelError, match="it gives back its input, as another view of it"):
-            ask(flat, inputs, hardware=CHIP)
 
 
 @pytest.fixture

@@ -52,7 +52,6 @@ FILLING: Final = {"fill_cells": (0, 1), "lay_facts": (1, 2)}
 """Function that fills lines of templates -> positions of the lines and of the row."""
 
 COMPUTED: Final = {
-    ("joulemap.wing.explore.answer.explore", "_lay_designs"),
     ("joulemap.show.ranking", "lay_ranking"),
     ("joulemap.show.shape", "_draw"),
 }
@@ -208,7 +207,7 @@ def test_a_column_that_no_row_has_is_found(layouts: list[Layout]) -> None:
             changed = layout._replace(texts=(*layout.texts, f"first | {column}"), cells=(*layout.cells, "first"))
             assert changed.list_unknown() == {"gone"}, layout.place
     typed = [layout for layout in layouts if layout.rows and Any not in layout.rows]
-    assert len(typed) > 0.85 * len(layouts) > 40
+    assert len(typed) > 0.85 * len(layouts) > 20
 
 
 def test_templates_have_a_value_for_each_slot() -> None:

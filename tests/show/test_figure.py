@@ -18,14 +18,15 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.base import Answer
-from joulemap.answer.plot import QUESTIONS
 from joulemap.ask.explain import ExplainAnswer
+from joulemap.ask.plot import QUESTIONS
 from joulemap.cli.app import run
+from joulemap.domain.figure import FIGURES, AnswerFigureName, FigureName, ShownName
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.table import Column, Table
 from joulemap.show.figure.figure import Figure, choose_colours, draw_png, draw_svg, make_figure, paint
 from joulemap.show.figure.sketch import make_sketches
-from joulemap.show.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownName, find_spec
+from joulemap.show.figure.spec import find_spec
 from joulemap.show.present.category import CATEGORY
 from joulemap.show.present.sketch import Chart
 from joulemap.show.waterfall import WaterfallBar, list_bars

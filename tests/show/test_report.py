@@ -12,15 +12,25 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import Run
-from joulemap.answer.report.chapter import ACCURACY, COMPARE_TITLE, ENERGY_TITLE, EXPLAIN_TITLE, SCORES
-from joulemap.answer.report.report import FOLD, MODELS, OF_MODEL, PAGE_TITLE, ReportAnswer
 from joulemap.ask.fact import Choice
+from joulemap.ask.report import ReportAnswer
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, list_notes, rank_caveats
 from joulemap.show.figure.figure import Figure
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.present.document import TRUST, WHY
 from joulemap.show.present.format import write
+from joulemap.show.report import (
+    ACCURACY,
+    COMPARE_TITLE,
+    ENERGY_TITLE,
+    EXPLAIN_TITLE,
+    FOLD,
+    MODELS,
+    OF_MODEL,
+    PAGE_TITLE,
+    SCORES,
+)
 from joulemap.show.webpage.report import Branch, Exhibit, Fold, Trees
 from joulemap.system.errors import MissingPackageError, UsageError
 from joulemap.workspace import Workspace

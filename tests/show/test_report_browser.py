@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from browser import DESKTOP, PHONE, running_browser, visiting, why_not
-from joulemap.answer.report.report import ReportAnswer
+from joulemap.ask.report import ReportAnswer
 from joulemap.workspace import Workspace
 from sample import thin
 

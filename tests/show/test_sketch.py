@@ -22,10 +22,11 @@ from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.cli.option.plot import PlotOptions
+from joulemap.domain.figure import DrawingName
 from joulemap.domain.table import Column, Table
 from joulemap.show.figure.figure import Drawing
 from joulemap.show.figure.sketch import KINDS, make_sketches
-from joulemap.show.figure.spec import DrawingName, find_spec
+from joulemap.show.figure.spec import find_spec
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Document, Section, Text
 from joulemap.show.present.draw.ink import LETTERS

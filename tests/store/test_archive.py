@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibration_case import hardware, made
-from conftest import Run
-from joulemap.answer import database as archive
+from joulemap.ask import database as archive
 from joulemap.domain.settings import ArchiveFormat
 from joulemap.physics.record.workload import WorkloadKey
 from joulemap.store import connection, migration, schema
@@ -24,7 +23,7 @@ from joulemap.store.manifest import KEYS
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Rows
 from joulemap.store.shard import list_shards, name_shard
-from joulemap.system.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
+from joulemap.system.errors import CatalogueError, JoulemapError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -380,16 +379,3 @@ def test_an_export_that_cannot_be_written_leaves_nothing(
     with pytest.raises(error, match=message):
         ask_export(Workspace(source), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["full.txt"]
-
-
-@pytest.mark.slow
-def test_the_commands_say_how_many(joulemap: Run, source: Path, tmp_path: Path) -> None:
-    done = joulemap("db", "export", "archive", "--run", 1, "--run", 2, "--db", source)
-    assert (done.returncode, done.stdout) == (ExitCode.OK, "archive: 2 runs\n")
-    done = joulemap("db", "import", "archive", "--db", "new.duckdb")
-    assert (done.returncode, done.stdout) == (ExitCode.OK, "new.duckdb: 2 new, 0 already stored\n")
-    find_file(tmp_path / "archive", "run").write_bytes(b"PAR1")
-    done = joulemap("db", "import", "archive", "--db", "other.duckdb")
-    assert done.returncode == ExitCode.CATALOGUE
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "other.duckdb").exists()

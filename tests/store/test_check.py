@@ -6,7 +6,6 @@ import contextlib
 import random
 import stat
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +16,9 @@ import pytest
 from blank import open_blank
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
-from joulemap.answer.database import SOUND
 from joulemap.domain.settings import Settings
 from joulemap.plan.workload import find_model, find_workload_of
+from joulemap.show.database import SOUND
 from joulemap.store import guard
 from joulemap.store.check import check_database, find_damaged_blocks, find_faults
 from joulemap.store.connection import PATIENT, reading
@@ -47,52 +46,8 @@ EDITS: dict[str, tuple[str, str, str]] = {
         RUNS,
         "ledger_line of resnet18 on ",
     ),
-    "lines scaled at their price": (
-        "UPDATE internal.ledger_line SET action_count = 2 * action_count, energy_fj = "
-        "CAST(round_even(2 * action_count * e.energy_per_action_fj, 0) AS BIGINT) "
-        "FROM internal.run AS r, internal.energy_per_action AS e, internal.action AS a "
-        "WHERE r.run_id = ledger_line.run_id "
-        "AND e.hardware_digest = r.hardware_digest AND e.action_id = ledger_line.action_id "
-        "AND a.action_id = ledger_line.action_id AND a.part = 'memory'",
-        RUNS,
-        "ledger_line of resnet18 on ",
-    ),
-    "precision": ("UPDATE internal.run SET precision = 'int8' WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "batch": ("UPDATE internal.run SET batch = 7 WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "refusal": ("UPDATE internal.run SET refusal = 'no' WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "memory": ("UPDATE internal.run SET activation_bytes = 1 WHERE run_id = 1", RUNS, "run of resnet18 on "),
     "another workload": ("UPDATE internal.run SET workload_id = 9 WHERE run_id = 1", RUNS, "run"),
-    "time of a subgraph": (
-        "UPDATE internal.run_subgraph SET compute_s = compute_s / 2 WHERE run_id = 2",
-        RUNS,
-        "run_subgraph of resnet18 on ",
-    ),
-    "bottleneck": (
-        "UPDATE internal.run_subgraph SET bottleneck = 'launch' WHERE run_id = 2",
-        RUNS,
-        "run_subgraph of resnet18 on ",
-    ),
-    "cost alone": (
-        "UPDATE internal.run_operator SET separate_energy_fj = 0 WHERE run_id = 2",
-        RUNS,
-        "run_operator of resnet18 on ",
-    ),
     "parameters": ("UPDATE internal.workload SET parameter_count = 1", WORKLOADS, "workload of resnet18 batch 1"),
-    "counts of operators": (
-        "UPDATE internal.workload_operator SET special_count = special_count + 1",
-        WORKLOADS,
-        "workload_operator of resnet18 batch 1",
-    ),
-    "a tensor's producer": (
-        "UPDATE internal.workload_tensor SET producer_index = NULL WHERE producer_index = 3",
-        WORKLOADS,
-        "workload_tensor of resnet18 batch 1",
-    ),
-    "power limit": (
-        "UPDATE internal.hardware_fact SET value = 2 * value WHERE quantity = 'tdp'",
-        VERSIONS,
-        "hardware_fact of h100_sxm5",
-    ),
     "price": (
         "UPDATE internal.energy_per_action SET energy_per_action_fj = 2 * energy_per_action_fj",
         VERSIONS,
@@ -103,7 +58,6 @@ EDITS: dict[str, tuple[str, str, str]] = {
         VERSIONS,
         "energy_per_action of ",
     ),
-    "name of a chip": ("UPDATE internal.hardware_version SET name = 'x'", VERSIONS, "hardware_version of h100_sxm5"),
     "a measured time": ("UPDATE internal.measurement SET latency_s = 2 * latency_s", MEASUREMENTS, "measurement of "),
     "a measurement deleted": ("DELETE FROM internal.measurement WHERE measurement_id = 3", THINGS, "measurement"),
     "a run deleted": (
@@ -127,10 +81,8 @@ EDITS: dict[str, tuple[str, str, str]] = {
         "operator_measurement",
     ),
     "a view replaced": ("CREATE OR REPLACE VIEW workloads AS SELECT 1 AS x", SCHEMA, "view workloads"),
-    "a view renamed": ("ALTER VIEW runs RENAME TO old_runs", SCHEMA, "view runs"),
     "a macro replaced": ("CREATE OR REPLACE MACRO seconds(x) AS x", SCHEMA, "macro seconds"),
     "a comment replaced": ("COMMENT ON COLUMN runs.energy_j IS 'in eV'", SCHEMA, "view runs"),
-    "a table more": ("CREATE TABLE extra (i INTEGER)", SCHEMA, "table extra"),
     "a table less": ("DROP TABLE internal.grid_region", SCHEMA, "table internal.grid_region"),
     "a column more": ("ALTER TABLE internal.run ADD COLUMN mood VARCHAR", SCHEMA, "table internal.run"),
 }
@@ -153,7 +105,7 @@ def edited(broken: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("edit", thin(EDITS, 6))
+@pytest.mark.parametrize("edit", thin(EDITS, 4))
 def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) -> None:
     statement, rule, place = EDITS[edit]
     edited.execute(statement)
@@ -257,15 +209,6 @@ def test_a_finding_names_the_run_what_differs_and_what_to_do(joulemap: Run, own_
 def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
     done = joulemap("db", "check", "--db", database)
     assert (done.returncode, done.stdout) == (0, f"{SOUND}\n")
-
-
-@pytest.mark.slow
-def test_queries_that_see_unlike_many_keys_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
-    # of 2,048 queries the first 127 see fewer than 128 keys: 124.03 in the mean, which is rounded up
-    path = tmp_path / "window.duckdb"
-    done = joulemap("analyze", "gpt-oss-20b(tokens=2048)", "h100_sxm5", "--precision", "bf16", "--db", path)
-    assert done.returncode == 0, done.stderr
-    assert joulemap("db", "check", "--db", path).returncode == 0
 
 
 @pytest.mark.slow
@@ -442,8 +385,6 @@ READING = (
     ("query", "run", "audit.conservation"),
     ("analyze", "resnet18", "tpu_v4"),
     ("compare", "resnet18", "--level", "subgraph"),
-    ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--subgraph", "layer4.0.conv2"),
-    ("edp", "resnet18", "tpu_v4"),
     ("db", "export", "archive"),
     ("db", "check"),
 )
@@ -500,21 +441,3 @@ def contents(path: Path) -> list[object]:
         ]
         keys = connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
         return [*rows, *(connection.execute("FROM internal.run WHERE run_id = ?", key).fetchall() for key in keys)]
-
-
-@pytest.mark.slow
-def test_a_check_takes_a_second_of_processor_time_for_a_thousand_runs(tmp_path: Path) -> None:
-    """Beside what it takes for an empty database; two sizes, so that it is known to grow no faster than the runs."""
-    workspace = Workspace(tmp_path / "many.duckdb")
-    spent: list[float] = []
-    counts: list[int] = []
-    for batches in ((1, 2), (4, 8, 16, 32)):
-        for batch in batches:
-            workspace.recommend("resnet18", batch=batch)
-        before = time.process_time()
-        assert check_database(tmp_path / "many.duckdb", PATIENT) == []
-        spent.append(time.process_time() - before)
-        ((count,),) = workspace.sql("SELECT count(*) FROM runs").rows
-        counts.append(int(count))
-    assert counts[1] > 2.5 * counts[0] > 1000
-    assert spent[1] - spent[0] < 1e-3 * (counts[1] - counts[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +12,13 @@ import pytest
 
 from blank import open_blank
 from compare import assert_close
-from conftest import Run
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.measurement import load_profiles
 from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
 from joulemap.store.measurement import read_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.system.errors import ExitCode, NoMeasurementError
+from joulemap.system.errors import NoMeasurementError
 from joulemap.workspace import Workspace
 from tools.lowering import expect_kernels, find_key
 from tools.profile import OperatorMeasurement, match_profile, write_operator_file
@@ -236,16 +234,3 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
     assert_close(scores["all"]["share_fraction"] + scores["grouped_conv"]["share_fraction"], 1.0, rel=1e-9)
     with pytest.raises(NoMeasurementError, match="no measurement of resnet34"):
         workspace.validate_operators(model="resnet34")
-
-
-@pytest.mark.slow
-def test_operator_scores_on_the_command_line(joulemap: Run) -> None:
-    chosen = ("--hardware", "H200", "--model", "resnet18", "--precision", "fp16", "--by", "operator")
-    done = joulemap("validate", *chosen, "--format", "json")
-    assert done.returncode == ExitCode.OK
-    assert {row["kind"] for row in json.loads(done.stdout)} >= {"all", "conv", "batch_norm", "linear"}
-    for form in ("table", "csv", "markdown"):
-        assert "batch_norm" in joulemap("validate", *chosen, "--format", form).stdout
-    none = joulemap("validate", "--by", "operator", "--precision", "fp64")
-    assert none.returncode == ExitCode.UNKNOWN_NAME
-    assert "no measurement of fp64" in none.stderr

@@ -369,15 +369,6 @@ def test_the_audit_finds_all_that_is_broken_at_once(is_deleting: bool, own_datab
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("rule", sorted(CORRUPTIONS))
-def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
-    connection = duckdb.connect(str(own_database))
-    connection.execute(CORRUPTIONS[rule])
-    rules = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
-    assert rule in rules
-
-
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("statement", "rules"),
     [

@@ -73,38 +73,6 @@ def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(points: Path,
     assert workspace.query("edp.distribution", {"run_id": 1}).rows
 
 
-@pytest.mark.slow
-def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
-    path = tmp_path / "ledgers.duckdb"
-    workspace = Workspace(path)
-    workspace.compare("resnet_block", ASKED)
-    workspace.pareto("resnet_block", ASKED)
-    assert _flags(workspace) == [(1, True), (2, True)]
-
-
-@pytest.mark.slow
-@pytest.mark.wings
-def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
-    from joulemap.wing.llm.setting import Serving
-
-    path = tmp_path / "served.duckdb"
-    workspace = Workspace(path)
-    asked = Settings(hardware=("h100_sxm5", "xeon_8490h"), precision=("bf16",), batch=(1, 32))
-    serving = Serving(prompt=512, output=16, devices=(1, 2))
-    first = workspace.llm("llama-3.2-1b", asked, serving=serving)
-    flags = _flags(workspace)
-    assert len(flags) > 6
-    assert not any(has_ledger for _, has_ledger in flags)
-    runs = {"run_ids": [run_id for run_id, _ in flags]}
-    totals = workspace.query("cube.bound", runs).rows
-    assert {row[1] for row in totals} >= {"compute", "memory", "communication"}
-    whole = workspace.llm("llama-3.2-1b", asked, serving=serving, ledger=True)
-    assert _flags(workspace) == [(run_id, True) for run_id, _ in flags]
-    assert workspace.query("cube.bound", runs).rows == totals
-    assert whole.rows.rows == first.rows.rows
-    assert check_database(path) == []
-
-
 def _import(path: Path, other: Path, folder: Path) -> tuple[int, int]:
     """Export the runs of one database and import them into another."""
     Workspace(other).export_runs(folder)
@@ -135,13 +103,6 @@ def test_an_imported_ledger_of_other_totals_is_refused(points: Path, stored_ledg
     with pytest.raises(CatalogueError, match="does not add up to the totals that are stored"):
         _import(points, stored_ledgers, tmp_path / "archive")
     assert _flags(Workspace(points)) == [(1, False), (2, False)]
-
-
-@pytest.mark.slow
-def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "points.duckdb")
-    workspace.pareto("resnet_block", ASKED, ledger=True)
-    assert _flags(workspace) == [(1, True), (2, True)]
 
 
 def test_sums_that_were_changed_are_found(points: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 TYPES = {"f32": 0, "f16": 1, "q8_0": 8, "q4_k": 12, "q6_k": 14, "mxfp4": 39}
@@ -57,232 +60,38 @@ def _gated(begin: str, width: int, inner: int, kind: str, behind: str = "", expe
     return [*up, (f"{begin}ffn_down{behind}.weight", (inner, width, *count), kind)]
 
 
-def _heads(begin: str, width: int, queries: int, keys: int, kind: str, *, has_bias: bool = False) -> list[Described]:
+def _heads(begin: str, width: int, queries: int, keys: int, kind: str) -> list[Described]:
     sizes = (("q", queries), ("k", keys), ("v", keys))
     tensors: list[Described] = [(f"{begin}attn_{name}.weight", (width, size), kind) for name, size in sizes]
-    tensors += [(f"{begin}attn_{name}.bias", (size,), "f32") for name, size in sizes if has_bias]
     return [*tensors, (f"{begin}attn_output.weight", (queries, width), kind)]
 
 
-def llama_3_1_8b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of Meta-Llama-3.1-8B-Instruct-Q4_K_M, with `attn_v` and `ffn_down` at q6_k in half of the
-    layers.
-    """
-    values: dict[str, Value] = {
-        "general.architecture": "llama",
-        "tokenizer.ggml.tokens": ["token"] * 1000,
-        "llama.block_count": 32,
-        "llama.context_length": 131072,
-        "llama.embedding_length": 4096,
-        "llama.feed_forward_length": 14336,
-        "llama.attention.head_count": 32,
-        "llama.attention.head_count_kv": 8,
-        "llama.rope.dimension_count": 128,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (4096, 128256), "q4_k"),
-        ("rope_freqs.weight", (64,), "f32"),
-        ("output_norm.weight", (4096,), "f32"),
-        ("output.weight", (4096, 128256), "q6_k"),
-    ]
-    for index in range(32):
-        begin = f"blk.{index}."
-        wider = {f"{begin}attn_v.weight", f"{begin}ffn_down.weight"} if _has_more_bits(index, 32) else set()
-        products = _heads(begin, 4096, 4096, 1024, "q4_k") + _gated(begin, 4096, 14336, "q4_k")
-        tensors += _norms(begin, 4096, "attn_norm", "ffn_norm")
-        tensors += [(name, shape, "q6_k" if name in wider else kind) for name, shape, kind in products]
-    return values, tensors
+HEADERS = tomllib.loads((Path(__file__).parents[1] / "data" / "gguf_header.toml").read_text(encoding="utf-8"))
 
 
-def _has_more_bits(index: int, count: int) -> bool:
-    """Return True for layers with more bits in some tensors. Source: llama.cpp, llama-quant.cpp, use_more_bits."""
-    eighth = count // 8
-    return index < eighth or index >= 7 * count // 8 or (index - eighth) % 3 == 2
+def _describe(lines: Iterable[str], begin: str = "") -> list[Described]:
+    words = (line.split() for line in lines)
+    return [(begin + name, tuple(map(int, sizes)), kind) for name, *sizes, kind in words]
 
 
-def qwen3_30b_a3b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a mixture of experts with normalized heads."""
-    values: dict[str, Value] = {
-        "general.architecture": "qwen3moe",
-        "qwen3moe.block_count": 48,
-        "qwen3moe.context_length": 40960,
-        "qwen3moe.embedding_length": 2048,
-        "qwen3moe.feed_forward_length": 6144,
-        "qwen3moe.attention.head_count": 32,
-        "qwen3moe.attention.head_count_kv": 4,
-        "qwen3moe.attention.key_length": 128,
-        "qwen3moe.expert_count": 128,
-        "qwen3moe.expert_used_count": 8,
-        "qwen3moe.expert_feed_forward_length": 768,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (2048, 151936), "q4_k"),
-        ("output_norm.weight", (2048,), "f32"),
-        ("output.weight", (2048, 151936), "q6_k"),
-    ]
-    for index in range(48):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 2048, "attn_norm", "ffn_norm") + _norms(begin, 128, "attn_q_norm", "attn_k_norm")
-        tensors += [*_heads(begin, 2048, 4096, 512, "q4_k"), (f"{begin}ffn_gate_inp.weight", (2048, 128), "f32")]
-        tensors += _gated(begin, 2048, 768, "q4_k", "_exps", 128)
-    return values, tensors
+def read_header(name: str) -> tuple[dict[str, Value], list[Described]]:
+    """Return the keys and the tensors of a header."""
+    header = HEADERS[name]
+    values = dict(header["values"])
+    if "tokenizer.ggml.tokens" in values:
+        values["tokenizer.ggml.tokens"] = ["token"] * values["tokenizer.ggml.tokens"]
+    layers = (_describe(header[kind], f"blk.{index}.") for index, kind in enumerate(header["layers"]))
+    return values, [*_describe(header["tensors"]), *chain(*layers)]
 
 
-def gpt_oss_20b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a mixture of experts at mxfp4, with biases, sinks and a window in every second layer."""
-    values: dict[str, Value] = {
-        "general.architecture": "gpt-oss",
-        "gpt-oss.block_count": 24,
-        "gpt-oss.context_length": 131072,
-        "gpt-oss.embedding_length": 2880,
-        "gpt-oss.feed_forward_length": 2880,
-        "gpt-oss.attention.head_count": 64,
-        "gpt-oss.attention.head_count_kv": 8,
-        "gpt-oss.attention.key_length": 64,
-        "gpt-oss.attention.sliding_window": 128,
-        "gpt-oss.expert_count": 32,
-        "gpt-oss.expert_used_count": 4,
-        "gpt-oss.expert_feed_forward_length": 2880,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (2880, 201088), "q8_0"),
-        ("output_norm.weight", (2880,), "f32"),
-        ("output.weight", (2880, 201088), "q8_0"),
-    ]
-    for index in range(24):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 2880, "attn_norm", "post_attention_norm")
-        tensors += _heads(begin, 2880, 4096, 512, "q8_0", has_bias=True)
-        tensors += [(f"{begin}attn_output.bias", (2880,), "f32"), (f"{begin}attn_sinks.weight", (64,), "f32")]
-        tensors += [(f"{begin}ffn_gate_inp.weight", (2880, 32), "f32"), (f"{begin}ffn_gate_inp.bias", (32,), "f32")]
-        tensors += _gated(begin, 2880, 2880, "mxfp4", "_exps", 32)
-        tensors += [(f"{begin}ffn_{one}_exps.bias", (2880, 32), "f32") for one in ("gate", "up", "down")]
-    return values, tensors
-
-
-def gemma_3_4b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a tied model with norms around each part and a window in five of six layers."""
-    values: dict[str, Value] = {
-        "general.architecture": "gemma3",
-        "gemma3.block_count": 34,
-        "gemma3.context_length": 131072,
-        "gemma3.embedding_length": 2560,
-        "gemma3.feed_forward_length": 10240,
-        "gemma3.attention.head_count": 8,
-        "gemma3.attention.head_count_kv": 4,
-        "gemma3.attention.key_length": 256,
-        "gemma3.attention.sliding_window": 1024,
-    }
-    tensors: list[Described] = [("token_embd.weight", (2560, 262208), "q6_k"), ("output_norm.weight", (2560,), "f32")]
-    for index in range(34):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 2560, "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
-        tensors += _norms(begin, 256, "attn_q_norm", "attn_k_norm")
-        tensors += _heads(begin, 2560, 2048, 1024, "q4_k") + _gated(begin, 2560, 10240, "q4_k")
-    return values, tensors
-
-
-def deepseek_v2_lite() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a model with latent attention, and shared experts after one dense layer."""
-    values: dict[str, Value] = {
-        "general.architecture": "deepseek2",
-        "deepseek2.block_count": 27,
-        "deepseek2.context_length": 163840,
-        "deepseek2.embedding_length": 2048,
-        "deepseek2.feed_forward_length": 10944,
-        "deepseek2.attention.head_count": 16,
-        "deepseek2.attention.head_count_kv": 16,
-        "deepseek2.attention.kv_lora_rank": 512,
-        "deepseek2.attention.key_length": 192,
-        "deepseek2.attention.value_length": 128,
-        "deepseek2.rope.dimension_count": 64,
-        "deepseek2.expert_count": 64,
-        "deepseek2.expert_used_count": 6,
-        "deepseek2.expert_shared_count": 2,
-        "deepseek2.expert_feed_forward_length": 1408,
-        "deepseek2.leading_dense_block_count": 1,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (2048, 102400), "q4_k"),
-        ("output_norm.weight", (2048,), "f32"),
-        ("output.weight", (2048, 102400), "q6_k"),
-    ]
-    for index in range(27):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 2048, "attn_norm", "ffn_norm") + _norms(begin, 512, "attn_kv_a_norm")
-        tensors += [
-            (f"{begin}attn_q.weight", (2048, 3072), "q4_k"),
-            (f"{begin}attn_kv_a_mqa.weight", (2048, 576), "q8_0"),
-            (f"{begin}attn_kv_b.weight", (512, 4096), "q8_0"),
-            (f"{begin}attn_output.weight", (2048, 2048), "q4_k"),
-        ]
-        if index == 0:
-            tensors += _gated(begin, 2048, 10944, "q8_0")
-            continue
-        tensors += [(f"{begin}ffn_gate_inp.weight", (2048, 64), "f32")]
-        tensors += _gated(begin, 2048, 1408, "q8_0", "_exps", 64) + _gated(begin, 2048, 2816, "q4_k", "_shexp")
-    return values, tensors
-
-
-def phi_3_mini() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a model with one GEMM for queries, keys and values, and one for gate and up."""
-    values: dict[str, Value] = {
-        "general.architecture": "phi3",
-        "phi3.block_count": 32,
-        "phi3.context_length": 4096,
-        "phi3.embedding_length": 3072,
-        "phi3.feed_forward_length": 8192,
-        "phi3.attention.head_count": 32,
-        "phi3.attention.head_count_kv": 32,
-        "phi3.attention.sliding_window": 2047,
-        "phi3.rope.dimension_count": 96,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (3072, 32064), "q4_k"),
-        ("output_norm.weight", (3072,), "f32"),
-        ("output.weight", (3072, 32064), "q6_k"),
-    ]
-    for index in range(32):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 3072, "attn_norm", "ffn_norm")
-        tensors += [
-            (f"{begin}attn_qkv.weight", (3072, 9216), "q4_k"),
-            (f"{begin}attn_output.weight", (3072, 3072), "q4_k"),
-            (f"{begin}ffn_up.weight", (3072, 16384), "q4_k"),
-            (f"{begin}ffn_down.weight", (8192, 3072), "q6_k"),
-        ]
-    return values, tensors
-
-
-def mamba_2_8b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a selective state-space model."""
-    values: dict[str, Value] = {
-        "general.architecture": "mamba",
-        "mamba.block_count": 64,
-        "mamba.embedding_length": 2560,
-        "mamba.feed_forward_length": 0,
-        "mamba.attention.head_count": 0,
-        "mamba.ssm.conv_kernel": 4,
-        "mamba.ssm.inner_size": 5120,
-        "mamba.ssm.state_size": 16,
-        "mamba.ssm.time_step_rank": 160,
-    }
-    tensors: list[Described] = [("token_embd.weight", (2560, 50280), "q6_k"), ("output_norm.weight", (2560,), "f32")]
-    for index in range(64):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 2560, "attn_norm")
-        tensors += [
-            (f"{begin}ssm_in.weight", (2560, 10240), "q4_k"),
-            (f"{begin}ssm_conv1d.weight", (4, 5120), "f32"),
-            (f"{begin}ssm_conv1d.bias", (5120,), "f32"),
-            (f"{begin}ssm_x.weight", (5120, 192), "q4_k"),
-            (f"{begin}ssm_dt.weight", (160, 5120), "f32"),
-            (f"{begin}ssm_dt.bias", (5120,), "f32"),
-            (f"{begin}ssm_a", (16, 5120), "f32"),
-            (f"{begin}ssm_d", (5120,), "f32"),
-            (f"{begin}ssm_out.weight", (5120, 2560), "q4_k"),
-        ]
-    return values, tensors
+llama_3_1_8b = partial(read_header, "llama_3_1_8b")
+qwen3_30b_a3b = partial(read_header, "qwen3_30b_a3b")
+gpt_oss_20b = partial(read_header, "gpt_oss_20b")
+gemma_3_4b = partial(read_header, "gemma_3_4b")
+deepseek_v2_lite = partial(read_header, "deepseek_v2_lite")
+phi_3_mini = partial(read_header, "phi_3_mini")
+mamba_2_8b = partial(read_header, "mamba_2_8b")
+small_llama_4 = partial(read_header, "small_llama_4")
 
 
 def small_hybrid(architecture: str, kinds: str) -> tuple[dict[str, Value], list[Described]]:
@@ -334,33 +143,4 @@ def small_hybrid(architecture: str, kinds: str) -> tuple[dict[str, Value], list[
         if kind == "E" or is_wide:
             tensors += [(f"{one}ffn_gate_inp.weight", (256, 8), "f32")]
             tensors += _gated(one, 256, 768, "q4_k", "_exps", 8) + _gated(one, 256, 1280, "q4_k", "_shexp")
-    return values, tensors
-
-
-def small_llama_4() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a small Llama 4 with experts and a shared expert in every layer."""
-    values: dict[str, Value] = {
-        "general.architecture": "llama4",
-        "llama4.block_count": 4,
-        "llama4.context_length": 32768,
-        "llama4.embedding_length": 256,
-        "llama4.feed_forward_length": 1024,
-        "llama4.attention.head_count": 4,
-        "llama4.attention.head_count_kv": 2,
-        "llama4.attention.key_length": 64,
-        "llama4.expert_count": 8,
-        "llama4.expert_used_count": 1,
-        "llama4.expert_feed_forward_length": 512,
-        "llama4.interleave_moe_layer_step": 1,
-    }
-    tensors: list[Described] = [
-        ("token_embd.weight", (256, 1024), "q4_k"),
-        ("output_norm.weight", (256,), "f32"),
-        ("output.weight", (256, 1024), "q6_k"),
-    ]
-    for index in range(4):
-        begin = f"blk.{index}."
-        tensors += _norms(begin, 256, "attn_norm", "ffn_norm") + _heads(begin, 256, 256, 128, "q4_k")
-        tensors += [(f"{begin}ffn_gate_inp.weight", (256, 8), "f32")]
-        tensors += _gated(begin, 256, 512, "q4_k", "_exps", 8) + _gated(begin, 256, 512, "q4_k", "_shexp")
     return values, tensors

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -24,89 +26,51 @@ FLOATS: Final = (0.0, -1.0, 1e-45, 1e38, float("inf"), float("-inf"), float("nan
 TEXTS: Final = ("", "x", "ij,jk->ik", "...i,i->i", "bhqd,bhkd->bhqk", "nearest", "linear", "\x1b[2J", "a" * 5000, "é\n")
 CONTRIB: Final = "com.microsoft"
 
-Put = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
-"""(operator, inputs, outputs, attributes) of a node; an operator with a dot has a domain."""
 
-
-def _node(put: Put) -> NodeProto:
-    op, inputs, outputs, attributes = put
+def _node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> NodeProto:
+    """Return a node; an operator with a dot has a domain."""
     domain, _, name = op.rpartition(".")
-    return helper.make_node(name, list(inputs), list(outputs), name=f"/layer/{outputs[0]}", domain=domain, **attributes)
+    return helper.make_node(name, inputs, outputs, name=f"/layer/{outputs[0]}", domain=domain, **attributes)
 
 
-def _weight(*shape: int, kind: Any = np.float32) -> Any:
-    return np.ones(shape, kind)
+FORMS: Final[Mapping[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "model_file.json").read_text(encoding="utf-8")
+)
+"""Small valid models that together have most operators: nodes and weights, operators and tensors."""
+
+
+def _make_weight(kind: str, value: Any) -> Any:
+    """Return an array of numbers, or of ones where a shape is given."""
+    name, *ones = kind.split()
+    return np.ones(value, name) if ones else np.array(value, name)
 
 
 @cache
 def list_onnx() -> tuple[ModelProto, ...]:
     """Return small valid models that together have most operators."""
-    image, tokens = (1, 4, 8, 8), (1, 6, 64)
-    branch = [helper.make_graph([_node((op, ["x"], ["o"], {}))], op, [], [_value("o", None)]) for op in ("Relu", "Exp")]
-    body = helper.make_graph(
-        [_node(("Add", ["s", "x"], ["t"], {})), _node(("Identity", ["c"], ["d"], {}))], "body",
+    image = (1, 4, 8, 8)
+    held: dict[str, Any] = {
+        f"@{op}": helper.make_graph([_node(op, ["x"], ["o"], {})], op, [], [_value("o", None)])
+        for op in ("Relu", "Exp")
+    }
+    held["@body"] = helper.make_graph(
+        [_node("Add", ["s", "x"], ["t"], {}), _node("Identity", ["c"], ["d"], {})], "body",
         [_value("i", (), 7), _value("c", (), 9), _value("s", image)], [_value("d", (), 9), _value("t", image)],
     )  # fmt: skip
+    held["@zero"] = helper.make_tensor("v", 1, [1], [0.0])
     function = helper.make_function(
-        "own", "twice", ["a"], ["b"], [_node(("Relu", ["a"], ["c"], {})), _node(("Add", ["c", "a"], ["b"], {}))],
+        "own", "twice", ["a"], ["b"], [_node("Relu", ["a"], ["c"], {}), _node("Add", ["c", "a"], ["b"], {})],
         [helper.make_opsetid("", 18)],
     )  # fmt: skip
-    count = {"n": np.array(3), "true": np.array(True), "k": np.array([2]), "f": np.float32(0.5)}
-    shapes = {"r": np.array([1, -1]), "z": np.array([0]), "sizes": np.array([1, 4, 16, 16]), "idx": np.array([[0, 1]])}
-    forms: tuple[tuple[tuple[int, ...], Sequence[Put], Mapping[str, Any]], ...] = (
-        (image, [("Conv", ["x", "w", "b"], ["c"], {"pads": [1] * 4, "strides": [1, 1], "group": 1}),
-                 ("BatchNormalization", ["c", "b", "b", "b", "b"], ["n"], {}), ("Relu", ["n"], ["a"], {}),
-                 ("MaxPool", ["a"], ["p"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
-                 ("GlobalAveragePool", ["p"], ["g"], {}), ("Flatten", ["g"], ["l"], {"axis": 1}),
-                 ("Gemm", ["l", "v", "u"], ["y"], {"transB": 1})],
-         {"w": _weight(8, 4, 3, 3), "b": _weight(8), "v": _weight(10, 8), "u": _weight(10)}),
-        (tokens, [("MatMul", ["x", "w"], ["q"], {}), ("Reshape", ["q", "heads"], ["h"], {}),
-                  ("Transpose", ["h"], ["t"], {"perm": [0, 2, 1, 3]}),
-                  ("Transpose", ["h"], ["k"], {"perm": [0, 2, 3, 1]}), ("MatMul", ["t", "k"], ["s"], {}),
-                  ("Mul", ["s", "f"], ["m"], {}), ("Softmax", ["m"], ["o"], {"axis": -1}),
-                  ("MatMul", ["o", "t"], ["e"], {}), ("LayerNormalization", ["x", "g"], ["y"], {"axis": -1})],
-         {"w": _weight(64, 64), "heads": np.array([0, 0, 4, 16]), "g": _weight(64), **count}),
-        (tokens, [("LSTM", ["x", "w", "r"], ["a"], {"hidden_size": 8}), ("Squeeze", ["a", "z1"], ["b"], {}),
-                  ("ReduceMean", ["b"], ["c"], {"keepdims": 0}), ("Clip", ["x", "f", "f"], ["d"], {}),
-                  ("Concat", ["x", "d"], ["y"], {"axis": 1})],
-         {"w": _weight(1, 32, 64), "r": _weight(1, 32, 8), "z1": np.array([1]), **count}),
-        (image, [("Shape", ["x"], ["s"], {}), ("Gather", ["s", "z"], ["g"], {"axis": 0}),
-                 ("Concat", ["g", "z"], ["h"], {"axis": 0}), ("Reshape", ["x", "r"], ["a"], {}),
-                 ("Slice", ["a", "z", "k"], ["b"], {}), ("Resize", ["x", "", "", "sizes"], ["e"], {"mode": "linear"}),
-                 ("TopK", ["a", "k"], ["v", "i"], {"axis": -1}), ("Cast", ["i"], ["y"], {"to": 1})],
-         {**count, **shapes}),
-        (image, [("Less", ["f", "f"], ["w"], {}),
-                 ("If", ["w"], ["a"], {"then_branch": branch[0], "else_branch": branch[1]}),
-                 ("Loop", ["n", "true", "x"], ["b"], {"body": body}), ("own.twice", ["b"], ["c"], {}),
-                 ("Einsum", ["c", "c"], ["y"], {"equation": "abij,abjk->abik"})], count),
-        (tokens, [(f"{CONTRIB}.MatMulNBits", ["x", "w", "s"], ["a"], {"K": 64, "N": 80, "bits": 4, "block_size": 32}),
-                  (f"{CONTRIB}.GroupQueryAttention", ["x", "x", "x"], ["b"], {"num_heads": 4, "kv_num_heads": 4}),
-                  (f"{CONTRIB}.MultiHeadAttention", ["b", "b", "b"], ["c"], {"num_heads": 4}),
-                  (f"{CONTRIB}.FusedMatMul", ["c", "v"], ["d"], {"transB": 0}),
-                  (f"{CONTRIB}.SkipLayerNormalization", ["d", "x", "g"], ["y"], {})],
-         {"w": _weight(80, 2, 16, kind=np.uint8), "s": _weight(160), "v": _weight(64, 64), "g": _weight(64)}),
-        (tokens, [("QuantizeLinear", ["x", "f", "q"], ["a"], {}), ("DequantizeLinear", ["a", "f", "q"], ["b"], {}),
-                  ("DequantizeLinear", ["w", "f", "q"], ["c"], {}), ("MatMul", ["b", "c"], ["d"], {}),
-                  ("Erf", ["d"], ["e"], {}), ("Pow", ["e", "f"], ["g"], {}), ("Where", ["m", "g", "f"], ["y"], {})],
-         {"w": _weight(64, 64, kind=np.int8), "q": np.int8(0), "m": _weight(64, kind=np.bool_), **count}),
-        ((1, 6, 4), [("NonMaxSuppression", ["x", "w", "k"], ["a"], {}), ("GatherND", ["x", "idx"], ["b"], {}),
-                     ("ConstantOfShape", ["r1"], ["c"], {"value": helper.make_tensor("v", 1, [1], [0.0])}),
-                     ("Tile", ["c", "r1"], ["d"], {}), ("Expand", ["x", "big"], ["e"], {}),
-                     ("Pad", ["x", "pads"], ["f1"], {}), ("OneHot", ["idx", "n", "two"], ["g"], {}),
-                     ("Range", ["n", "n", "n"], ["h"], {}),
-                     ("Split", ["x"], ["s1", "s2"], {"axis": -1, "num_outputs": 2}),
-                     ("ConvTranspose", ["x3", "wt"], ["t"], {}), ("CumSum", ["x", "n0"], ["y"], {})],
-         {"w": _weight(1, 2, 6), "r1": np.array([2, 3]), "big": np.array([2, 1, 1]),
-          "pads": np.array([0, 1, 0, 0, 1, 0]), "two": _weight(2), "x3": _weight(1, 4, 6),
-          "wt": _weight(4, 2, 3), "n0": np.array(0), **count, **shapes}),
-    )  # fmt: skip
+    opsets = [helper.make_opsetid(name, version) for name, version in (("", 18), (CONTRIB, 1), ("own", 1))]
     made = []
-    for shape, puts, weights in forms:
-        graph = helper.make_graph(
-            [_node(one) for one in puts], "graph", [_value("x", shape)], [_value("y", None)],
-            [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
-        )  # fmt: skip
-        opsets = [helper.make_opsetid(name, version) for name, version in (("", 18), (CONTRIB, 1), ("own", 1))]
+    for form in FORMS["onnx"]:
+        nodes = [
+            _node(op, inputs, outputs, {name: held.get(str(one), one) for name, one in attributes.items()})
+            for op, inputs, outputs, attributes in form["nodes"]
+        ]
+        weights = [numpy_helper.from_array(_make_weight(*one), name) for name, one in form["weights"].items()]
+        graph = helper.make_graph(nodes, "graph", [_value("x", form["x"])], [_value("y", None)], weights)
         made.append(helper.make_model(graph, opset_imports=opsets, functions=[function]))
     return tuple(made)
 
@@ -257,41 +221,14 @@ ONNX_WAYS: Final[tuple[tuple[Callable[[Random, ModelProto], None], int], ...]] =
 def list_lite() -> tuple[tuple[Graph, ...], ...]:
     """Return the graphs of small valid TFLite files that together have most operators."""
 
-    def graph(shape: tuple[int, ...], operators: Sequence[Op], *tensors: Tensor) -> Graph:
-        return Graph(tensors=[Tensor("x", shape), *tensors], operators=operators)
+    def graph(form: Mapping[str, Any]) -> Graph:
+        tensors = [
+            Tensor(name, tuple(shape), **{key: one for part in more for key, one in part.items()})
+            for name, shape, *more in form["tensors"]
+        ]
+        return Graph(tensors=tensors, operators=[Op(*one) for one in form["operators"]])
 
-    window = [(0, "b", 0), (1, "i", 1), (2, "i", 1), (3, "i", 2), (4, "i", 2)]
-    image = (1, 8, 8, 4)
-    return (
-        (graph(image, [Op("CONV_2D", ["x", "w", "b"], ["c"], [(0, "b", 0), (1, "i", 1), (2, "i", 1), (3, "b", 1)]),
-                       Op("DEPTHWISE_CONV_2D", ["c", "d"], ["e"], [(0, "b", 0), (1, "i", 1), (2, "i", 1)]),
-                       Op("AVERAGE_POOL_2D", ["e"], ["p"], window), Op("MEAN", ["p", "axes"], ["m"]),
-                       Op("FULLY_CONNECTED", ["m", "f"], ["l"]), Op("SOFTMAX", ["l"], ["y"])],
-               Tensor("w", (8, 3, 3, 4), data=True), Tensor("b", (8,), data=True), Tensor("d", (1, 3, 3, 8), data=True),
-               Tensor("c", (1, 8, 8, 8)), Tensor("e", (1, 8, 8, 8)), Tensor("p", (1, 8, 8, 8)), Tensor("m", (1, 8)),
-               Tensor("f", (10, 8), data=True), Tensor("l", (1, 10)), Tensor("y", (1, 10)),
-               Tensor("axes", (2,), "int32", data=[1, 2])),),
-        (graph((1, 6, 8), [Op("TRANSPOSE", ["x", "perm"], ["t"]), Op("BATCH_MATMUL", ["x", "t"], ["s"], [(1, "b", 0)]),
-                           Op("RESHAPE", ["s", "new"], ["r"]), Op("CONCATENATION", ["r", "r"], ["c"], [(0, "i", 1)]),
-                           Op("SPLIT", ["axis", "c"], ["u", "v"]), Op("PACK", ["u", "v"], ["k"], [(1, "i", 0)]),
-                           Op("GATHER", ["k", "at"], ["g"]), Op("ADD", ["g", "g"], ["a"]), Op("QUANTIZE", ["a"], ["q"]),
-                           Op("SQUARED_DIFFERENCE", ["a", "g"], ["h"]), Op("L2_NORMALIZATION", ["h"], ["y"])],
-               Tensor("perm", (3,), "int32", data=[0, 2, 1]), Tensor("t", (1, 8, 6)), Tensor("s", (1, 6, 6)),
-               Tensor("new", (2,), "int32", data=[1, 36]), Tensor("r", (1, 36)), Tensor("c", (1, 72)),
-               Tensor("axis", (), "int32", data=1), Tensor("u", (1, 36)), Tensor("v", (1, 36)), Tensor("k", (2, 1, 36)),
-               Tensor("at", (1,), "int32", data=[0]), Tensor("g", (1, 1, 36)), Tensor("a", (1, 1, 36)),
-               Tensor("q", (1, 1, 36), "int8", is_scaled=True), Tensor("h", (1, 1, 36)), Tensor("y", (1, 1, 36))),),
-        (graph(image, [Op("IF", ["cond", "x"], ["i"], [(0, "i", 1), (1, "i", 2)]),
-                       Op("TRANSPOSE_CONV", ["o", "w", "i"], ["t"], window[:3]),
-                       Op("RESIZE_BILINEAR", ["t", "size"], ["z"]), Op("NON_MAX_SUPPRESSION_V4", ["bx", "sc"], ["n"]),
-                       Op("custom TFLite_Detection_PostProcess", ["bx", "sc"], ["y"])],
-               Tensor("cond", (), "bool"), Tensor("i", image), Tensor("o", (4,), "int32", data=[1, 8, 8, 2]),
-               Tensor("w", (2, 3, 3, 4), data=True), Tensor("t", (1, 8, 8, 2)),
-               Tensor("size", (2,), "int32", data=[4, 4]), Tensor("z", (1, 4, 4, 2)), Tensor("bx", (5, 4), data=True),
-               Tensor("sc", (5,), data=True), Tensor("n", (5,), "int32"), Tensor("y", (1, 5, 4))),
-         Graph(tensors=[Tensor("x", image), Tensor("y", image)], operators=[Op("RELU", ["x"], ["y"])]),
-         Graph(tensors=[Tensor("x", image), Tensor("y", image)], operators=[Op("CALL", ["x"], ["y"], [(0, "i", 1)])])),
-    )  # fmt: skip
+    return tuple(tuple(map(graph, forms)) for forms in FORMS["lite"])
 
 
 SIZES: Final = (0, 1, 2, 3, 8, -1, 2**16, 2**31 - 1)

@@ -31,7 +31,7 @@ def test_remembered_probabilities_that_were_changed_are_computed_again(
     monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
 
     def probabilities() -> list[float | None]:
-        answer = Workspace(own_database).compare("resnet18", precision="fp32")
+        answer = Workspace(own_database).compare("resnet18", hardware=["l4", "t4"], precision="fp32")
         return [row.probability_best for row in answer.recommendations]
 
     first = probabilities()

@@ -94,28 +94,6 @@ def test_a_value_a_heading_and_an_error_are_shown(form: str, joulemap: Run, data
     assert SHOWN.removeprefix(r"\x1b") in refused.stderr
 
 
-@pytest.mark.slow
-def test_names_of_a_hardware_file_and_paths_are_shown(joulemap: Run, database: Path, tmp_path: Path) -> None:
-    text = joulemap("hardware", "template", "--like", "t4").stdout
-    lines = [f"name = {json.dumps(STEERS[:-1])}" if line.startswith("name = ") and index < 20 else line
-             for index, line in enumerate(text.splitlines())]  # fmt: skip
-    (tmp_path / "mine.toml").write_text("\n".join(lines))
-    for command in (("show", "./mine.toml"), ("check", "mine.toml")):
-        for form in ("table", "markdown"):
-            done = joulemap("hardware", *command, "-f", form, "--db", database)
-            assert done.returncode == ExitCode.OK, done.stderr
-            assert is_harmless(done.stdout)
-    for arguments in (
-        ("sql", "SELECT 1", "--db", f"no{STEERS}.duckdb"),
-        ("hardware", "show", f"./no{STEERS}.toml"),
-        ("compare", f"no{STEERS}"),
-        ("sql", "SELECT 1", "--db", database, "-o", f"to{STEERS}.txt"),
-    ):
-        done = joulemap(*arguments)
-        assert is_harmless(done.stderr)
-        assert r"\x1b[31m" in done.stderr
-
-
 class Terminal(io.TextIOWrapper):
     """A stream that says that a person reads it."""
 

@@ -18,7 +18,7 @@ from joulemap.physics.architecture.cpu import ARCHITECTURE as CPU
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
 from joulemap.trace.single import describe
-from models import KEY, Function, meta, trace
+from models import KEY, Function, Masked, meta, trace
 
 ROWS, WIDTH = 512, 64
 ROW_BYTES = 4 * WIDTH
@@ -206,15 +206,13 @@ def test_a_mask_that_is_a_tensor_hides_nothing_from_the_kernel() -> None:
 
 
 def test_operators_and_patterns_of_a_profile_sum_to_the_model(tmp_path: Path) -> None:
-    answer = joulemap.Workspace(tmp_path / "own.duckdb").profile("bert-base-uncased")
+    answer = joulemap.Workspace(tmp_path / "own.duckdb").profile(Masked(), torch.ones(2, 8))
     shown, patterns = answer.profile, answer.patterns
-    assert sum(row.operator_count for row in patterns) == shown.operator_count == 314
-    assert sum(row.subgraph_count for row in patterns) == shown.subgraph_count == 113
+    assert sum(row.operator_count for row in patterns) == shown.operator_count == 2
+    assert sum(row.subgraph_count for row in patterns) == shown.subgraph_count
     assert sum(row.fused_moved_bytes for row in patterns) == shown.fused_moved_bytes
     constant = next(row for row in patterns if row.fusion_pattern == "constant")  # the mask, which no input changes
-    assert (constant.subgraph_count, constant.operator_count, constant.mac_fraction) == (3, 6, None)
-    assert "174 operators (314 with" in answer.document().answer
-    assert any("input_ids 128" in note for note in answer.document().notes)
+    assert (constant.subgraph_count, constant.operator_count, constant.mac_fraction) == (1, 1, None)
 
 
 def test_the_profile_tells_what_is_skipped_and_what_is_read(tmp_path: Path) -> None:

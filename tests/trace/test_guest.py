@@ -18,14 +18,13 @@ import pytest
 import torch
 from torch.nn.modules import module
 
-from bad_model import TROUBLE, bad_file, bad_input, bad_name, write_file
+from bad_model import TROUBLE, write_file
 from conftest import Run
 from joulemap.construct.model import trace_request
 from joulemap.construct.source import parse_input, resolve_model
 from joulemap.system.errors import ExitCode, Interrupted, JoulemapError, ModelError, UsageError
 from joulemap.trace.guest import default_device, hosting
 from joulemap.workspace import Workspace
-from sample import thin
 
 RAISED = {
     "raise GeneratorExit": "GeneratorExit",
@@ -316,17 +315,3 @@ def test_an_input_that_nothing_holds_is_refused(text: str, message: str) -> None
     with pytest.raises(UsageError, match=message) as told:
         parse_input(text)
     assert len(str(told.value)) < 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", thin(range(3), 3))
-def test_bad_names_inputs_and_files_end_in_one_line(seed: int, joulemap: Run, tmp_path: Path) -> None:
-    draw = random.Random(seed)
-    for _ in range(12):
-        (tmp_path / "net.py").write_bytes(bad_file(draw))
-        commands = [("net.py:net",), (bad_name(draw),), ("net.py:net", f"--input={bad_input(draw)}")]
-        for arguments in commands:
-            done = joulemap("model", "show", *arguments)
-            assert done.returncode in (ExitCode.OK, ExitCode.USAGE, ExitCode.UNKNOWN_NAME, ExitCode.MODEL), done.stderr
-            assert "Traceback" not in done.stderr
-            assert (done.stdout == "") == (done.returncode != ExitCode.OK)

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.workload import Workload
 from joulemap.trace.module import build_on_meta
-from models import Fourier, Function, meta, trace
+from models import Function, meta, trace
 
 Case = tuple[Callable[[], nn.Module], tuple[Tensor, ...]]
 """What makes a module, and its inputs."""
@@ -173,16 +173,6 @@ UNSEEN: dict[str, tuple[Case, int]] = {
 }
 """What torch's counter leaves out -> MACs by hand."""
 
-RARE: dict[str, Case] = {
-    "fft": called(lambda x: torch.fft.fft(x).abs(), meta(4, 6)),
-    "irfft": called(lambda x: torch.fft.irfft(torch.fft.rfft(x)), meta(4, 6)),
-    "FractionalMaxPool2d": built(lambda: nn.FractionalMaxPool2d(3, output_size=5), meta(*IMAGES[2])),
-    "FractionalMaxPool3d": built(lambda: nn.FractionalMaxPool3d(2, output_size=3), meta(*IMAGES[3])),
-    "svd": called(lambda x: torch.linalg.svdvals(x), meta(4, 6)),
-    "bernoulli": called(torch.bernoulli, meta(4, 6)),
-}
-"""What has no MACs, and other operations."""
-
 
 def uncounted(workload: Workload) -> set[str]:
     return {one.operation for one in workload.operators if one.kind == "uncounted"}
@@ -213,20 +203,6 @@ def test_an_operator_that_torch_leaves_out_has_its_macs(name: str) -> None:
     workload = trace(module, *inputs)
     assert workload.mac_count == expected
     assert all(one.gemm_m * one.gemm_n * one.gemm_k * one.gemm_groups == one.mac_count for one in workload.operators)
-    assert_nothing_is_free(workload)
-
-
-@pytest.mark.parametrize("name", RARE)
-def test_a_rare_operator_has_a_formula(name: str) -> None:
-    module, inputs = build(RARE[name])
-    workload = trace(module, *inputs)
-    assert uncounted(workload) == set()
-    assert_nothing_is_free(workload)
-
-
-def test_what_has_no_formula_is_told() -> None:
-    workload = trace(Fourier(), meta(4, 6))
-    assert uncounted(workload) == {"transform"}
     assert_nothing_is_free(workload)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -164,34 +162,6 @@ def test_a_frozen_base_is_sharded_and_gathered_by_hand() -> None:
     assert memory_of(wide).activations < memory_of(step_of_seven(lora=16, devices=4, zero=2)).activations + 1e9
 
 
-BERT, RESNET = "bert_encoder_128", "resnet18,bucket=1"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "lighter"),
-    [(BERT, ""), (BERT, ",lora=8"), (BERT, ",lora=8,quantize=nf4"), (RESNET, ""), (RESNET, ",recompute=true")],
-)
-def test_what_is_divided_more_needs_no_more_memory(model: str, lighter: str) -> None:
-    """Laws: ZeRO 3 <= 2 <= 1 <= 0, more devices <= fewer, and adapters, narrow bases and recomputation <= without.
-
-    Buckets are small beside these models: a single one would be whole beside its shard.
-    """
-
-    def find_total(more: str, devices: int, zero: int) -> float:
-        name = f"train({model},devices={devices}{f',zero={zero}' * (zero > 0)}{more})"
-        return memory_of(trace(find_model(name, Settings(), 2), lambda _: None)).total
-
-    kept = [{zero: find_total(lighter, devices, zero) for zero in range(4)} for devices in (2, 8)]
-    for totals in kept:
-        assert totals[3] <= totals[2] <= totals[1] <= totals[0]
-    for fewer, more in pairwise(kept):
-        assert all(more[zero] <= fewer[zero] for zero in range(4))
-    if lighter:
-        heavier = lighter[: lighter.rindex(",")]
-        assert all(kept[0][zero] <= find_total(heavier, 2, zero) for zero in (0, 3))
-
-
 def test_a_base_at_nf4_has_codes_of_4_bits_and_nested_scales() -> None:
     """64 weights in 32 bytes of codes, a scale of one byte, and 1 / 256 of a scale of 4 bytes: 4.127 bits a weight."""
     count = 8_388_608
@@ -232,20 +202,6 @@ def test_a_kernel_of_its_own_dequantizes_a_base_before_each_gemm() -> None:
     assert 4.0 * passes / chip.memory_bandwidth.value < quantized - lora + 0.02
     # published: LoRA is 66 % faster (Vertex AI); 2.5 times at 256 tokens, 1.25 times at 1,024 (Qwen 7B on an A100)
     assert 1.25 < quantized / lora < 2.5
-
-
-@pytest.mark.slow
-def test_lora_needs_less_time_and_memory_than_training_all_weights(tmp_path: Path) -> None:
-    asked: dict[str, list[str]] = {"full": [], "lora": ["--lora", "8"], "qlora": ["--lora", "8", "--quantize", "nf4"]}
-    rows: dict[str, dict[str, Any]] = {}
-    for name, words in asked.items():
-        words = ["train", "llama-3.2-1b", "h100_sxm5", "--tokens", "512", *words, "--format", "json"]
-        done = run_here([*words, "--db", str(tmp_path / "a.duckdb")], tmp_path, {})
-        assert done.returncode == 0, done.stderr
-        rows[name] = json.loads(done.stdout)["rows"][0]
-    assert rows["lora"]["step_s"] < rows["full"]["step_s"]
-    used = [row["memory_fraction"] for row in (rows["full"], rows["lora"], rows["qlora"])]
-    assert used == sorted(used, reverse=True)
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from training_case import backward_macs, is_again, step_of, train_in_torch
 
 from command import run_here
 from compare import assert_close
-from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.physics.architecture.cpu import _seen_share
@@ -25,10 +23,10 @@ from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
-from joulemap.system.errors import ExitCode, ModelError, UsageError
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
-from joulemap.wing.train.answer.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.generated.row import TrainedStep
+from joulemap.wing.train.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.step_name import read_step
 from joulemap.wing.train.training.memory import Memory, measure
@@ -274,49 +272,6 @@ def test_a_network_joins_hosts_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "train.duckdb")
-    training = Training(devices=(1, 8), optimizer="momentum", samples=1e6, epochs=2.0)
-    answer = workspace.train("resnet50", hardware="h100_sxm5", batch=256, training=training)
-    (figure,) = answer.figures()
-    assert [row["step_s"] for row in figure.spec["datasets"]["rows"]] == [row.step_s for row in answer.trained]
-    one, eight = answer.rows
-    for row in answer.rows:
-        parts = (row.forward_s, row.backward_s, row.again_s, row.exchange_s, row.optimizer_s)
-        assert row.step_s is not None
-        assert row.samples_per_s is not None
-        assert_close(sum(part or 0.0 for part in parts), row.step_s, rel=1e-9)
-        assert_close(row.samples_per_s, 256 / row.step_s, rel=1e-9)
-        assert row.total_s is not None
-        assert_close(row.total_s, 2e6 / row.samples_per_s, rel=1e-9)
-        # 4.089 GMACs forward, as many twice but for the first layer
-        assert row.utilization_fraction is not None
-        macs = 256 / row.device_count * (3 * 4_089_184_256 - 118_013_952)
-        assert_close(row.utilization_fraction, 2 * macs / row.step_s / 989.4e12, rel=2e-3)
-    assert one.exchange_alone_s is None
-    assert eight.exchange_s is not None
-    assert eight.exchange_alone_s is not None
-    assert 0.0 < eight.exchange_s < eight.exchange_alone_s
-    # whatever hides, a step takes no less than its kernels, nor than all that is exchanged
-    assert eight.step_s is not None
-    assert eight.step_s >= eight.exchange_alone_s
-    assert workspace.sql("SELECT count(DISTINCT model) FROM runs WHERE model LIKE 'train%'").rows == ((3,),)
-    assert not workspace.check().findings.rows
-    wide = [row.latency_half_width or 0.0 for row in answer.rows]
-    assert min(wide) > 0.1
-    # steps of one and of eight devices are different work, whose errors are not compared
-    assert answer.probability_best is None
-    assert [one.metric for one in answer.facts.of(Choice)] == ["training_speed", "energy_per_sample"]
-    pair = workspace.train("resnet50", hardware=("h100_sxm5", "h200_sxm"), batch=256)
-    first, second = pair.trained
-    # what the two share does not part them: the half-width of their ratio is at most that of independent errors
-    ahead = math.log((first.samples_per_s or 0.0) / (second.samples_per_s or 1.0))
-    odds = math.log((pair.probability_best or 0.5) / (1.0 - (pair.probability_best or 0.5)))
-    widths = (first.latency_half_width or 0.0, second.latency_half_width or 0.0)
-    assert 0.0 < ahead * math.log(9.0) / odds <= math.hypot(*widths)
-
-
-@pytest.mark.slow
 def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     answer = workspace.train(
@@ -326,41 +281,6 @@ def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None
         ("ok", 4, ""), ("unsupported", 4, "t4 does not run this model at fp8 (it has fp16, fp32, fp64: --precision)"),
     ]  # fmt: skip
     assert "not hidden" not in str(answer)
-
-
-@pytest.mark.slow
-def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "train.duckdb")
-    answer = workspace.train("resnet50", hardware=("l4", "h100_sxm5"), batch=1024, training=Training())
-    small, large = answer.rows
-    assert (small.status, large.status) == ("does not fit", "ok")
-    assert small.memory_fraction > 1.0
-    assert small.fits_with == "--recompute"
-    fitting = workspace.train("resnet50", hardware="l4", batch=1024, training=Training(recompute=True))
-    assert fitting.rows[0].memory_fraction <= 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "chip", "training"),
-    [
-        ("llama-2-7b", "h100_sxm5", []),
-        ("llama-2-7b", "l4", []),
-        ("llama-2-13b", "rtx_4090", ["--lora", "8", "--tokens", "1024"]),
-        ("resnet152", "t4", ["--precision", "fp16"]),
-    ],
-)
-def test_a_refusal_states_options_that_work(model: str, chip: str, training: list[str], tmp_path: Path) -> None:
-    words = ["train", model, chip, *training]
-    batch = ["--batch", "1" if model.startswith("llama") else "4096"]
-    refused = run_here([*words, *batch], tmp_path, {})
-    assert refused.returncode == ExitCode.UNSUPPORTED, refused.stdout
-    options = refused.stderr.partition("it fits with ")[2].partition(")")[0].split()
-    assert options, refused.stderr
-    done = run_here([*words, *([] if "--batch" in options else batch), *options, "--format", "json"], tmp_path, {})
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)["rows"]
-    assert (row["status"], row["memory_fraction"] <= 1.0) == ("ok", True)
 
 
 @pytest.mark.slow
@@ -537,27 +457,6 @@ def test_a_frozen_batch_norm_is_read_as_before() -> None:
 def test_a_module_without_a_trained_weight_is_not_trained() -> None:
     with pytest.raises(ModelError, match="depends on its weights"):
         step_of(Three("abc"), torch.zeros(8, 64))
-
-
-@pytest.mark.slow
-def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
-    body = (
-        "import torch\n\n\ndef net(frozen: int = 0):\n"
-        "    layers = [torch.nn.Linear(512, 512) for _ in range(4)]\n"
-        "    for layer in layers[:frozen]:\n        layer.requires_grad_(False)\n"
-        "    return torch.nn.Sequential(*layers), torch.zeros(1, 512)\n"
-    )
-    (tmp_path / "own.py").write_text(body)
-    rows = []
-    for frozen in (0, 3):
-        words = ["train", "./own.py:net", "--model-arg", f"frozen={frozen}", "--hardware", "l4", "--batch", "4"]
-        done = run_here([*words, "--precision", "fp32", "--format", "json"], tmp_path, {})
-        assert done.returncode == 0, done.stderr
-        rows += json.loads(done.stdout)["rows"]
-    one = 4 * (512 * 512 + 512)
-    assert [row["gradient_bytes"] for row in rows] == [4 * one, one]
-    assert [row["state_bytes"] for row in rows] == [8 * one, 2 * one]
-    assert rows[0]["weight_bytes"] == rows[1]["weight_bytes"] == 4 * one
 
 
 @pytest.mark.slow

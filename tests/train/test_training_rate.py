@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
-from joulemap.wing.train.answer.published import count_samples, read_sizes
+from joulemap.wing.train.published import count_samples, read_sizes
 from joulemap.workspace import Workspace
 
 

@@ -16,8 +16,8 @@ import pytest
 from test_wing import run_python
 
 import joulemap
-from joulemap.answer.hardware_file import read_trial_workloads
-from joulemap.answer.package_check import PackageCheck, check_package, list_odd
+from joulemap.ask.hardware_file import read_trial_workloads
+from joulemap.ask.package_check import PackageCheck, check_package, list_odd
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.new_package import PAGE, write_package
@@ -32,6 +32,7 @@ from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.version import UNKNOWN, formula_version
+from joulemap.show.package_check import describe_fault
 from joulemap.system.entry_point import list_entry_points
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.package import Package, list_packages, trying
@@ -195,7 +196,7 @@ def test_a_number_or_an_operator_that_cannot_be_meant_is_a_fault(
     file.write_text(text, encoding="utf-8")
     supplied = load(package_of(place))
     assert supplied.describe_faults() == ""
-    faults = [fault for one in supplied.hardware for fault in list_odd(one)]
+    faults = [describe_fault(fault) for one in supplied.hardware for fault in list_odd(one)]
     assert len(faults) == bool(words)
     assert words in "".join(faults)
 

@@ -19,7 +19,7 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.answer.hardware_file import template_text
+from joulemap.ask.hardware_file import template_text
 from joulemap.catalog.chip import _read_class
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue

@@ -19,8 +19,8 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.fact import Facts
+    from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.show.figure.figure import Drawing, Figure
-    from joulemap.show.figure.spec import DrawingName, ShownName
 
 
 @frozen(kw_only=True)

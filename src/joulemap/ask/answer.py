@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -21,13 +21,17 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow, Checks
+    from joulemap.ask.finding import Finding
     from joulemap.show.figure.figure import Drawing, Figure
     from joulemap.show.present.document import Document
     from joulemap.store.connection import Connection
 
 PAGE: Final = "joulemap.show.page"
 SCOPE: Final = "joulemap.show.run"
-"""Modules that show answers and what they are about. They are above this one, so they are found by their names."""
+FINDINGS: Final = "joulemap.show.caveat"
+"""Modules that show answers, what they are about, and findings. They are above this one, so they are found by their
+names.
+"""
 
 
 @frozen(kw_only=True, repr=False)
@@ -155,9 +159,15 @@ class RunAnswer(Answer):
         )
 
 
+def describe_findings(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return the sentence of each finding."""
+    describe = import_module(FINDINGS).describe_values
+    return tuple(describe(one.kind, one.values) for one in findings)
+
+
 def _find_page(answer: Answer) -> Any:
     """Return what shows answers of a class."""
-    return import_module(type(answer).__module__.replace(".ask.", ".show.", 1)).PAGES[type(answer)]
+    return import_module(re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)).PAGES[type(answer)]
 
 
 def _to_plain(value: Any) -> Any:

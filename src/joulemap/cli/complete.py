@@ -31,14 +31,14 @@ def offer(address: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
 
 def complete_models(incomplete: str) -> list[str]:
     """Return the completions of a model's name."""
-    from joulemap.answer.completion import list_model_names
+    from joulemap.ask.completion import list_model_names
 
     if "(" in incomplete:
         return [name for name in list_model_names(incomplete) if name.startswith(incomplete)]
     return begin(incomplete, list_model_names(incomplete))
 
 
-complete_hardware: Final = offer("answer.completion.list_hardware_names")
+complete_hardware: Final = offer("ask.completion.list_hardware_names")
 complete_queries: Final = offer("store.library.name_queries", is_one=True)
 complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
 complete_deployments: Final = offer("domain.settings.Deployment")

@@ -36,7 +36,7 @@ def new_chip(
     joulemap extend new-chip my_gpu --like l4
     joulemap extend new-chip my_npu my_package/ --architecture npu
     """
-    from joulemap.answer.hardware_file import start_package
+    from joulemap.ask.hardware_file import start_package
 
     place, files = start_package(name, folder, like=like, architecture=architecture)
     for file in files:
@@ -63,7 +63,7 @@ def check(
     joulemap extend check
     joulemap extend check joulemap-my-gpu --format json
     """
-    from joulemap.answer.package_check import check_package
+    from joulemap.ask.package_check import check_package
     from joulemap.system.errors import UnsoundPackageError
 
     output.check_file()

@@ -66,7 +66,7 @@ def list_(
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
     if boxes:
-        from joulemap.answer.listing import list_others
+        from joulemap.ask.hardware import list_others
 
         for question, keep in list_others():
             output.write_table(getattr(output.workspace(), question)(), keep=keep, most=limit)
@@ -80,7 +80,7 @@ def list_(
         "max_price_usd": read_quantity("--max-price", max_price, "USD"),
     }
     rows = output.workspace().hardware_list(**filters, family=family)
-    from joulemap.answer.listing import describe_classes
+    from joulemap.show.hardware import describe_classes
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
@@ -122,7 +122,7 @@ def show(
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("BoundaryName", boundary)
-    from joulemap.answer.listing import find_description
+    from joulemap.ask.hardware import find_description
 
     if not energy and (question := find_description(hardware)):
         output.write(getattr(workspace, question)(hardware).document())
@@ -161,7 +161,7 @@ def template(
     """
     if bool(like) == bool(architecture):
         raise UsageError("name one of --like HARDWARE and --architecture CLASS")
-    from joulemap.answer.hardware_file import template_text
+    from joulemap.ask.hardware_file import template_text
 
     check_suffix(output, ".toml", "a hardware file")
     emit(template_text(like, find_class(architecture) or architecture).rstrip("\n"), output, force=force)
@@ -186,7 +186,7 @@ def detect(
     joulemap hardware detect --device cuda
     joulemap measure resnet18 --hardware ./this.toml
     """
-    from joulemap.answer.measure import detect_text
+    from joulemap.ask.measure import detect_text
 
     check_suffix(output, ".toml", "a hardware file")
     emit(detect_text(device, threads).rstrip("\n"), output, force=force)
@@ -232,7 +232,7 @@ def check(
     joulemap hardware check mine.toml
     joulemap hardware check chips/ --format json
     """
-    from joulemap.answer.hardware_file import check_files
+    from joulemap.ask.hardware_file import check_files
 
     output.check_file()
     output.write(check_files(files).document())

@@ -124,7 +124,7 @@ def import_(
     joulemap measurements import public:serving
     joulemap validate --by source
     """
-    from joulemap.answer.measurement import find_doubt
+    from joulemap.ask.measurement import find_doubt
 
     notes: list[str] = []
     stored, known = database.open().import_measurements(file, note=notes.append)

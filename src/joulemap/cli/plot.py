@@ -15,9 +15,9 @@ from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precision
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, voice
+from joulemap.domain.figure import FigureName
 from joulemap.domain.metric import MetricName
 from joulemap.show.figure.convert import Theme
-from joulemap.show.figure.spec import FigureName
 from joulemap.show.present.format import TABLE
 from joulemap.system.errors import UsageError
 from joulemap.system.file import check_output, is_stream, write_pieces

@@ -91,7 +91,7 @@ def validate(
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
     if evidence:
-        from joulemap.answer.validate import describe_evidence
+        from joulemap.show.validate import describe_evidence
 
         table = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
         output.write_table(table, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(table))
@@ -114,7 +114,7 @@ def validate(
     scores = attrs.evolve(scores, rows=(*overall.rows, *(row for row in scores.rows if by != "all")))
     columns = [parts.get(column, column) for column in SCORES if column != "hardware" or not is_together]
     most = 1 + SOURCES if by == "source" else None if by or hardware or model or source else 1  # the overall row is one
-    from joulemap.answer.validate import describe_scores
+    from joulemap.show.validate import describe_scores
 
     kept, answer = KEPT_TOGETHER if is_together else KEPT, describe_scores(overall)
     output.write_table(scores, columns, keep=kept, most=most, most_of="quantity", answer=answer)

@@ -43,7 +43,11 @@ FIT: Final = (
 )
 """Words on the measurements behind a calibration."""
 
+ROWS: Final = "{count:n row} of {models:list}[ and {more} more]"
+"""Words on measurements and their models."""
+
 CAVEAT: Final[Mapping[str, Template]] = {
+    "absent": Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies"),
     "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
     "borrowed": Template("the range of {chips} is from other kinds of work"),
     "branched": Template(
@@ -67,6 +71,9 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "deployed": Template("`--runtime engine` predicts {engine}, which deployments on {chips} use"),
     "engine": Template("engine means {engine} on {chips}; `--runtime fused` uses the framework's compiler"),
     "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
+    "fitted_to": Template(
+        "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
+    ),
     "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
     "few_measured": Template(
         "the fit combines class defaults with {measurement_count:n measurement} of {hardware}[, weight "
@@ -105,6 +112,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "the power of {chips} is wall-plug power, because its energies were fitted to measurements at the wall"
     ),
     "narrow": Template("fp32 products of {chips} run in {precision} (`--matmul-precision highest` is true fp32)"),
+    "old_paces": Template(
+        "dropped {paces:n factor} on the passes of serving engines, fitted with other formulas: fit them again to the "
+        "measurements that they came from"
+    ),
     "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "own": Template("your assumed numbers alone make {chips} uncertain: [energy {energy:±}][, latency {latency:±}]"),
@@ -133,9 +144,15 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
+    "unfitted": Template(ROWS + ": {reason}"),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
     "unoffered": Template("left out, because no {price} is known: {chips}"),
+    "unpredicted": Template("stored, but `validate` cannot predict rows with unknown names: {names:list}"),
     "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
+    "unread": Template("factors of the earlier calibration are dropped: {reason}"),
+    "unscored": Template("not scored: " + ROWS + ": {reason}"),
+    "unserved": Template("not predicted, of {count:n row} of served models: {reasons}[; and {more:n other reason}]"),
+    "untrusted": Template("left out: " + ROWS + ", code that rows of a file name: --trust runs it"),
     "unwalled": Template("the energy of {chips} is that of the {boundary}, without host and power supply ({reason})"),
     "walled": Template(
         "the wall-plug power of {chips} is {growth_ratio:plain} times the power of the board[, plus {host} for the "

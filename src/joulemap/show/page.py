@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer, RunAnswer
     from joulemap.ask.fact import Facts, Refusal
     from joulemap.ask.scope import Scope
+    from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
     from joulemap.show.figure.figure import Drawing, Figure
-    from joulemap.show.figure.spec import DrawingName, ShownName
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"

@@ -15,7 +15,7 @@ from joulemap.show.present.cell import mark_projected
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
 from joulemap.show.product import Fp32Run, Meaning, describe_fp32
-from joulemap.show.title import RUNS, Conditions, Title
+from joulemap.show.title import RUNS, Conditions, Title, bind
 
 if TYPE_CHECKING:
     from joulemap.ask.scope import Scope
@@ -89,6 +89,11 @@ def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str
         "runtime": runtime or row.runtime,
     }
     return Title(form=TITLE, row=row, values=values)
+
+
+def describe_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope) -> str:
+    """Return model, hardware and configuration of a run in one line."""
+    return bind(title_run(row, scope), find_conditions(scope))
 
 
 def describe_arithmetic(scope: Scope) -> Meaning:

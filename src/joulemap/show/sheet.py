@@ -1,19 +1,18 @@
-"""Pages of answers that are not about runs: a title, a first line, tables, notes and follow-up commands."""
+"""Pages of answers that are not about runs: a title, a first line, tables, reasons, notes and follow-up commands."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from joulemap.show.caveat import describe_trust
 from joulemap.show.page import Figures, add_marks, fill_steps
+from joulemap.show.plain import list_facts
 from joulemap.show.present.document import Document
 from joulemap.show.present.template import Template
 from joulemap.show.shape import NOTHING, Part
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
 
 
 def say_nothing(_answer: Any) -> str:
@@ -31,16 +30,25 @@ class Sheet:
     parts: tuple[Part, ...]
     shown_count: int = 1
     """Number of parts on the first screen; the others are details."""
+    reasons: Callable[[Any], Iterable[str]] = lambda _: ()
+    """Lines on why, most important first."""
     trust: Callable[[Any], str] = say_nothing
+    is_decision: bool = False
+    """True if the first line is a decision from the answer's facts, which then tell the trust and are in the data."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
     steps: tuple[str, ...] = ()
     """Follow-up commands, with slots for fields of `row` and for the choices."""
     row: str = ""
-    """Field or property of the answer that fills slots of steps."""
+    """Field or property of the answer that fills slots of steps; empty for the answer itself."""
+    each: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda _: (NOTHING,)
+    """Function of the answer that returns further values of slots; each command is filled with each of them."""
     csv: str
     """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
     """Function of the answer and the options of `document` that returns values of slots in parts and steps."""
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
+    draw: Callable[[Any], Figures] = lambda _: ()
     limit: int | None = None
     """Number of rows of long tables unless given."""
 
@@ -48,32 +56,40 @@ class Sheet:
         """Return the first line."""
         return self.first(answer)
 
-    def document(self, answer: Answer, *, limit: int | None = None, **chosen: Any) -> Document:
-        """Return the document with `limit` rows of long tables."""
+    def document(
+        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
+    ) -> Document:
+        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
         values = self.choices(answer, **chosen)
         most = self.limit if limit is None else limit
         sections = [part.show(answer, most, values) for part in self.parts]
         shown, details = ([one for own in some for one in own]
                           for some in (sections[: self.shown_count], sections[self.shown_count :]))  # fmt: skip
-        steps = map(Template, self.steps) if values.get("has_steps", True) else ()
-        row = getattr(answer, self.row) if self.row else None
+        asked = [Template(one) for one in self.steps] if values.get("has_steps", True) else []
+        row = getattr(answer, self.row) if self.row else answer
+        filled = (fill_steps(asked, row, repeated, **values, **one) for one in self.each(answer))
+        steps = dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some)
+        first, data = self.headline(answer), {**answer.data(), **self.words(answer)}
+        sure = describe_trust(answer.facts) if self.is_decision else self.trust(answer)
         return Document(
             title=self.title(answer),
-            answer=self.headline(answer),
+            answer=first,
             sections=tuple(shown),
-            sure=self.trust(answer),
+            insights=tuple(self.reasons(answer)),
+            is_decision=self.is_decision,
+            sure=sure,
             details=tuple(details),
             notes=add_marks(tuple(self.notes(answer)), (*shown, *details)),
-            steps=tuple(shlex.join(("joulemap", *words)) for words in fill_steps(steps, row, (), **values)),
-            data=answer.data(),
+            steps=tuple(steps),
+            data={**data, "answer": first, "how_sure": sure, **list_facts(answer.facts)} if self.is_decision else data,
             table=getattr(answer, self.csv),
             tables=answer.tables,
         )
 
-    def figures(self, _answer: Any) -> Figures:
-        """Return the figures of an answer; it has none."""
-        return ()
+    def figures(self, answer: Any) -> Figures:
+        """Return the figures (charts) of an answer."""
+        return self.draw(answer)
 
-    def sketched(self, _answer: Any, _by: str) -> Sequence[Any]:
-        """Return the drawings of an answer; it has none."""
-        return ()
+    def sketched(self, answer: Any, _by: str) -> Figures:
+        """Return the drawings that a terminal shows: the figures."""
+        return self.draw(answer)

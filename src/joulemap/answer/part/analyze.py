@@ -60,9 +60,9 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
+    from joulemap.domain.figure import DrawingName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.show.figure.figure import Figure
-    from joulemap.show.figure.spec import DrawingName
 
 
 PARTS: Final = ("compute", "memory", "control", "static")

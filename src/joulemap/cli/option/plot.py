@@ -83,7 +83,7 @@ class PageOptions(PlotOptions):
         The commands that measure `checked` are added to the answer.
         """
         if self.report is not None:
-            from joulemap.answer.report.report import report_answer
+            from joulemap.show.report import report_answer
             from joulemap.show.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, command=spell_line()))

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.figure import DrawingName, ShownName
 from joulemap.domain.metric import Metric
 from joulemap.domain.table import Table
 from joulemap.show.figure.convert import PALETTE, SYMBOLS, is_installed, to_png, to_svg
-from joulemap.show.figure.spec import DrawingName, ShownName, Spec, find_spec, place_parts
+from joulemap.show.figure.spec import Spec, find_spec, place_parts
 from joulemap.show.present.cell import plain
 from joulemap.show.present.text import make_visible
 from joulemap.system.record import frozen

@@ -12,44 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
+from joulemap.domain.figure import FIGURES, DrawingName
 from joulemap.show.present.category import DRAWN, NUMBERED
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
-
-FigureName = Literal[
-    "comparison",
-    "breakdown",
-    "tree",
-    "pareto",
-    "roofline",
-    "rooflines",
-    "heatmap",
-    "edp",
-    "sweep",
-    "cap",
-    "waterfall",
-    "tornado",
-    "flip",
-    "cost",
-    "utilization",
-    "frontier",
-    "training",
-]
-
-AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
-"""Name of a figure that needs more than a model and hardware, so that `joulemap plot` cannot draw it."""
-
-ShownName = FigureName | AnswerFigureName
-"""Name of a figure of the core or of a wing."""
-
-DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
-"""Name of a figure, or of a text drawing without an image."""
-
-FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
-
 
 HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "data": {"name": "rows"}}
 """First keys of every specification."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.report.part import Drawing, ReportPart
+from joulemap.ask.report import ReportPart
 from joulemap.wing.fleet.show.text import SUBJECT
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
+    from joulemap.show.report import Drawn
     from joulemap.show.webpage.report import Chapter
 
 
@@ -39,11 +40,9 @@ class FleetPart(ReportPart):
         name, serving = find_served(model)
         return fleet(source, name, settings, demand=wanted, serving=serving)
 
-    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
         """Return the report's chapter on fleets."""
-        from joulemap.answer.report.report import form_chapter
-
-        return form_chapter(f"{drawn.prefix}fleet", SUBJECT, answer, answer.document())
+        return drawn.make_whole("fleet", SUBJECT, answer)
 
 
 FLEET: Final = FleetPart()

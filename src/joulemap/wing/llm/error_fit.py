@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.query import query
+from joulemap.ask.query import query
 from joulemap.calibrate.error_fit import Key, find_quantile
 from joulemap.physics.interval.error_scale import FULL_GROUPS
 from joulemap.system.record import frozen

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.report.part import Drawing, ReportPart
+from joulemap.ask.report import ReportPart, attempt
 from joulemap.wing.llm.decoder.pass_name import is_pass
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
+    from joulemap.show.report import Drawn
     from joulemap.show.webpage.report import Chapter
 
 
@@ -27,18 +28,17 @@ class ServedPart(ReportPart):
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the serving answer for the model of a pass; None for another model, or if it cannot be served."""
-        from joulemap.answer.report.finding import attempt
         from joulemap.wing.llm.ask.llm import serve_pass
 
         del wanted
         return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None
 
-    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
         """Return the chapter with the frontier of throughput and latency over all batches."""
         document = answer.document()
         batches = [attrs.evolve(one, title=one.title or ALL_BATCHES) for one in document.sections]
         tables = [((*batches, *document.details), answer.rows)]
-        return drawn.build_chapter("served", TITLE, "frontier", answer, document, tables)
+        return drawn.make("served", TITLE, drawn.list_blocks("frontier", answer, document, tables))
 
 
 SERVED: Final = ServedPart()

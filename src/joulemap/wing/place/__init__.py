@@ -21,13 +21,13 @@ def register() -> Wing:
         name="place",
         commands={"place": Command("joulemap.wing.place.command", "design")},
         questions={
-            "place": Ask("joulemap.wing.place.answer.place", "SettingsKeywords"),
-            "box_list": Ask("joulemap.wing.place.listing", is_shared=False),
-            "box": Ask("joulemap.wing.place.listing", is_shared=False),
+            "place": Ask("joulemap.wing.place.ask.place", "SettingsKeywords"),
+            "box_list": Ask("joulemap.wing.place.ask.box", is_shared=False),
+            "box": Ask("joulemap.wing.place.ask.box", is_shared=False),
         },
         parts={
             "hardware": "joulemap.wing.place.kind:KIND",
-            "words": "joulemap.wing.place.show:WORDS",
+            "words": "joulemap.wing.place.show.place:WORDS",
             "report": "joulemap.wing.place.report:PLACED_PART",
             "report_options": "joulemap.wing.place.report:BoxOptions",
         },

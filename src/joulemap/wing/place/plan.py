@@ -15,7 +15,6 @@ from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 from joulemap.wing.place.box.interval import half_width
-from joulemap.wing.place.record import PlacementLine
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -31,35 +30,6 @@ CODE: Final = ("wing/place/box", "wing/place/record.py", "physics/interval")
 """Code that placements depend on, in addition to the formulas of the devices' classes."""
 
 
-@frozen(kw_only=True)
-class StoredPlacement:
-    """Placement with its results, uncertainty and ledger lines, as the database stores it."""
-
-    question_key: str
-    model: str
-    box: str
-    goal: str
-    precision: str
-    batch: int
-    runtime: str
-    devices: str
-    form: str
-    latency_fs: int
-    copy_fs: int
-    period_fs: int
-    latency_half_width: float
-    interval_half_width: float
-    energy_half_width: float
-    lines: Sequence[PlacementLine]
-    formula_version: str
-    package_version: str
-
-    @property
-    def energy_fj(self) -> int:
-        """Energy in femtojoules, the sum over all ledger lines."""
-        return sum(line.energy_fj for line in self.lines)
-
-
 def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], tuple[int, ...]]:
     """Return (devices, form) -> id, latency, period and energy of each stored placement of a question."""
     rows = execute(
@@ -69,33 +39,6 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
         [question_key],
     ).fetchall()
     return {(devices, form): tuple(numbers) for devices, form, *numbers in rows}
-
-
-def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements, and delete the earlier placements of their questions, within the caller's transaction."""
-    first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
-    replaced = execute(
-        connection,
-        "DELETE FROM internal.placement WHERE list_contains(?, question_key) RETURNING placement_id, content_digest",
-        [keys],
-    ).fetchall()
-    execute(
-        connection,
-        "DELETE FROM internal.placement_line WHERE list_contains(?, placement_id)",
-        [[number for number, _ in replaced]],
-    )
-    numbers = range(first, first + len(placements))
-    insert_records(connection, "placement", placements, placement_id=numbers, created_at=utc_now(), content_digest="")
-    insert_records(
-        connection,
-        "placement_line",
-        [line for one in placements for line in one.lines],
-        placement_id=[number for number, one in zip(numbers, placements, strict=True) for _ in one.lines],
-        line_index=[index for one in placements for index, _ in enumerate(one.lines)],
-    )
-    digester = Digester(connection)
-    digester.change_set(PLACEMENT, (), [digest for _, digest in replaced])
-    digester.seal(PLACEMENT, numbers)
 
 
 @frozen(kw_only=True)
@@ -149,14 +92,32 @@ def ensure_placements(
         with writing(source.anchor()) as connection:
             with transaction(connection):
                 ensure_catalogue(connection)
-                write_placements(connection, [_record(question, key, *name, run) for name, run in kept.items()])
+                _write(connection, question, key, kept)
             stored = find_placements(connection, key)
     return {name: number for name, (number, *_) in stored.items()}
 
 
-def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:
-    settings, doubt = question.settings, question.doubts[devices, form]
-    return StoredPlacement(
+def _write(
+    connection: Connection, question: PlacedQuestion, key: str, kept: Mapping[tuple[str, str], PlacedRun]
+) -> None:
+    """Store placements, and delete the earlier placements of their question, within the caller's transaction."""
+    first, settings = next_id(connection, "placement", "placement_id"), question.settings
+    replaced = execute(
+        connection,
+        "DELETE FROM internal.placement WHERE question_key = ? RETURNING placement_id, content_digest",
+        [key],
+    ).fetchall()
+    execute(
+        connection,
+        "DELETE FROM internal.placement_line WHERE list_contains(?, placement_id)",
+        [[number for number, _ in replaced]],
+    )
+    numbers, doubts = range(first, first + len(kept)), [question.doubts[name] for name in kept]
+    insert_records(
+        connection,
+        "placement",
+        list(kept.values()),
+        placement_id=numbers,
         question_key=key,
         model=question.model,
         box=question.problem.box.id,
@@ -164,15 +125,23 @@ def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: Pl
         precision=settings.precision[0],
         batch=question.problem.work.batch,
         runtime=settings.runtime[0],
-        devices=devices,
-        form=form,
-        latency_fs=run.latency_fs,
-        copy_fs=run.copy_fs,
-        period_fs=run.period_fs,
-        latency_half_width=half_width(doubt.latency),
-        interval_half_width=half_width(doubt.interval),
-        energy_half_width=half_width(doubt.energy),
-        lines=run.lines,
+        devices=[devices for devices, _ in kept],
+        form=[form for _, form in kept],
+        latency_half_width=[half_width(one.latency) for one in doubts],
+        interval_half_width=[half_width(one.interval) for one in doubts],
+        energy_half_width=[half_width(one.energy) for one in doubts],
         formula_version=question.version,
         package_version=package_version("joulemap"),
+        created_at=utc_now(),
+        content_digest="",
     )
+    insert_records(
+        connection,
+        "placement_line",
+        [line for run in kept.values() for line in run.lines],
+        placement_id=[number for number, run in zip(numbers, kept.values(), strict=True) for _ in run.lines],
+        line_index=[index for run in kept.values() for index, _ in enumerate(run.lines)],
+    )
+    digester = Digester(connection)
+    digester.change_set(PLACEMENT, (), [digest for _, digest in replaced])
+    digester.seal(PLACEMENT, numbers)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.report.part import Drawing, ReportPart
+from joulemap.ask.report import ReportPart
 from joulemap.cli.command import option
 from joulemap.system.record import frozen
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
+    from joulemap.show.report import Drawn
     from joulemap.show.webpage.report import Chapter
 
 
@@ -28,16 +29,14 @@ class PlacePart(ReportPart):
         """Return the placement of the model on the requested box; None if no box is requested."""
         if not wanted:
             return None
-        from joulemap.wing.place.answer.place import PLACED, place
+        from joulemap.wing.place.ask.place import PLACED, place
 
         settings = attrs.evolve(settings, hardware=(), runtime=settings.runtime or PLACED.runtime)
         return place(source, model, wanted, settings=settings)
 
-    def draw(self, drawn: Drawing, answer: Any) -> Chapter:
+    def draw(self, drawn: Drawn, answer: Any) -> Chapter:
         """Return the chapter, titled with the name of the box."""
-        from joulemap.answer.report.report import form_chapter
-
-        return form_chapter(f"{drawn.prefix}place", f"Which part where on {answer.box}", answer, answer.document())
+        return drawn.make_whole("place", f"Which part where on {answer.box}", answer)
 
 
 PLACED_PART: Final = PlacePart()

@@ -123,7 +123,7 @@ def _state(row: Row, statement: Statement) -> Row:
     date = own or statement.date
     if own:
         check_day(f"{name}: date", own)
-    is_measured_here = row.source.startswith("joulemap measure on ")
+    is_measured_here = row.source.startswith("joulemap measure on")
     for missing, option, example in (
         (not date, "--date", "2026-05-17"),
         (not statement.machine and not is_measured_here, "--machine", "'RTX 4090 at 450 W, Ryzen 9 7950X'"),

@@ -24,14 +24,14 @@ def register() -> Wing:
         name="train",
         commands={"train": Command("joulemap.wing.train.command", "choose")},
         questions={
-            "train": Ask("joulemap.wing.train.answer.train", "SettingsKeywords", is_of_model=True),
-            "published_training": Ask("joulemap.wing.train.answer.published"),
+            "train": Ask("joulemap.wing.train.ask.train", "SettingsKeywords", is_of_model=True),
+            "published_training": Ask("joulemap.wing.train.published"),
         },
-        figures={"training": ("joulemap.wing.train.answer.train", "train")},
+        figures={"training": ("joulemap.wing.train.ask.train", "train")},
         parts={
             "error_groups": "joulemap.wing.train.error_scale:GROUP",
             "models": "joulemap.wing.train.step_name:NAMES",
-            "words": "joulemap.wing.train.show:WORDS",
+            "words": "joulemap.wing.train.show.train:WORDS",
             "energies": "joulemap.wing.train:ENERGIES",
         },
         queries=("train",),

@@ -29,7 +29,7 @@ GROUP: Final = ErrorGroup(
 def read_training(source: Source) -> tuple[Residual, ...]:
     """Return the errors of published training rates; rates of one source on one chip are one group."""
     from joulemap.calibrate.error_fit import Residual
-    from joulemap.wing.train.answer.published import published_training
+    from joulemap.wing.train.published import published_training
 
     return tuple(
         Residual(

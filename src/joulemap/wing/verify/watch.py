@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.answer.base import Answer
-from joulemap.answer.measure import find_here
-from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
+from joulemap.ask.measure import find_here
+from joulemap.ask.model import ModulesAnswer, modules
 from joulemap.ask.rule import UNKNOWN
 from joulemap.domain.computed import make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
@@ -24,6 +24,7 @@ from joulemap.physics.record.workload import OPTIMIZER
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.model import SPLIT, WORK, draw_modules
 from joulemap.show.part import describe_ranges
 from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import mark_projected, show, show_quantity

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from joulemap.catalog.design import name_design, write_design
 from joulemap.domain.computed import described
 from joulemap.domain.constant import name_constant
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC, list_constants
 from joulemap.physics.record.silicon import RETICLE
-from joulemap.show.present.cell import show_interval, show_within
-from joulemap.show.present.template import Template
+from joulemap.show.present.cell import join_names, show_count, show_plain, show_quantity
+from joulemap.system.errors import UsageError
+from joulemap.system.file import write_text
 from joulemap.system.record import frozen
+from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
 
 if TYPE_CHECKING:
     from joulemap.physics.record.constant import Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
-    from joulemap.wing.explore.design.survey import Survey
 
 
-DESIGN: Final = Template("{base} with {values}")
-UNCHANGED: Final = "unchanged"
 UNITS: Final = "units"
-BATCH: Final = Template("batch {batch}")
+
+MOST_REASONS: Final = 2
+"""Maximum reasons of refusal that a message states."""
 
 
 @frozen(kw_only=True)
@@ -61,12 +65,7 @@ class Margin:
 
 def show_objective(value: float, unit: str) -> str:
     """Return the value of an objective as text."""
-    return f"{value:.3g} mm2" if unit == "mm2" else show_within(value, unit, None)
-
-
-def show_objective_interval(value: float, unit: str, half_width: float | None) -> str:
-    """Return the value of an objective with its interval as text."""
-    return show_objective(value, unit) if unit == "mm2" else show_interval(value, unit, half_width)
+    return f"{value:.3g} mm2" if unit == "mm2" else show_quantity(value, unit)
 
 
 def name_parameter(survey: Survey, name: str) -> str:
@@ -82,7 +81,7 @@ def find_constant(survey: Survey, name: str) -> Constant:
 def describe_design(done: Survey, row: int) -> str:
     """Return a text with the base chip and the parameters of a design."""
     base, values = describe_parts(done, row)
-    return DESIGN(base=base, values=values)
+    return f"{base} with {values}"
 
 
 def describe_parts(done: Survey, row: int) -> tuple[str, str]:
@@ -93,11 +92,11 @@ def describe_parts(done: Survey, row: int) -> tuple[str, str]:
         f"{name_parameter(done, name)} {show_constant(one, constants[name].unit)}"
         for name, one in done.values_at(row).items()
     )
-    dimensions = {**group.dimensions, "batch": BATCH(batch=group.batch)}
+    dimensions = {**group.dimensions, "batch": f"batch {group.batch}"}
     unlike = (
         value for name, value in dimensions.items() if len({str(find_dimension(one, name)) for one in done.groups}) > 1
     )
-    return " ".join([group.hardware, *unlike]), ", ".join(values) or UNCHANGED
+    return " ".join([group.hardware, *unlike]), ", ".join(values) or "unchanged"
 
 
 def find_dimension(group: Any, name: str) -> object:
@@ -107,8 +106,6 @@ def find_dimension(group: Any, name: str) -> object:
 
 def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> BestDesign:
     """Return the best design by an objective."""
-    from joulemap.wing.explore.design.survey import evaluate_rows
-
     row = done.find_best(objective)
     outcomes = done.outcomes_at([row])
     value = float(outcomes.value(objective)[0])
@@ -126,31 +123,58 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
     )
 
 
-def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
+def list_margins(done: Survey) -> list[Margin]:
     """Return the elasticities of all objectives at the best design of each objective."""
-    from joulemap.wing.explore.design.survey import find_slopes
-
     margins = []
-    for objective in wanted:
+    for objective in done.objectives:
         row = done.find_best(objective)
         group = done.groups[int(done.group[row])]
         values = done.values_at(row)
-        clock_fraction = float(done.outcomes_at([row]).clock_fraction[0])
-        for name, slopes in find_slopes(group, values, wanted).items():
-            unit = group.space.law.constants[name].unit
-            margins += [
-                Margin(
-                    objective=objective.name,
-                    parameter=name,
-                    value=values[name],
-                    unit=unit,
-                    of=one.name,
-                    clock_fraction=clock_fraction,
-                    elasticity=slope,
-                )
-                for one, slope in zip(wanted, slopes, strict=True)
-            ]
+        for name, slopes in find_slopes(group, values, done.objectives).items():
+            place: dict[str, Any] = {
+                "objective": objective.name,
+                "parameter": name,
+                "value": values[name],
+                "unit": group.space.law.constants[name].unit,
+                "clock_fraction": float(done.outcomes_at([row]).clock_fraction[0]),
+            }
+            pairs = zip(done.objectives, slopes, strict=True)
+            margins += [Margin(**place, of=one.name, elasticity=slope) for one, slope in pairs]
     return margins
+
+
+def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:
+    """Write the best design by an objective as a hardware file; UsageError for a file that must not be replaced."""
+    if path.suffix != ".toml":
+        raise UsageError(f"{path}: a hardware file ends with .toml")
+    ref = HardwareRef.read(done.groups[int(done.group[best.design_index])].hardware)
+    notes = [f"Best {best.objective}: {best.design}.", *([f"Name it as {path}@{ref.mode}."] if ref.mode else [])]
+    like, values = question.spelling.get(ref.label, ref.label), done.changes_at(best.design_index)
+    write_text(path, write_design(name_design(path.stem), like, values, notes), force=force)
+    return path
+
+
+def describe_missed(done: Survey) -> str:
+    """Return why no design is within the limits: the smallest excess, or why no design runs."""
+    row = done.nearest_miss
+    none = f"none of {len(done):,} designs" if len(done) > 1 else "no design"
+    if row is None:
+        counts = done.count_refusals()
+        is_one = len(counts) == 1  # all designs share a single reason
+        reasons = (
+            reason if is_one else f"{show_count(count, 'design')}: {reason}" for reason, count in counts[:MOST_REASONS]
+        )
+        return f"{none} runs: {'; '.join(reasons)}"
+    missed, outcomes = [], done.outcomes_at([row])
+    for bound in done.bounds:
+        excess, objective = float(bound.excess(outcomes)[0]), bound.objective
+        if excess > 1.0:
+            value, limit = (
+                show_objective(one, objective.unit) for one in (float(getattr(outcomes, bound.column)[0]), bound.value)
+            )
+            missed.append(f"{objective.label} of {value} is {show_plain(excess)}x {bound.option} {limit}")
+    base, values = describe_parts(done, row)
+    return f"{none} meets the limits; the nearest is {base} with {values}, whose {join_names(missed)}"
 
 
 FEW_CHIPS: Final = 3

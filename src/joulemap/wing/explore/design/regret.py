@@ -8,7 +8,6 @@ mean                = geometric mean by the shares of the models
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,17 +16,24 @@ import numpy as np
 
 from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.generated.compare import PairChance
 from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.total import evaluate_totals
-from joulemap.system.errors import UnsupportedError
+from joulemap.plan.reader import reading
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.plan.stored_runs import find_targets, opening_runs
+from joulemap.plan.workload import opening_workload
+from joulemap.store.query import fetch
+from joulemap.store.workload import read_columns
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
-from joulemap.wing.explore.design.question import read_bounds
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Limits, Settings
+    from joulemap.domain.settings import Settings
     from joulemap.physics.outcome import Asked
-    from joulemap.physics.pipeline import Evaluator
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.explore.design.outcome import Bound, Objective
@@ -51,6 +57,11 @@ class ModelWinner:
     )
     alike: str = described("statistically tied chips among the next few; empty for none")
     alike_count: int = described("number of statistically tied chips")
+
+    @property
+    def tied(self) -> list[str]:
+        """Statistically tied chips."""
+        return self.alike.split(", ") if self.alike else []
 
 
 @frozen(kw_only=True)
@@ -85,58 +96,14 @@ The errors of other objectives are not known.
 """
 
 
-@frozen(kw_only=True)
-class Regrets:
-    """Best chip of each model and regret of each chip, with the number of configurations and the time of evaluation."""
-
-    chips: list[ChipRegret]
-    winners: list[ModelWinner]
-    point_count: int
-    """Number of evaluated configurations."""
-    seconds: float
-
-
-def find_regrets(
-    source: Source,
-    plan: Plan,
-    settings: Settings,
-    names: Sequence[str],
-    shares: Mapping[str, float],
-    wanted: Objective,
-    limits: Limits,
-) -> Regrets:
-    """Return the best chip of each model and the regret of each chip.
-
-    Raise UnsupportedError if no chip meets the limits.
-    """
-    read_bounds(limits, None, None)
-    began = time.perf_counter()
-    best, count = _evaluate(source, plan, names, wanted, limits)
-    if not best:
-        raise UnsupportedError("no configuration meets the limits", code="limits")
-    seconds = time.perf_counter() - began
-    rivals = _find_rivals(source, settings, plan, best, names, METRICS.get(wanted.name, ""))
-    return Regrets(
-        chips=_list_regrets(best, shares),
-        winners=_list_winners(best, names, wanted, rivals),
-        point_count=count,
-        seconds=seconds,
-    )
-
-
-def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
+def evaluate_all(
+    source: Source, plan: Plan, names: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
+) -> tuple[Best, int]:
     """Return the best configuration of each model on each chip, and the number of configurations evaluated."""
-    from joulemap.physics.pipeline import Evaluator
-    from joulemap.physics.record.configuration import Configuration
-    from joulemap.plan.stored_runs import find_targets
-    from joulemap.plan.workload import opening_workload
-    from joulemap.store.workload import read_columns
-
     targets = find_targets(source, plan)
     ranked = {
         entry.id for entry, _ in plan.selection.pairs if plan.settings.takes_all or not entry.unavailable
     } or plan.selection.ids
-    bounds = read_bounds(limits, None, None)
     best: Best = {}
     count = 0
     for number, model in enumerate(plan.models):
@@ -207,22 +174,16 @@ def _evaluate_block(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
     )
 
 
-def _find_rivals(
-    source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], metric: str
+def find_rivals(
+    source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], wanted: Objective
 ) -> dict[str, dict[str, float]]:
     """Return model -> rival chip -> probability that the best chip beats it.
 
     The runs of the best chip and its rivals are stored first, because shared errors are known only for stored runs.
     """
-    from joulemap.generated.compare import PairChance
-    from joulemap.plan.reader import reading
-    from joulemap.plan.run import plan_selected
-    from joulemap.plan.selection import select_hardware
-    from joulemap.plan.stored_runs import opening_runs
-    from joulemap.store.query import fetch
-
     spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
     rivals: dict[str, dict[str, float]] = {}
+    metric = METRICS.get(wanted.name, "")
     for name in names if metric else ():
         order = _order(best, name)[: MOST_RIVALS + 1]
         alike: dict[tuple[Any, ...], list[str]] = {}
@@ -246,9 +207,10 @@ def _find_rivals(
     return rivals
 
 
-def _list_winners(
+def list_winners(
     best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
 ) -> list[ModelWinner]:
+    """Return the best chip of each model; `rivals` is the result of `find_rivals`."""
     winners = []
     for name in names:
         order = _order(best, name)
@@ -278,7 +240,8 @@ def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
     return sorted(chips, key=lambda one: one[:2])
 
 
-def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
+def list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
+    """Return the regret of each chip, least first; `shares` is model -> share of the inferences."""
     least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
     regrets = []
     for chip in dict.fromkeys(chip for some in best.values() for chip in some):

@@ -18,7 +18,6 @@ from joulemap.domain.constant import name_constant
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import check_value
 from joulemap.physics.root import MOST_FACTOR, TOLERANCE
-from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.survey import evaluate_rows
 
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
     from joulemap.physics.workload import Floats
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.task import Group
-
-UNREACHED: Final = Template(
-    "no {names:and} from 1/{factor:plain} to {factor:plain} times the chip's own gives {wanted}"
-    "[; it ranges from {reached}]"
-)
 
 TOGETHER: Final = 65
 """Number of values of a constant that are evaluated at once."""
@@ -63,8 +57,9 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
             return {name: solution[name] for name in names}
     wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
     reached = [targets[0].show(value) for value in (min(made), max(made))] if made and len(targets) == 1 else []
-    words = [name_constant(group.space.law.constants[name]) for name in names]
-    return UNREACHED(names=words, factor=MOST_FACTOR, wanted=wanted, reached=" to ".join(reached))
+    words = " and ".join(name_constant(group.space.law.constants[name]) for name in names)
+    span = f"; it ranges from {' to '.join(reached)}" if reached else ""
+    return f"no {words} from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} times the chip's own gives {wanted}{span}"
 
 
 def _solve(

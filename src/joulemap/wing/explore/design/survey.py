@@ -117,6 +117,11 @@ class Survey:
     def __len__(self) -> int:
         return len(self.costs)
 
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the varied constants of all groups."""
+        return list(dict.fromkeys(one.name for group in self.groups for one in group.space.parameters))
+
     @cached_property
     def group(self) -> Integers:
         """Index of the group of each design."""

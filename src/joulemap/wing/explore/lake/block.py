@@ -27,7 +27,6 @@ def describe_block(
     configuration: Configuration,
     varied: Mapping[str, tuple[str, Any]],
     *,
-    input_shape: str = "",
     calibration: tuple[str, str] = (UNCALIBRATED, ""),
     rules: str = "",
 ) -> Block:
@@ -42,7 +41,7 @@ def describe_block(
             "model": workload.model,
             "source": key.source,
             "input_spec": key.input_spec,
-            "input_shape": input_shape or key.input_spec,
+            "input_shape": key.input_spec,
             "workload_key": key.digest,
             "work": workload.work,
             "parameter_count": workload.parameter_count,

@@ -10,20 +10,24 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import duckdb
 
+from joulemap.catalog.parser import structure
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
+from joulemap.physics.record.constant import SHORT
 from joulemap.physics.record.product import MATMUL_PRECISIONS
+from joulemap.show.present.cell import show_quantity, show_span
 from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import quote_text
 from joulemap.store.shard import Shard
 from joulemap.store.sharing import Kind
+from joulemap.system.errors import CatalogueError
 from joulemap.system.key import describe_unknown, keep_once
 from joulemap.system.record import frozen
 from joulemap.wing.explore.block import PREFIX, QUESTION, name_column
@@ -45,9 +49,15 @@ COLUMNS: Final[Mapping[str, str]] = {
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
 """Columns that every valid shard has."""
 
+SPELLED: Final = {full: short for short, full in SHORT.items()}
+"""Full name of a constant -> short name, as options use it."""
+
 _VARIED: Final = re.compile(rf"{PREFIX}[a-z0-9_]+")
 _CONSTANT: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _UNIT: Final = re.compile(r"[A-Za-z0-9%/^*.-]*")
+
+MOST_REASON: Final = 200
+"""Maximum characters of a reason why a footer is refused; it may quote the footer."""
 
 MOST_FOOTER_CHARACTERS: Final = 50_000_000
 """Maximum footer length in characters; a footer describes models and hardware, and lists no points."""
@@ -72,6 +82,12 @@ class Varied:
             raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is not a constant of a chip")
         if not _VARIED.fullmatch(self.column) or self.column != name_column(self.name, self.unit):
             raise FooterError(f"{self.column[:40]!r} is not the column of {self.name}")
+        if not math.isfinite(self.low) or not math.isfinite(self.high):
+            raise FooterError(f"{self.name} has no finite range")
+
+    def __str__(self) -> str:
+        ends = (show_quantity(one, self.unit) for one in (self.low, self.high))
+        return f"{SPELLED.get(self.name, self.name)} {show_span(*ends)}"
 
 
 @frozen(kw_only=True)
@@ -84,13 +100,13 @@ class Footer:
     point_count: int
     refused_count: int
     """Number of points that the hardware cannot run."""
-    fixed: Mapping[str, str | int | float]
+    fixed: Mapping[str, Any]
     """Column -> value, for columns of the block that have one value in all points."""
     varied: tuple[Varied, ...]
     units: Mapping[str, str]
     """Column of results -> its unit."""
-    workloads: tuple[Mapping[str, str | int], ...]
-    hardware: tuple[Mapping[str, str], ...]
+    workloads: tuple[Mapping[str, Any], ...]
+    hardware: tuple[Mapping[str, Any], ...]
     package_version: str
 
     def __attrs_post_init__(self) -> None:
@@ -100,11 +116,19 @@ class Footer:
             raise FooterError(f"its footer says {self.point_count} points, of which {self.refused_count} are refused")
         if len({one.column for one in self.varied}) < len(self.varied):
             raise FooterError("its footer has a varied constant twice")
+        if unknown := sorted(self.units.keys() - TOTALS.keys()):
+            raise FooterError(f"units: {describe_unknown(unknown[0][:40], tuple(TOTALS))}")
+        _check_row(self.fixed, tuple(QUESTION), "fixed", is_partial=True)
+        if missing := [name for name in ("architecture", "formula_version", "rules") if name not in self.fixed]:
+            raise FooterError(f"fixed lacks {missing[0]}")
+        for names, rows, what in ((WORKLOAD, self.workloads, "workloads"), (HARDWARE, self.hardware, "hardware")):
+            for row in rows:
+                _check_row(row, names, what)
 
     @property
     def folder(self) -> str:
         """Name of the lake's subfolder to which the shard belongs."""
-        parts = (str(self.fixed.get(name, "")) for name in ("architecture", "formula_version", "rules"))
+        parts = (str(self.fixed[name]) for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)
 
 
@@ -114,94 +138,42 @@ def parse_footer(text: str) -> Footer:
         raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
     try:
         document = json.loads(text, object_pairs_hook=keep_once)
+        if not isinstance(document, dict):
+            raise FooterError("its footer is not a table")
+        return structure("its footer", document, Footer)
+    except FooterError:
+        raise
     except (ValueError, RecursionError) as error:
         raise FooterError(f"its footer is not JSON: {error}") from error
-    _check_keys(document, [field.name for field in attrs.fields(Footer)], "its footer")
-    return Footer(
-        format=_whole(document["format"], "format"),
-        point_count=_whole(document["point_count"], "point_count"),
-        refused_count=_whole(document["refused_count"], "refused_count"),
-        question=_text(document["question"], "question"),
-        package_version=_text(document["package_version"], "package_version"),
-        fixed=_read_fixed(document["fixed"]),
-        varied=tuple(map(_read_varied, _list(document["varied"], "varied"))),
-        units=_read_units(document["units"]),
-        workloads=tuple(_read_row(one, WORKLOAD, "workloads") for one in _list(document["workloads"], "workloads")),
-        hardware=tuple(_read_row(one, HARDWARE, "hardware") for one in _list(document["hardware"], "hardware")),
-    )
+    except CatalogueError as error:
+        raise FooterError(str(error)[:MOST_REASON]) from error
 
 
-def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
-    """Raise FooterError unless a value is a table with exactly these keys; with `is_partial`, keys may be missing."""
-    if not isinstance(value, dict):
+def _check_row(row: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
+    """Raise FooterError unless a row has exactly these columns; with `is_partial`, columns may be missing."""
+    if not isinstance(row, dict):
         raise FooterError(f"{what} is not a table")
-    unknown = sorted(set(value) - set(names))
-    missing = [] if is_partial else [name for name in names if name not in value]
+    unknown = sorted(set(row) - set(names))
+    missing = [] if is_partial else [name for name in names if name not in row]
     if unknown:
         raise FooterError(f"{what}: {describe_unknown(unknown[0][:40], names)}")
     if missing:
         raise FooterError(f"{what} lacks {missing[0]}")
+    for name, value in row.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        kind = QUESTION[name]
+        if kind == "text" and not isinstance(value, str):
+            raise FooterError(f"{name} is not text")
+        if kind == "number" and not (is_number and math.isfinite(value)):
+            raise FooterError(f"{name} is not a finite number")
+        if kind in ("whole", "count") and not (is_number and isinstance(value, int) and 0 <= value < 2**63):
+            raise FooterError(f"{name} is not a whole number from 0 on")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise FooterError(f"{name} of its {what} is none of {', '.join(_CHOICES[name])}")
 
-
-def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise FooterError(f"{name} is not a list")
-    return value
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise FooterError(f"{name} is not text")
-    return value
-
-
-def _whole(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise FooterError(f"{name} is not a whole number from 0 on")
-    return value
-
-
-def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise FooterError(f"{name} is not a finite number")
-    return float(value)
-
-
-_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
-    "text": _text, "whole": _whole, "count": _whole, "number": _number,
-}  # fmt: skip
 
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {"boundary": BOUNDARY_NAMES, "matmul_precision": MATMUL_PRECISIONS}
 """Texts that have few values."""
-
-
-def _read_fixed(value: Any) -> Mapping[str, str | int | float]:
-    _check_keys(value, tuple(QUESTION), "fixed", is_partial=True)
-    fields = {name: _READERS[QUESTION[name]](one, name) for name, one in value.items()}
-    missing = [name for name in ("architecture", "formula_version", "rules") if name not in fields]
-    if missing:
-        raise FooterError(f"fixed lacks {missing[0]}")
-    return fields
-
-
-def _read_varied(value: Any) -> Varied:
-    _check_keys(value, [field.name for field in attrs.fields(Varied)], "varied")
-    texts = {name: _text(value[name], name) for name in ("name", "column", "unit")}
-    return Varied(**texts, low=_number(value["low"], "low"), high=_number(value["high"], "high"))
-
-
-def _read_units(value: Any) -> Mapping[str, str]:
-    _check_keys(value, tuple(TOTALS), "units", is_partial=True)
-    return {name: _text(one, name) for name, one in value.items()}
-
-
-def _read_row(value: Any, names: Sequence[str], what: str) -> Mapping[str, Any]:
-    _check_keys(value, names, what)
-    fields = {name: _READERS[QUESTION[name]](value[name], name) for name in names}
-    for name, known in _CHOICES.items():
-        if name in fields and fields[name] not in known:
-            raise FooterError(f"{name} of its {what} is none of {', '.join(known)}")
-    return fields
 
 
 @contextlib.contextmanager

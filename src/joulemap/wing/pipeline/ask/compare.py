@@ -12,7 +12,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PartMetricName
 from joulemap.plan.run import plan_runs
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
+from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

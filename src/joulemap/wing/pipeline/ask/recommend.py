@@ -12,7 +12,7 @@ from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.metric import MetricName
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline.answer.pace import Paced, find_paced, pace
+from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 from joulemap.wing.pipeline.pipeline_name import FRAME
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -12,6 +13,7 @@ from joulemap.show.present.cell import mark_projected, show_quantity, show_share
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
+from joulemap.wing.pipeline.show.pace import name_busiest
 
 TITLE: Final = Template(
     "At {rate}, with hosts and idle power (busy = {rate} / throughput)[: {slow:and} cannot keep up]"
@@ -35,7 +37,7 @@ PACED: Final = Part(
     lay={"noun": "configurations"},
     cells=lambda answer: {
         "busy_fraction": lambda row: show_share(answer.paced.measure_utilization(row)),
-        "run_id": answer.paced.name_busiest,
+        "run_id": partial(name_busiest, answer.paced),
     },
     is_long=True,
 )

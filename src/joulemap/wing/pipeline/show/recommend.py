@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -10,6 +11,7 @@ import attrs
 from joulemap.show import recommend as core
 from joulemap.show.shape import Part, Shape
 from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
+from joulemap.wing.pipeline.show.pace import name_busiest
 
 STAGES: Final = "*frame latency latency_s | *busiest stage run_id | "
 
@@ -22,7 +24,9 @@ def choose(answer: PipelineRecommendAnswer, **chosen: Any) -> Mapping[str, Any]:
 
 def name_stages(part: Part) -> Part:
     """Return a part of the core with the busiest stage of each row."""
-    return attrs.evolve(part, cells=lambda answer: {**part.cells(answer), "run_id": answer.paced.name_busiest})
+    return attrs.evolve(
+        part, cells=lambda answer: {**part.cells(answer), "run_id": partial(name_busiest, answer.paced)}
+    )
 
 
 RECOMMEND: Final[Shape] = attrs.evolve(

@@ -10,6 +10,7 @@ Side by side, each device that runs the whole model takes whole batches:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Final, TypeVar
 
@@ -23,6 +24,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.choose import Choice, choose, improve
+from joulemap.wing.place.box.line import list_lines, list_waits
 from joulemap.wing.place.box.overlap import list_neighbours
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import PlacedRun, own_fj, run_placement
@@ -93,19 +95,19 @@ class Candidate:
             return round(self.latency_s * FS_PER_S), round(self.interval_s * FS_PER_S)
         return max(self.run.latency_fs, self.run.period_fs), self.run.period_fs
 
-    @property
+    @cached_property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Ledger lines of a batch.
-
-        For devices side by side they are those of the mean batch, without the power of idle devices.
-        """
+        """Ledger lines of a batch; for devices side by side, those of the mean batch."""
         if self.run is not None:
             return self.run.lines
-        return tuple(
-            attrs.evolve(line, energy_fj=round(line.energy_fj * self.shares[number]))
-            for number, run in self.runs.items()
-            for line in run.lines
-            if line.device == self.problem.members[number].name
+        worked = {number: part.interval_fs * share for number, (part, share) in self.parts.items()}
+        return (
+            *(
+                attrs.evolve(line, action_count=line.action_count * share, energy_fj=round(line.energy_fj * share))
+                for number, (part, share) in self.parts.items()
+                for line in list_lines(self.problem.members[number].name, part)
+            ),
+            *list_waits(self.problem, worked, self.interval_s * FS_PER_S),
         )
 
     def value(self, goal: Goal) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -91,9 +91,10 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 
 
 def _line(
-    device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
+    device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int | None = None
 ) -> PlacementLine:
     """Return a ledger line; energy per action, basis and source come from `price`, which may be another action."""
+    each_fj = price.energy_per_action_fj
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,
@@ -101,8 +102,8 @@ def _line(
         action=key[1],
         per=price.per,
         action_count=count,
-        energy_per_action_fj=price.energy_per_action_fj,
-        energy_fj=energy_fj,
+        energy_per_action_fj=each_fj,
+        energy_fj=round(count * each_fj) if energy_fj is None else energy_fj,
         basis=price.basis,
         source=price.source,
     )
@@ -130,12 +131,11 @@ def list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placement
             for hop in problem.ways.hops[copy.start, copy.end]
             if hop.s_per_byte
         ]
+        reference = receiver.hardware.reference
         for action, amount in list_conversions(problem, copy):
-            reference, key = receiver.hardware.reference, ("dram", CONVERSIONS[action])
-            position = reference.position(("dram", action))
-            if position is not None:
-                fj = round(amount * reference.prices_fj[position])
-                lines.append(_line(receiver.name, copy.subgraph, key, amount, reference.actions[position], fj))
+            if (position := reference.position(("dram", action))) is not None:
+                price = reference.actions[position]
+                lines.append(_line(receiver.name, copy.subgraph, ("dram", CONVERSIONS[action]), amount, price))
     return lines
 
 
@@ -146,14 +146,18 @@ def list_conversions(problem: Problem, copy: Copy) -> list[tuple[str, float]]:
     return [("read", copy.byte_count), ("write", float(problem.value_bytes[copy.value, copy.end]))]
 
 
-def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return ledger lines of static or idle power, for the part of the period in which a device does not work."""
+def list_waits(problem: Problem, worked_fs: Mapping[int, float], period_fs: float) -> list[PlacementLine]:
+    """Return ledger lines of static or idle power, for the part of the period in which a device does not work.
+
+    `worked_fs` is device -> the part of the period whose static power is among the lines of the device's part.
+    """
     lines = []
     for number, member in enumerate(problem.members):
-        rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
-        power_w = member.static_w if number in parts else member.idle_w
-        component, action = STATIC_ACTION if number in parts else IDLE
-        quantity = member.find_rest(is_used=number in parts)
+        is_used = number in worked_fs
+        rest_s = (period_fs - worked_fs.get(number, 0)) / FS_PER_S
+        power_w = member.static_w if is_used else member.idle_w
+        component, action = STATIC_ACTION if is_used else IDLE
+        quantity = member.find_rest(is_used=is_used)
         if rest_s > 0.0:
             lines.append(
                 PlacementLine(

@@ -17,6 +17,7 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.reference import FJ_PER_J, STATIC_ACTION
+from joulemap.physics.record.weight import label_precision
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.place.record import Box, BoxDevice
@@ -35,6 +36,12 @@ class Member:
     """Hardware with its calibration, at its power mode and measurement boundary."""
     configuration: Configuration
     calibration_digest: str = ""
+
+    @property
+    def precision(self) -> str:
+        """Precision of GEMMs, with that of weights if it differs."""
+        own = self.configuration
+        return label_precision(own.precision, own.weight_precision or own.precision)
 
     @property
     def static_w(self) -> float:

@@ -102,7 +102,7 @@ def run_placement(
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
         limit=limit,
-        between=(*sent, *list_waits(problem, parts, period_fs)),
+        between=(*sent, *list_waits(problem, {at: run.interval_fs for at, run in parts.items()}, period_fs)),
     )
 
 

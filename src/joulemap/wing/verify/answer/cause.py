@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.measurement import find_workloads
+from joulemap.ask.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.scope import SCOPE

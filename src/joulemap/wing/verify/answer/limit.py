@@ -90,7 +90,7 @@ def _find_power(row: Measurement | ServingRow, cap_w: float) -> Iterator[tuple[s
 
 def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[tuple[str, Reason]]:
     """Yield (quantity, reason) for times and rates of a single run beyond the peak rate."""
-    from joulemap.answer.measurement import find_workloads
+    from joulemap.ask.measurement import find_workloads
 
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if isinstance(work, str):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.calibrate import find_target
+from joulemap.ask.calibrate import find_target
 from joulemap.ask.finding import Finding
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.domain.hardware_ref import HardwareRef

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.base import Answer
-from joulemap.answer.calibrate import calibrate as fit
-from joulemap.answer.measurement import find_measurements, store_measurements
+from joulemap.ask.calibrate import calibrate as fit
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.ask.finding import Finding
+from joulemap.ask.measurement import find_measurements, store_measurements
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.scope import SCOPE

@@ -1,1 +1,0 @@
-"""Report on models and several chips: one page with the answers to several questions."""

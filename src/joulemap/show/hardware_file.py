@@ -1,0 +1,45 @@
+"""Page of checked hardware files: what each describes, which defaults it takes, and its trial runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from joulemap.ask.hardware_file import FileCheck, FileChecks
+from joulemap.physics.record.runtime import USUAL_RUNTIME
+from joulemap.physics.record.silicon import RETICLE, count_dies
+from joulemap.show.layout import lay, lay_lines
+from joulemap.show.present.cell import show
+from joulemap.show.present.document import Block, Text
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+
+OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
+LARGE: Final = Template(
+    "warning: units and memories would take about {area_mm2:plain} mm2, which is {dies} dies in a package: the reticle "
+    "limits one die to {limit:plain} mm2 ({source})"
+)
+DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
+TRIAL_COLUMNS: Final = (
+    "power mode power_mode | *precision | *model | *latency latency_s | *energy energy_j | "
+    "share of clock clock_fraction | unsupported reason"
+)
+
+
+def list_blocks(answer: FileChecks, *_: Any, **__: Any) -> list[Block]:
+    """Return a line, the class defaults and the trial runs of each file."""
+    return [block for check in answer.checks for block in _describe_file(check, answer)]
+
+
+def _describe_file(check: FileCheck, answer: FileChecks) -> Iterator[Block]:
+    yield Text(OK(check))
+    if (dies := count_dies(check.area_mm2)) > 1:
+        yield Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies))
+    defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
+    yield lay_lines(DEFAULT_COLUMNS, defaults)
+    shown = (trial for trial in check.trials if trial.runtime == USUAL_RUNTIME)
+    yield lay(answer.trials.with_rows(shown), TRIAL_COLUMNS)
+
+
+PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", draw=list_blocks),), csv="trials")}

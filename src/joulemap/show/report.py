@@ -1,0 +1,547 @@
+"""Pages of reports: the answers on one or several models as chapters of figures, sentences and queries."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.part.analyze import draw_roof
+from joulemap.ask.answer import Answer
+from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
+from joulemap.domain.figure import FigureName
+from joulemap.domain.table import Table
+from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.show.caveat import list_notes
+from joulemap.show.edp import EDP
+from joulemap.show.explain import list_reasons as list_causes
+from joulemap.show.figure.spec import find_spec
+from joulemap.show.layout import lay
+from joulemap.show.page import add_marks
+from joulemap.show.pair import lay_categories
+from joulemap.show.present.category import name_category
+from joulemap.show.present.cell import join_names, mark_projected, show_quantity, show_share
+from joulemap.show.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
+from joulemap.show.present.template import Template
+from joulemap.show.run import find_conditions, title_runs
+from joulemap.show.sheet import Sheet
+from joulemap.show.title import bind
+from joulemap.show.webpage.page import write_page as write_page
+from joulemap.show.webpage.report import (
+    Badge,
+    Badges,
+    Block,
+    Branch,
+    Chapter,
+    Choice,
+    Exhibit,
+    Fold,
+    Labelled,
+    Labels,
+    Leaf,
+    Report,
+    Source,
+    Trees,
+    unify_colours,
+)
+from joulemap.system.name import is_module_name
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.figure import ShownName
+    from joulemap.show.figure.figure import Figure
+
+PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
+MADE: Final = Template("joulemap {version}, {time}")
+OF_MODEL: Final = Template("{model}: {line}")
+MODELS: Final = "Models side by side"
+FOLD: Final = Template("{title}: {fold}")
+TABLE: Final = "As a table"
+BADGE: Final = Template("{quantity} on {name}")
+STANDING: Final = Template("{half_width:±}, {standing}")
+SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
+SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
+UNSCORED: Final = "no measurements of its class, so the interval comes from other classes and is wider"
+COMPARE_TITLE: Final = "All chips side by side"
+ENERGY_TITLE: Final = "Where the energy goes"
+OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
+SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
+EDP_OF: Final = Template("Findings on {name}")
+EXPLAIN_TITLE: Final = "Why the chips differ"
+PAIR: Final = Template("{a} to {b}")
+FROM: Final = Template("From {a} to {b}")
+MORE_NAMES: Final = Template("{count} more")
+ACCURACY: Final = "Accuracy on these chips"
+ACCURACY_MEANING: Final = (
+    "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
+)
+SCORES: Final = "Scores as a table"
+SCORE_COLUMNS: Final = (
+    "hardware | quantity | 80 % interval ±half_width | scored on standing | measurements measurement_count | "
+    "groups group_count | basis | calibration"
+)
+SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
+SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
+
+GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
+"""Measured hardware that supports a prediction -> grade of its badge."""
+
+LEAST_FRACTION: Final = 0.005
+"""Share of the run's energy below which actions are merged into one leaf of the energy tree."""
+
+SHOWN_PARTS: Final = 30
+"""Maximum subgraphs in the table across hardware; the data of the page contains all."""
+
+SHOWN_LINES: Final = 6
+"""Maximum sentences of a list that are visible before the reader expands it."""
+
+SHOWN_SOURCES: Final = 200
+
+SHOWN_USERS: Final = 4
+"""Maximum chips listed beside a source."""
+
+SHOWN_NAMES: Final = 90
+"""Maximum characters of the names of numbers listed with a source."""
+
+
+def _grade(row: PredictionStanding, name: str) -> Badge:
+    is_scored = row.standing in SUBJECTS and row.measurement_count is not None
+    standing = SCORED(row, subject=SUBJECTS[row.standing]) if is_scored else UNSCORED
+    return Badge(label=BADGE(row, name=name), text=STANDING(row, standing=standing), grade=GRADES[row.standing])
+
+
+@frozen(kw_only=True)
+class Told:
+    """Chapter that has the decision, the figure, the reasons and the tables of one answer of a report."""
+
+    name: FigureName
+    """Name of the answer and of its figure."""
+    title: str
+    tables: Sequence[tuple[str, slice, str]]
+    """Sections of the document, `sections` or `details`, and the table of the answer behind them."""
+    limit: str = ""
+    """Table of the answer whose rows the document shows all; empty for the usual number of rows."""
+
+    def draw(self, drawn: Drawn) -> Chapter | None:
+        """Return the chapter; None without an answer."""
+        answer = getattr(drawn.finding, self.name)
+        if answer is None:
+            return None
+        return drawn.make(self.name, self.title, self.list_blocks(drawn, answer))
+
+    def list_blocks(self, drawn: Drawn, answer: Answer) -> tuple[Block, ...]:
+        """Return the blocks of the chapter."""
+        document = answer.document(**({"limit": len(getattr(answer, self.limit))} if self.limit else {}))
+        tables = [(getattr(document, kind)[some], getattr(answer, table)) for kind, some, table in self.tables]
+        return drawn.list_blocks(self.name, answer, document, tables)
+
+
+@frozen
+class Drawn:
+    """Findings on one model, and what draws its chapters."""
+
+    finding: ModelFinding
+    prefix: str
+    """Prefix of the names of all chapters on the model; it distinguishes models."""
+
+    def list_chapters(self) -> tuple[Chapter, ...]:
+        """Return the chapters that have content."""
+        made = (*self.add(is_first=True), *(one(self) for one in CHAPTERS[:-2]), *self.add(is_first=False),
+                *(one(self) for one in CHAPTERS[-2:]))  # fmt: skip
+        return tuple(one for one in made if one is not None and one.blocks)
+
+    def add(self, *, is_first: bool) -> Iterator[Chapter]:
+        """Yield the chapters of optional extensions: those placed first if `is_first`, otherwise the others."""
+        for one in list_parts():
+            if one.is_first == is_first and one.name in self.finding.added:
+                yield one.draw(self, self.finding.added[one.name])
+
+    def make(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
+        """Return a chapter of these blocks."""
+        return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))
+
+    def list_blocks(
+        self,
+        figure: FigureName,
+        answer: Answer,
+        document: Document,
+        tables: Iterable[tuple[Sequence[Section], Table[Any]]],
+    ) -> tuple[Block, ...]:
+        """Return the decision, figure and reasons of an answer, and its tables with their queries."""
+        folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
+        drawn = join_exhibits(self.prefix, figure, [("", answer)], "hardware", has_finding=False)
+        return (Text(document.answer), *drawn, *_list(document.insights), *folds)
+
+    def make_whole(self, name: str, title: str, answer: Answer) -> Chapter:
+        """Return an answer as one chapter, whose decision is in the head of the report.
+
+        Tables of details and queries are folded. Notes are those that the answer has beyond its line on trust.
+        """
+        document, name = answer.document(), f"{self.prefix}{name}"
+        tables = (block for section in document.sections for block in read_blocks(section))
+        folds = (Fold(title=one.title or TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
+        notes = Fold(title="Notes and assumptions", blocks=(Lines(document.notes, is_numbered=True),))
+        exhibits = (attrs.evolve(one, name=f"{name}-{one.name}", has_finding=False) for one in _list_exhibits(answer))
+        blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, _list_queries(document))
+        return Chapter(name=name, title=title, blocks=blocks)
+
+    def exhibit(self, name: FigureName, asked: Sequence[tuple[str, Answer]], opens: str = "") -> tuple[Exhibit, ...]:
+        """Return one exhibit with the figures of this name from all answers, to choose from; empty if there is none."""
+        named = [(self.mark(label) if label else "", answer) for label, answer in asked]
+        return join_exhibits(self.prefix, name, named, "hardware", opens=opens)
+
+    def mark(self, name: str) -> str:
+        """Return the name of a chip, marked if it is not available."""
+        return mark_projected(name, self.finding.compare.projected)
+
+
+def draw_compare(drawn: Drawn) -> Chapter:
+    """Return the chapter that compares all hardware; the head of the page has its decision and its picture."""
+    rows = drawn.finding.compare.rows
+    document = drawn.finding.compare.document(limit=len(rows))
+    tables = (block for section in document.sections for block in read_blocks(section))
+    return drawn.make("compare", COMPARE_TITLE, (*tables, *_fold(document.details, Source(table=rows))))
+
+
+def draw_energy(drawn: Drawn) -> Chapter:
+    """Return the chapter on energy, with trees to expand level by level."""
+    finding, name = drawn.finding, f"{drawn.prefix}tree"
+    energies = {row.hardware: row.energy_j or 0.0 for row in finding.answered}
+    most = max(energies.values(), default=0.0)
+    trees = []
+    for _, group in groupby(finding.tree, lambda row: row.run_id):
+        leaves = tuple(group)
+        chip = leaves[0].hardware
+        tree = _make_tree(drawn.mark(chip), chip, leaves)
+        trees.append(attrs.evolve(tree, fraction=energies[chip] / most if most else 0.0))
+    caption = "Energy by hardware, category, action and subgraph"
+    drill = Trees(name=name, caption=caption, trees=tuple(trees), table=finding.tree)
+    exhibits = drawn.exhibit("breakdown", [("", finding.runs)], opens=name)
+    return drawn.make("energy", ENERGY_TITLE, (*exhibits, drill))
+
+
+def draw_rooflines(drawn: Drawn) -> Chapter:
+    """Return the chapter on utilization and the rooflines of each chip."""
+    scope, use = drawn.finding.compare.scope, drawn.finding.utilization
+    names = [drawn.mark(row.hardware) for row in drawn.finding.answered]
+    titles = (bind(attrs.evolve(title_runs(scope), about=name), find_conditions(scope)) for name in names)
+    made = zip(names, titles, drawn.finding.roofs, strict=True)
+    choices = tuple(Choice(label=name, figure=draw_roof(table, title)) for name, title, table in made)
+    chooses = "hardware" if len(choices) > 1 else ""
+    each = Exhibit(name=f"{drawn.prefix}roofline", choices=choices, chooses=chooses)
+    together = drawn.exhibit("rooflines", [("", use)]) if chooses else ()
+    return drawn.make("roofline", UTILIZATION.title, (*UTILIZATION.list_blocks(drawn, use), *together, each))
+
+
+def draw_parts(drawn: Drawn) -> Chapter | None:
+    """Return the chapter on the best hardware for each subgraph; None without an answer."""
+    answer = drawn.finding.parts
+    if answer is None:
+        return None
+    folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
+    return drawn.make("parts", "Best chip for each subgraph", (*drawn.exhibit("heatmap", [("", answer)]), *folds))
+
+
+def draw_edp(drawn: Drawn) -> Chapter:
+    """Return the chapter on energy x delay per chip."""
+    asked = [(drawn.mark(one.total.hardware), one) for one in drawn.finding.edp]
+    folds = (
+        Fold(title=EDP_OF(name=name), blocks=(Lines(EDP.explain(one.facts)), Source(table=one.bounds)))
+        for name, one in asked
+    )
+    return drawn.make("edp", "Energy-delay product by subgraph", (*drawn.exhibit("edp", asked), *folds))
+
+
+def draw_explain(drawn: Drawn) -> Chapter:
+    """Return the chapter on the differences between the best chip and each other chip."""
+    pairs = [(dict(zip("ab", map(drawn.mark, one.names), strict=True)), one) for one in drawn.finding.explain]
+    asked = [(PAIR(**names), one) for names, one in pairs]
+    blocks = [(Lines(list_causes(one.facts)), lay_categories(one)) for _, one in pairs]
+    folds = (Fold(title=FROM(**names), blocks=own) for (names, _), own in zip(pairs, blocks, strict=True))
+    exhibits = join_exhibits(drawn.prefix, "waterfall", asked, "pair of chips", has_finding=False)
+    return drawn.make("explain", EXPLAIN_TITLE, (*exhibits, *(blocks[0] if len(blocks) == 1 else folds)))
+
+
+def draw_accuracy(drawn: Drawn) -> Chapter:
+    """Return the chapter on the accuracy of predictions for each chip."""
+    rows = drawn.finding.accuracy
+    table = lay(rows, SCORE_COLUMNS, projected=drawn.finding.compare.projected)
+    badges = Badges(badges=tuple(_grade(row, drawn.mark(row.hardware)) for row in rows))
+    scores = Fold(title=SCORES, blocks=(table,))
+    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), badges, scores, Source(table=rows)))
+
+
+def draw_sources(drawn: Drawn) -> Chapter:
+    """Return the chapter with every note and source; the line on trust in the head has the heaviest caveats."""
+    compared = drawn.finding.compare
+    groups: dict[tuple[str, str], list[NumberSource]] = {}
+    for row in drawn.finding.sources:
+        groups.setdefault((row.basis, row.source), []).append(row)
+    ordered = sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1]))
+    lines = tuple(
+        (source, basis, _shorten(rows[0].numbers, rows[0].number_count), _list_users(drawn, rows))
+        for (basis, source), rows in ordered[:SHOWN_SOURCES]
+    )
+    title = SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
+    notes = Lines(add_marks(list_notes(compared.facts, is_beyond_trust=True), compared.document().sections))
+    table = Fold(title=title, blocks=(Grid(headings=SOURCE_COLUMNS, rows=lines),))
+    return drawn.make("sources", "Assumptions and sources", (notes, table, Source(table=drawn.finding.sources)))
+
+
+def _list_users(drawn: Drawn, rows: Sequence[NumberSource]) -> str:
+    """Return the chips that use numbers from a source, each with its share of energy, largest share first."""
+    ranked = sorted(rows, key=lambda row: -(row.run_fraction or 0.0))
+    named = [f"{drawn.mark(row.hardware)} {_show_fraction(row.run_fraction)}".rstrip() for row in ranked]
+    rest = len(named) - SHOWN_USERS
+    return ", ".join([*named[:SHOWN_USERS], *([f"{rest} more"] if rest > 0 else [])])
+
+
+UTILIZATION: Final = Told(
+    name="utilization", title="Utilization and rooflines", tables=[("details", slice(1), "rows")], limit="rows"
+)
+PARETO: Final = Told(name="pareto", title="Pareto front of latency and energy", tables=[("sections", slice(1), "rows")])
+SWEEP: Final = Told(
+    name="sweep",
+    title="Effect of the batch size",
+    tables=[("sections", slice(None), "series"), ("details", slice(-1, None), "crossings")],
+    limit="series",
+)
+FLIP: Final = Told(name="flip", title="What could reverse the order", tables=[("details", slice(None), "rows")])
+COST: Final = Told(
+    name="cost",
+    title="Cost of a million inferences",
+    tables=[("details", slice(2), "rows"), ("details", slice(-1, None), "assumptions")],
+)
+
+CHAPTERS: Final[tuple[Callable[[Drawn], Chapter | None], ...]] = (
+    draw_compare,
+    draw_energy,
+    PARETO.draw,
+    draw_rooflines,
+    draw_parts,
+    draw_edp,
+    SWEEP.draw,
+    draw_explain,
+    FLIP.draw,
+    COST.draw,
+    draw_accuracy,
+    draw_sources,
+)
+"""Chapters on a model, in order; those of optional extensions come first or before the last two."""
+
+
+def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
+    """Return the page of an answer from its document, with a chapter for each kind of figure.
+
+    `command` reproduces the page. The page holds every row of every table; tables without a figure are listed with
+    their queries at the end.
+    """
+    exhibits = list(_list_exhibits(answer))
+    made = Report(
+        title=document.answer or document.title,
+        decision=document.answer,
+        subject=document.title,
+        lead=tuple(attrs.evolve(one, has_finding=False) for one in exhibits[:1]),
+        reasons=_list_reasons(document),
+        chapters=tuple(_list_chapters(document, exhibits[1:])),
+        made=_describe_making(),
+        command=command,
+    )
+    return unify_colours(made)
+
+
+def _describe_making() -> str:
+    return MADE(version=package_version("joulemap"), time=f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}")
+
+
+def _list_reasons(document: Document, before: Sequence[Labelled] = ()) -> tuple[Labelled, ...]:
+    """Return the labelled lines below a decision: `before`, the reasons and the line on trust."""
+    own = ((document.reason_label or WHY, document.insights), (TRUST, (document.sure,) if document.sure else ()))
+    return (*before, *((label, lines) for label, lines in own if lines))
+
+
+def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
+    """Yield the figures of an answer, one exhibit for each kind."""
+    drawn: dict[ShownName, list[Figure]] = {}
+    for figure in answer.figures():
+        drawn.setdefault(figure.name, []).append(figure)
+    for name, figures in drawn.items():
+        choices = tuple(Choice(label=figure.about or figure.title, figure=figure) for figure in figures)
+        yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
+
+
+def _list_queries(document: Document) -> Fold:
+    return Fold(title="Queries", blocks=tuple(Source(table=table) for table in document.tables if table.rows))
+
+
+def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[Chapter]:
+    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
+    blocks = tuple(block for section in document.sections for block in read_blocks(section))
+    if blocks:
+        yield Chapter(name="answer", title="Side by side", blocks=blocks)
+    for exhibit in exhibits:
+        yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
+    for index, section in enumerate(one for one in document.details if one.texts):
+        yield Chapter(name=f"table-{index}", title=section.title or TABLE, blocks=read_blocks(section))
+    rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
+    yield Chapter(name="sources", title="Assumptions and next questions", blocks=rest)
+
+
+def compose_report(answer: ReportAnswer) -> Report:
+    """Return the page of a report: the decision, and the chapters on each model."""
+    findings, beside = answer.findings, answer.models
+    several = beside is not None
+    document = beside.document() if beside is not None else findings[0].compare.document()
+    chapters = [_compare_models(document)] if beside is not None else []
+    for index, finding in enumerate(findings, 1):
+        listed = Drawn(finding, f"m{index}-" if several else "").list_chapters()
+        titled = (attrs.evolve(one, title=OF_MODEL(finding, line=one.title)) for one in listed)
+        chapters += titled if several else listed
+    added = [
+        (OF_MODEL(finding, line=one.label) if several else one.label, (finding.added[one.name].document().answer,))
+        for finding in findings
+        for one in list_parts()
+        if one.label and one.name in finding.added
+    ]
+    compared = [(finding.model, finding.compare) for finding in findings]
+    is_held = any(map(is_module_name, answer.names))
+    made = Report(
+        title=PAGE_TITLE(models=answer.names),
+        decision=document.answer,
+        subject=document.title,
+        lead=join_exhibits("", "comparison", compared, "model", has_finding=False),
+        reasons=_list_reasons(document, added),
+        chapters=tuple(chapters),
+        made=_describe_making(),
+        command="" if is_held else shlex.join(["joulemap", "report", *answer.names, *answer.repeated]),
+    )
+    return unify_colours(made)
+
+
+def _compare_models(document: Document) -> Chapter:
+    """Return the chapter that compares the models, whose decision and reasons are those of the page."""
+    blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
+    return Chapter(name="models", title=MODELS, blocks=(*blocks, Source(table=document.table)))
+
+
+def join_exhibits(
+    prefix: str,
+    name: FigureName,
+    asked: Sequence[tuple[str, Answer]],
+    chooses: str,
+    *,
+    opens: str = "",
+    has_finding: bool = True,
+) -> tuple[Exhibit, ...]:
+    """Return one exhibit with the figures of this name from the answers, to choose from by label; empty if there is
+    none.
+    """
+    choices = tuple(
+        Choice(label=label or figure.about or figure.title, figure=figure)
+        for label, answer in asked
+        for figure in answer.figures()
+        if figure.name == name
+    )
+    several = chooses if len(choices) > 1 else ""
+    made = Exhibit(name=f"{prefix}{name}", choices=choices, chooses=several, opens=opens, has_finding=has_finding)
+    return (made,) if choices else ()
+
+
+def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
+    """Return each table of an answer as a collapsed section, with the query behind it."""
+    return tuple(Fold(title=one.title or TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
+
+
+def read_blocks(section: Section) -> tuple[Block, ...]:
+    """Return the blocks of a section that a page shows: all but text drawings, which its figures replace."""
+    return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
+
+
+def _list(lines: Sequence[str]) -> tuple[Block, ...]:
+    """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
+    rest = lines[SHOWN_LINES:]
+    folded = (Fold(title=MORE_NAMES(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
+    return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
+
+
+def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:
+    """Return the energy tree of a run: categories, actions, and the subgraphs with the most energy per action."""
+    whole = sum(leaf.energy_fj for leaf in leaves)
+
+    def make_leaf(label: str, energy_fj: int) -> Leaf:
+        share = _show_fraction(energy_fj / whole if whole else None)
+        return Leaf(label=label, amount=show_quantity(energy_fj / FJ_PER_J, "J"), share=share)
+
+    def divide(label: str, energy_fj: int, parts: Iterable[Branch | Leaf], key: str = "") -> Branch:
+        fraction = energy_fj / whole if whole else 0.0
+        return Branch(**attrs.asdict(make_leaf(label, energy_fj)), fraction=fraction, key=key, parts=tuple(parts))
+
+    categories = []
+    for category, of_category in groupby(leaves, lambda leaf: leaf.common_category):
+        actions: list[Branch | Leaf] = []
+        small: list[EnergyLeaf] = []
+        total = 0
+        for action, of_action in groupby(of_category, lambda leaf: leaf.action):
+            acting = tuple(of_action)
+            total += sum(leaf.energy_fj for leaf in acting)
+            if whole and acting[0].action_fj / whole < LEAST_FRACTION:
+                small += acting
+                continue
+            parts = (
+                make_leaf(leaf.subgraph or OTHER_SUBGRAPHS(count=leaf.subgraph_count), leaf.energy_fj)
+                for leaf in acting
+            )
+            actions.append(divide(action, acting[0].action_fj, parts))
+        if small:
+            label = SMALLER_ACTIONS(count=len({leaf.action for leaf in small}))
+            actions.append(make_leaf(label, sum(leaf.energy_fj for leaf in small)))
+        categories.append(divide(name_category(category), total, actions, category))
+    return attrs.evolve(divide(name, whole, categories, hardware), share="", fraction=1.0)
+
+
+def _show_fraction(fraction: float | None) -> str:
+    return "" if not fraction else show_share(fraction)
+
+
+def _shorten(numbers: str, count: int) -> str:
+    if len(numbers) <= SHOWN_NAMES:
+        return numbers
+    kept = numbers[:SHOWN_NAMES].rpartition(", ")[0]
+    rest = count - kept.count(", ") - 1
+    return join_names([kept, f"{rest} more"]) if kept and rest > 0 else numbers
+
+
+def read_sections(title: str, blocks: Iterable[Block]) -> Iterator[Section]:
+    """Yield the texts and tables of a chapter: what it shows, then each of its folds under the fold's title."""
+    listed = tuple(blocks)
+    yield Section(title, tuple(block for block in listed if isinstance(block, Grid | Lines | Steps | Text)))
+    for block in listed:
+        if isinstance(block, Fold):
+            yield from read_sections(FOLD(title=title, fold=block.title), block.blocks)
+
+
+class ReportPage(Sheet):
+    """Page of a report: the decision and the chapters, with the comparison as its table."""
+
+    def document(self, answer: Any, **_: Any) -> Document:
+        """Return the document."""
+        report = answer.report
+        reasons = [Section(label, Lines(lines)) for label, lines in report.reasons]
+        shown = [part for chapter in report.chapters for part in read_sections(chapter.title, chapter.blocks)]
+        return Document(
+            title=report.subject,
+            answer=report.decision,
+            sections=(*reasons, *shown),
+            data=answer.data(),
+            table=answer.rows,
+            tables=answer.tables,
+        )
+
+
+PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=(), csv="rows")}

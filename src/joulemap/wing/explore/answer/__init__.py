@@ -1,1 +1,0 @@
-"""Answers on the best design of a chip with varied numbers."""

@@ -1,0 +1,116 @@
+"""Words and tables for one chip for many models: its regret, and the best chip of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.show.present.cell import show_chance
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+from joulemap.wing.explore.ask.regret import RegretAnswer
+from joulemap.wing.explore.design.best import show_objective
+from joulemap.wing.explore.design.regret import MOST_RIVALS
+
+TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
+TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
+LEAST: Final = Template(
+    "{hardware} has the least regret in {objective}: {regret_ratio:x} relative to each model's best chip on average, "
+    "and {worst_ratio:x} at worst ({worst_model})."
+)
+BEST: Final = Template("{hardware} {leads}{scope}[ ({chance:chance} confidence against {runner_up}{tie})].")
+EVERY_MODEL: Final = " for every model"
+TIE: Final = Template("[, statistically tied with {count:n chip}]")
+LEADS: Final[Mapping[str, str]] = {
+    "energy": "uses the least energy",
+    "latency": "has the lowest latency",
+    "throughput": "has the highest throughput",
+}
+"""Objective -> verb phrase for the chip that is best by it."""
+LEADS_IN: Final = Template("is best in {objective}")
+NO_CHIP: Final = "no chip runs all models."
+SURE: Final = Template("the best chip beats every rival with at least 80 % probability for {sure} of {known:n model}")
+NOTES: Final = (
+    "regret: geometric mean over models, by their shares, of the chip's value relative to the model's best chip; each "
+    "at its best mode, precision, batch and runtime within the limits",
+    f"probability: that the best chip beats the next; tied: chips among the next {MOST_RIVALS} that are better with "
+    "more than 20 % probability",
+)
+TIED: Final = Template("{names:list}[, +{more}]")
+NAMED: Final = 2
+"""Maximum tied chips that a table names."""
+
+
+def title_models(answer: RegretAnswer) -> str:
+    """Return the number of models and chips, and the objective."""
+    template = TITLE if len(answer.models) > 1 else TITLE_OF_ONE
+    return template(answer, count=len(answer.models), model=answer.models[0], chips=len(answer.rows))
+
+
+def describe_least(answer: RegretAnswer) -> str:
+    """Return a sentence on the chip with the least regret."""
+    first = answer.rows[0]
+    if first.model_count < len(answer.models):
+        return NO_CHIP
+    if (first.worst_ratio or 0.0) >= TIE_RATIO:
+        return LEAST(first, objective=answer.objective)
+    alone = answer.winners[0] if len(answer.models) == 1 else None
+    return BEST(
+        first,
+        leads=LEADS.get(answer.objective) or LEADS_IN(answer),
+        scope="" if alone else EVERY_MODEL,
+        chance=alone.probability if alone else None,
+        runner_up=alone.runner_up if alone else None,
+        tie=TIE(count=alone.alike_count or None) if alone else "",
+    )
+
+
+def list_reasons(answer: RegretAnswer) -> Iterator[str]:
+    """Yield for how many of several models the best chip surely is that."""
+    known = [one for one in answer.winners if one.probability is not None]
+    if known and len(answer.models) > 1:
+        yield SURE(sure=sum(not one.alike_count for one in known) or "none", known=len(known))
+
+
+def _format_alike(row: Any) -> str:
+    return TIED(names=row.tied[:NAMED], more=max(len(row.tied) - NAMED, 0) or None)
+
+
+PAGES: Final = {
+    RegretAnswer: Sheet(
+        title=title_models,
+        first=describe_least,
+        reasons=list_reasons,
+        notes=lambda _: NOTES,
+        csv="rows",
+        choices=lambda answer, **_: {"objective": answer.objective},
+        limit=12,
+        shown_count=2,
+        parts=(
+            Part(
+                title="One chip for all models",
+                table="rows",
+                columns="*chip hardware | *regret regret_ratio | *worst ratio worst_ratio | *worst model worst_model | "
+                "models model_count | missing?",
+                is_long=True,
+                lay={"noun": "chips", "ranked": "regret"},
+            ),
+            Part(
+                title="Best chip of each model",
+                table="winners",
+                columns="*model | *best hardware | precision | batch | runtime | *{objective} value | "
+                "next chip runner_up | ratio runner_up_ratio | *probability probability? | tied alike?",
+                is_long=True,
+                lay={
+                    "noun": "models",
+                    "ranked": "{objective}",
+                    "value": lambda row: show_objective(row.value, row.unit),
+                    "probability": lambda row: show_chance(row.probability),
+                    "alike": _format_alike,
+                },
+            ),
+        ),
+    )
+}

@@ -1,1 +1,0 @@
-"""Answers of the core about pipelines at a frame rate."""

@@ -1,1 +1,0 @@
-"""Placement answer: the best placement, each device alone, and why a mixture of devices wins or loses."""

@@ -1,0 +1,1 @@
+"""Questions about placements on a box, and about boxes."""

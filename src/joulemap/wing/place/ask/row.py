@@ -1,0 +1,287 @@
+"""Rows of a placement answer: placements, devices and subgraphs of the best one, and its events over time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from joulemap.domain.assumed import AssumedEnergy
+from joulemap.domain.computed import described, find_unknown
+from joulemap.domain.hardware_ref import name_configured
+from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.interval import half_width
+from joulemap.wing.place.box.line import IDLE
+
+if TYPE_CHECKING:
+    from joulemap.wing.place.box.candidate import Candidate
+    from joulemap.wing.place.box.interval import PlacedDoubt
+    from joulemap.wing.place.box.line import Copy
+    from joulemap.wing.place.box.problem import Problem
+    from joulemap.wing.place.box.run import PlacedRun
+    from joulemap.wing.place.record import Goal
+
+DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
+"""Actions of static power: a device that runs a part, its host, and an unused device."""
+
+
+@frozen(kw_only=True)
+class PlacementRow:
+    """Candidate placement of the model on the box."""
+
+    placement: str = described("devices that run a part, joined by a plus")
+    form: str = described("alone, split, pipeline or side by side")
+    is_best: bool = described("true for the best placement for the goal")
+    latency_s: float | None = described("latency of a batch by itself; null where refused", "s")
+    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of latency")
+    throughput_per_s: float | None = described("samples per second, batch after batch", "1/s")
+    throughput_half_width: float | None = described("half-width of the 80 % interval of the logarithm of throughput")
+    tokens_per_s: float | None = described(
+        "tokens per second of a decoding language model; null for other models", "1/s"
+    )
+    energy_j: float | None = described("energy of a batch, whole box", "J")
+    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of energy")
+    assumed_energy_fraction: float | None = described("share of the energy that rests on assumed numbers")
+    assumed_static_fraction: float | None = described(
+        "share of the energy from assumed static power, idle power included"
+    )
+    energy_per_inference_j: float | None = described("energy of a sample, whole box", "J")
+    average_power_w: float | None = described("mean power of the whole box, batch after batch", "W")
+    copy_s: float | None = described("time of a batch's copies between devices", "s")
+    copied_bytes: float | None = described("bytes that a batch copies between devices", "B")
+    copy_count: int | None = described("values copied between devices per batch")
+    worse_probability: float | None = described("probability that the best placement beats it; null for the best")
+    limit: str = described("limit of the time between batches")
+    gap_fraction: float | None = described("maximum share that an unexamined placement could save", "1")
+    refusal: str = described("reason of refusal; empty where the placement runs")
+
+    @property
+    def assumed(self) -> AssumedEnergy | None:
+        """Energy with its assumed share; None if the placement is refused."""
+        if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
+            return None
+        return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
+
+
+@frozen(kw_only=True)
+class DeviceRow:
+    """Device of the box and its share of the best placement."""
+
+    device: str = described("name in the box")
+    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = described("precision of its GEMMs")
+    subgraph_count: int = described("subgraphs that run on it")
+    busy_s: float = described(
+        "time per batch in which it starts no other batch; below the latency of its part if batches overlap on it", "s"
+    )
+    busy_fraction: float = described("busy_s as a share of the time per batch", "1")
+    weight_bytes: int = described("weights in its memory", "B")
+    activation_bytes: int = described("peak activations", "B")
+    memory_fraction: float = described("share of its memory that weights and activations fill", "1")
+    energy_j: float = described("energy per batch, static and idle power included", "J")
+
+
+@frozen(kw_only=True)
+class SubgraphRow:
+    """Subgraph of the best placement and the device that runs it."""
+
+    subgraph_index: int = described("number in the model")
+    operations: str = described("operations of the subgraph")
+    device: str = described("device that runs it")
+    latency_s: float = described("latency on that device", "s")
+    energy_j: float = described("energy on that device, with its static power meanwhile", "J")
+    other: str = described("best device of another kind for the goal, else of this kind; empty where none runs it")
+    other_s: float | None = described("latency on the other device", "s")
+    other_j: float | None = described("energy on the other device, with its static power meanwhile", "J")
+
+
+@frozen(kw_only=True)
+class EventRow:
+    """Event of a batch: a subgraph that runs, or a value copied between devices."""
+
+    placement: str = described("devices that run a part, joined by a plus")
+    form: str = described("alone, split or pipeline")
+    event_index: int = described("number of the event in the order listed")
+    kind: str = described("subgraph or copy")
+    subgraph_index: int = described("subgraph that runs, or that made the copied value")
+    operations: str = described("operations of the subgraph; empty for a copy")
+    device: str = described("device that runs the subgraph or sends the copy")
+    receiver: str = described("device that receives the copy; empty for a subgraph")
+    start_s: float = described("start in a batch by itself", "s")
+    end_s: float = described("end in a batch by itself", "s")
+    taken_s: float = described("duration from start to end", "s")
+    copied_bytes: float | None = described("size of the copy; null for a subgraph", "B")
+
+
+def form_row(
+    one: Candidate, best: Candidate, *, doubt: PlacedDoubt | None, worse: float | None, tokens: float
+) -> PlacementRow:
+    """Return a candidate as a row.
+
+    `tokens` are those of a batch; 0 for a model that does not decode. `worse` is the probability that `best` beats it.
+    """
+    run, batch, fields = one.run, one.problem.work.batch, find_unknown(PlacementRow)
+    if not one.refusal:
+        fields |= {
+            "latency_s": one.latency_s,
+            "throughput_per_s": batch / one.interval_s,
+            "tokens_per_s": tokens / one.interval_s if tokens else None,
+            "energy_j": one.energy_j,
+            "energy_per_inference_j": one.energy_j / batch,
+            "average_power_w": one.energy_j / one.interval_s,
+            "gap_fraction": one.gap,
+        }
+        assumed = sum_assumed(one)
+        fields |= {"assumed_energy_fraction": assumed.fraction, "assumed_static_fraction": assumed.static_fraction}
+    if run is not None:
+        fields |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
+        fields["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
+    if doubt is not None:
+        parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
+        fields |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+    fields |= {"is_best": one is best, "worse_probability": worse}
+    return PlacementRow(
+        **fields, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
+    )
+
+
+def sum_assumed(one: Candidate) -> AssumedEnergy:
+    """Return the energy of a batch of a placement, with its share from assumed numbers."""
+    shares = ((line, float(line.basis == "assumed")) for line in one.lines)
+    return AssumedEnergy.add_up(
+        AssumedEnergy(line.energy_fj, share, share * ((line.component, line.action) in DRAWN)) for line, share in shares
+    )
+
+
+def list_devices(run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
+    """Return the devices' rows of a placement; empty for devices side by side.
+
+    If batches overlap, a device is busy for its interval between batches, not for the latency of its part: a CPU
+    computes several batches at once.
+    """
+    if run is None:
+        return []
+    rows = []
+    for number, member in enumerate(run.problem.members):
+        part, one = run.parts.get(number), member.configuration
+        needed = part.weight_bytes + part.activation_bytes if part else 0
+        busy_s = (part.interval_fs if overlaps else part.latency_fs) / FS_PER_S if part else 0.0
+        rows.append(
+            DeviceRow(
+                device=member.name,
+                hardware=name_configured(one.hardware, one.power_mode),
+                precision=member.precision,
+                subgraph_count=int((run.devices == number).sum()),
+                busy_s=busy_s,
+                busy_fraction=busy_s / (run.period_fs / FS_PER_S),
+                weight_bytes=part.weight_bytes if part else 0,
+                activation_bytes=part.activation_bytes if part else 0,
+                memory_fraction=needed / member.hardware.memory_capacity.value,
+                energy_j=sum(line.energy_fj for line in run.lines if line.device == member.name) / FJ_PER_J,
+            )
+        )
+    return rows
+
+
+def list_subgraphs(run: PlacedRun | None, goal: Goal) -> list[SubgraphRow]:
+    """Return the subgraphs' rows of a placement; empty for devices side by side.
+
+    The other device, of another kind if one runs it, has the least energy if energy is the goal, else the least time.
+    """
+    if run is None:
+        return []
+    problem, names, rows = run.problem, list_operations(run.problem), []
+    taken = _time_subgraphs(run)
+    for node, subgraph in enumerate(problem.subgraph.tolist()):
+        own = int(run.devices[node])
+        seconds = {at: float(problem.seconds[node, at]) for at in range(len(problem.members))}
+        able = {at: value for at, value in seconds.items() if value < float("inf")}
+        joules = {
+            at: float(problem.joules[node, at]) + problem.members[at].static_w * value for at, value in able.items()
+        }
+        cost = joules if goal == "energy" else able
+        kind = problem.members[own].configuration
+        other = min(
+            (at for at in able if at != own),
+            key=lambda at: (problem.members[at].configuration == kind, cost[at]),
+            default=None,
+        )
+        rows.append(
+            SubgraphRow(
+                subgraph_index=subgraph,
+                operations=names[subgraph],
+                device=problem.members[own].name,
+                latency_s=taken.get(subgraph, 0) / FS_PER_S,
+                energy_j=joules[own],
+                other="" if other is None else problem.members[other].name,
+                other_s=None if other is None else able[other],
+                other_j=None if other is None else joules[other],
+            )
+        )
+    return rows
+
+
+def list_events(one: Candidate) -> list[EventRow]:
+    """Return the events of one batch that runs alone; empty for devices side by side.
+
+    The last event ends at the latency, unless a power budget delays it.
+    """
+    problem, run = one.problem, one.run
+    if run is None:
+        return []
+    taken = _time_subgraphs(run)
+    sent: dict[int, list[Copy]] = {}
+    for copy in run.copies:
+        sent.setdefault(copy.subgraph, []).append(copy)
+    names = list_operations(problem)
+    events: list[EventRow] = []
+
+    def add(start_fs: int, latency_fs: int, subgraph: int, device: int, copy: Copy | None = None) -> None:
+        events.append(
+            EventRow(
+                placement=one.label,
+                form=one.form,
+                event_index=len(events),
+                kind="copy" if copy else "subgraph",
+                subgraph_index=subgraph,
+                operations="" if copy else names[subgraph],
+                device=problem.members[device].name,
+                receiver="" if copy is None else problem.members[copy.end].name,
+                start_s=start_fs / FS_PER_S,
+                end_s=(start_fs + latency_fs) / FS_PER_S,
+                taken_s=latency_fs / FS_PER_S,
+                copied_bytes=None if copy is None else copy.byte_count,
+            )
+        )
+
+    for node, subgraph in enumerate(problem.subgraph.tolist()):
+        add(int(run.start_fs[node]), taken.get(subgraph, 0), subgraph, int(run.devices[node]))
+        for copy in sent.get(subgraph, ()):
+            add(copy.start_fs, copy.latency_fs, subgraph, copy.start, copy)
+    return events
+
+
+def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
+    """Return subgraph -> its latency in femtoseconds on the device that runs it."""
+    columns = [part.subgraphs for part in run.parts.values()]
+    pairs = (zip(one.subgraph_index.tolist(), one.latency_fs.tolist(), strict=True) for one in columns)
+    return dict(itertools.chain.from_iterable(pairs))
+
+
+def list_operations(problem: Problem) -> dict[int, str]:
+    """Return subgraph -> its operations, joined by a plus."""
+    names: dict[int, dict[str, None]] = {}
+    work = problem.work
+    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
+        names.setdefault(index, {})[operation] = None
+    return {index: "+".join(some) for index, some in names.items()}
+
+
+def list_timeline(candidates: Sequence[Candidate]) -> list[EventRow]:
+    """Return the events of the best placement, and of the best mixture where that is another."""
+    run = [one for one in candidates if one.run is not None]
+    mixed = [one for one in run if one.form != "alone"]
+    shown = {id(one): one for one in (*run[:1], *mixed[:1])}
+    return [row for one in shown.values() for row in list_events(one)]

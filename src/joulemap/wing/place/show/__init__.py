@@ -1,0 +1,1 @@
+"""Words and tables for placements on a box, and for boxes."""

@@ -1,0 +1,39 @@
+"""Words and tables for one box: its devices, and what joins them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.show.present.document import Lines
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+from joulemap.wing.place.ask.box import BoxAnswer
+
+TITLE: Final = Template("{box}: {name}")
+SUMMARY: Final = Template("{count:n device}[ that share {power_w:W}].")
+
+PAGES: Final = {
+    BoxAnswer: Sheet(
+        title=TITLE,
+        first=lambda answer: SUMMARY(answer, count=sum(part.alike_count for part in answer.parts)),
+        csv="parts",
+        steps=("place resnet50 {box}",),
+        choices=lambda answer, **_: {"box": answer.box},
+        shown_count=2,
+        parts=(
+            Part(
+                title="Devices",
+                table="parts",
+                columns="device | *hardware | *count alike_count | memory | layout of activations layout",
+            ),
+            Part(
+                title="Links and shared memories",
+                table="joins",
+                columns="link or memory joined_by | *devices | *bandwidth bandwidth_bytes_per_s | *latency latency_s | "
+                "energy per byte energy_per_byte_j | basis | source",
+            ),
+            Part(title="Doubts", table="doubts", draw=lambda answer, *_, **__: Lines(answer.doubts)),
+        ),
+    )
+}

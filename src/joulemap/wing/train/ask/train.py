@@ -1,0 +1,302 @@
+"""Train a model: time, energy and memory of a step on each chip and number of devices, and total cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.ask.answer import RunAnswer
+from joulemap.ask.candidate import drop_idle_hours, read_usage
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
+from joulemap.ask.finding import Finding
+from joulemap.ask.price import price_parameters
+from joulemap.ask.rule import UNKNOWN, find_caveats
+from joulemap.ask.scope import Scope
+from joulemap.domain.computed import make_table
+from joulemap.domain.default import LEARNED, USAGE
+from joulemap.domain.metric import TIE_RATIO
+from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.generated.compare import PairChance
+from joulemap.generated.cost import AssumedNumber
+from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.physics.interval.probability import probability_better
+from joulemap.physics.record.configuration import BOARD
+from joulemap.plan.selection import is_choice, select_hardware
+from joulemap.plan.source import Source
+from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.serve import open_boxes
+from joulemap.wing.train.demand import list_steps
+from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, TrainingRow
+from joulemap.wing.train.setting import Training
+from joulemap.wing.train.table import describe_refused, fetch_other_runs, fetch_steps, form_rows
+
+TRAINING: Final = Training()
+"""Default training: one device, AdamW."""
+
+HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
+"""Default hardware of a training question."""
+
+SPEED: Final = "training_speed"
+SAMPLE: Final = "energy_per_sample"
+
+VALUES: Final[Mapping[str, tuple[str, str, str]]] = {
+    SAMPLE: ("sample_j", "J", "energy_half_width"),
+    "step": ("step_s", "s", "latency_half_width"),
+    "samples_per_s": ("samples_per_s", "1/s", "latency_half_width"),
+    "tokens_per_s": ("tokens_per_s", "1/s", "latency_half_width"),
+    "total": ("total_s", "s", ""),
+    "total_energy": ("total_kwh", "kWh", ""),
+    "total_cost": ("total_usd", "USD", ""),
+}
+"""Metric -> field of a row, unit, and field with the half-width."""
+
+PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s", "bubble_s")
+"""Fields with the parts of a step's time."""
+
+LEAST_SHARE: Final = 0.0005
+"""Smallest share of a step's time that is a fact; it rounds to 0.1 %."""
+
+
+@frozen(kw_only=True)
+class TrainAnswer(RunAnswer):
+    """Answer with the training step of a model on several chips, device counts, precisions and batches."""
+
+    about = ("model", "training", "pay", "probability_best")
+
+    model: str
+    name: str
+    """Name of the model without its arguments."""
+    training: Training
+    rows: Table[TrainingRow]
+    """Configurations in the requested order, refused ones included."""
+    assumptions: Table[AssumedNumber]
+    """Assumptions behind cost and carbon."""
+    pay: str
+    """Way of paying for the chips, such as `rented`."""
+    facts: Facts
+    """Decision, parts of a step, rows and caveats, from which all sentences are made."""
+    step_names: Mapping[int, str]
+    """Run id -> name of the training step as a workload."""
+    probability_best: float | None = None
+    """Probability that the fastest configuration is faster than the next; None if their errors are not compared."""
+
+    @property
+    def trained(self) -> tuple[TrainingRow, ...]:
+        """Rows that fit into memory, by descending samples per second."""
+        return rank(self.rows.rows)
+
+    @property
+    def ordered(self) -> Table[TrainingRow]:
+        """Rows that fit into memory, by descending samples per second, then the others."""
+        return self.rows.with_rows((*self.trained, *(row for row in self.rows if row.status != OK)))
+
+
+def train(
+    source: Source,
+    model: str,
+    settings: Settings = LEARNED,
+    *,
+    training: Training = TRAINING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> TrainAnswer:
+    """Return time, energy, memory and sample cost of a model's training step on each chip.
+
+    The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
+    answer are of all devices. A configuration that does not fit is a row with options that would fit. A box stands for
+    all of its devices, unless `training` states their number. Raises UnknownNameError for an unknown model or hardware,
+    UsageError for invalid settings, ModelError for a model that cannot be trained as traced, UnsupportedError if no
+    hardware trains it.
+    """
+    settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
+    select_hardware(attrs.evolve(settings, boundary=BOARD)).check_alike("train")
+    settings, alike = open_boxes(settings)
+    if alike and training.devices == TRAINING.devices:
+        training = attrs.evolve(training, devices=tuple(dict.fromkeys(alike.values())))
+    selection = select_hardware(settings)
+    steps = list(list_steps(model, training, settings, selection))
+    ensure_all(source, [plan for step in steps for plan in step.plans.values()])
+    used, pay = read_usage(drop_idle_hours(usage), settings, prices)  # training uses the devices all the time
+    paid, _ = price_parameters(prices)
+    rows: list[TrainingRow] = []
+    names: dict[int, str] = {}
+    given = {**used, **paid, **pay}
+    for step in steps:
+        beside, inner = fetch_other_runs(source, step, given)
+        plan = step.plans["last"]
+        targets = find_targets(source, plan)  # before `opening_runs`, because it may write hardware
+        with opening_runs(source, plan, needs_catalogue=True) as runs:
+            fetched = fetch_steps(runs, given)
+            names |= {one.run_id: one.model for one in fetched.values()}
+            rows += form_rows(runs, step, targets, {"last": fetched, **beside}, inner)
+            if step is steps[-1]:
+                assumptions = fetch(runs.connection, AssumedNumber, **used)
+                ids = [row.run_id for row in rows if row.run_id is not None]
+                if not ids:
+                    raise UnsupportedError(describe_refused(rows), code="no_training", model=model)
+                scope = Scope.of_plan(plan, runs.connection, ids)
+                chance = _find_chance(runs.connection, rank(rows)[:2], SPEED)
+                pairs = find_pairs(rows)
+                chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
+                facts = find_facts(scope, rows, training, chances)
+                scope.read()
+                chosen = next((one.pay for one in fetched.values()), "")
+    return TrainAnswer(
+        scope=scope,
+        model=steps[0].model,
+        name=steps[0].name,
+        training=training,
+        rows=make_table("train", TrainingRow, rows),
+        assumptions=assumptions,
+        pay=chosen,
+        facts=facts,
+        step_names=names,
+        probability_best=chance,
+    )
+
+
+def _find_chance(connection: Connection, ranked: Sequence[TrainingRow], metric: str) -> float | None:
+    """Return the probability that the first configuration is better than the second, given the errors of their runs.
+
+    Return None for a single row, and for runs of different steps, whose errors are not compared.
+    """
+    if len(ranked) < 2:
+        return None
+    first, second = ranked
+    error = "energy_per_inference" if metric == SAMPLE else "latency"
+    chances = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
+    width = next((row.half_width for row in chances if row.run_id == first.run_id), None)
+    ratio = (first.samples_per_s or 0.0) / (second.samples_per_s or math.inf)
+    if metric == SAMPLE:
+        ratio = (second.sample_j or 0.0) / (first.sample_j or math.inf)
+    return probability_better(ratio, width) if width and ratio > 0.0 else None
+
+
+def rank(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
+    """Return the rows that fit into memory, by descending samples per second."""
+    return tuple(sorted((row for row in rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0.0)))
+
+
+def find_rival(ranked: Sequence[TrainingRow]) -> TrainingRow | None:
+    """Return the best configuration of other hardware than the first; None for one hardware."""
+    first, *others = ranked
+    return next((row for row in others if row.label != first.label), None)
+
+
+def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, TrainingRow]]:
+    """Return metric -> (best row, rival); empty for a single row that fits into memory."""
+    ranked = rank(rows)
+    least = sorted((row for row in ranked if row.sample_j is not None), key=lambda row: row.sample_j or 0.0)
+    pairs = {SPEED: ranked, SAMPLE: tuple(least)}
+    return {metric: (some[0], rival) for metric, some in pairs.items() if some and (rival := find_rival(some))}
+
+
+def find_facts(
+    scope: Scope, rows: Sequence[TrainingRow], training: Training, chances: Mapping[str, float | None]
+) -> Facts:
+    """Return the facts of training; a run of the facts is a row.
+
+    `chances` maps a metric to the probability that its best row is better than its rival.
+    """
+    known = dict(enumerate(rows, 1))
+    keys = {id(row): key for key, row in known.items()}
+    ranked = rank(rows)
+    choices = list(_choose(rows, keys, chances))
+    stored: dict[int, list[int]] = {}
+    for key, row in known.items():
+        if row.run_id is not None:
+            stored.setdefault(row.run_id, []).append(key)
+    weighed = "latency" if choices else "energy"
+    caveats = find_caveats(scope, choices, metric=weighed, more=_find_own(known), stands_for=stored)
+    first = keys[id(ranked[0])]
+    entries = [_enter(keys[id(row)], row, training) for row in ranked]
+    return Facts(
+        asked=(SAMPLE, "step"),
+        runs=_name_runs(scope, known),
+        facts=(*choices, *_list_phases(first, known[first], training), *entries, *caveats),
+    )
+
+
+def _name_runs(scope: Scope, known: Mapping[int, TrainingRow]) -> dict[int, Subject]:
+    precisions, batches = (len({getattr(row, name) for row in known.values()}) > 1 for name in ("precision", "batch"))
+    return {
+        key: Subject(
+            hardware=row.hardware,
+            settings=(
+                *([f"x{row.device_count}"] if row.device_count > 1 else []),
+                *([row.precision] if precisions else []),
+                *([f"batch {row.batch}"] if batches else []),
+            ),
+            is_available=row.run_id is None or scope.outlines[row.run_id].hardware not in scope.unavailable,
+            is_named=scope.is_named,
+        )
+        for key, row in known.items()
+    }
+
+
+def _choose(
+    rows: Sequence[TrainingRow], keys: Mapping[int, int], chances: Mapping[str, float | None]
+) -> Iterator[Choice]:
+    """Yield the fastest configuration, then the one with the least energy per sample."""
+    ranked = rank(rows)
+    for metric, (best, rival) in find_pairs(rows).items():
+        values = (rival.sample_j, best.sample_j) if metric == SAMPLE else (best.samples_per_s, rival.samples_per_s)
+        ratio = (values[0] or 0.0) / (values[1] or 1.0)
+        chance = chances.get(metric)
+        is_tied = chance is not None and chance < TOLD_APART and ratio > TIE_RATIO
+        field, unit, width = VALUES["samples_per_s" if metric == SPEED else SAMPLE]
+        rest = [row for row in ranked if row is not best and row is not rival]
+        if metric == SAMPLE:
+            rest = sorted(rest, key=lambda row: row.sample_j or 0.0)
+        yield Choice(
+            runs=tuple(keys[id(row)] for row in (best, rival, *rest)),
+            metric=metric,
+            value=Quantity(getattr(best, field) or 0.0, unit, getattr(best, width)),
+            ratio=ratio,
+            probability=chance,
+            tied=(keys[id(rival)],) if is_tied else (),
+        )
+
+
+def _enter(key: int, row: TrainingRow, training: Training) -> Entry:
+    values = {
+        metric: Quantity(value, unit, getattr(row, width) if width else None)
+        for metric, (field, unit, width) in VALUES.items()
+        if (value := getattr(row, field)) is not None
+    }
+    if training.samples:
+        values |= {"samples": Quantity(float(training.samples)), "epochs": Quantity(float(training.epochs))}
+    return Entry(runs=(key,), values=values)
+
+
+def _list_phases(key: int, row: TrainingRow, training: Training) -> Iterator[Share]:
+    """Yield the parts of a step's time, largest first."""
+    parts = {name: (getattr(row, name) or 0.0) / (row.step_s or 1.0) for name in PHASES}
+    for name in sorted(parts, key=lambda name: -parts[name]):
+        if parts[name] >= LEAST_SHARE:
+            kind = "attention_again_s" if name == "again_s" and not training.recompute else name
+            yield Share(runs=(key,), metric="step", name=kind, share=parts[name])
+
+
+def _find_own(known: Mapping[int, TrainingRow]) -> Iterator[Finding | Refusal]:
+    """Yield times that are lower bounds, the first batch of each hardware that does not fit, and refusals."""
+    labels: set[str] = set()
+    for key, row in known.items():
+        if row.status == OK and row.is_lower_bound:
+            yield Finding(kind="lower_bound", run_id=key, doubt=UNKNOWN)
+        if row.status not in (TOO_LARGE, REFUSED) or row.label in labels:
+            continue
+        labels.add(row.label)
+        if row.status == TOO_LARGE:
+            values = {"batch": row.batch, "fits_with": row.fits_with or None}
+            yield Finding(kind="too_large", run_id=key, values=values)
+        else:
+            yield Refusal(runs=(key,), reason=row.reason)

@@ -1,0 +1,241 @@
+"""Words and tables for training: the decision, the total, the parts of a step, and what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Refusal, Share
+from joulemap.show.candidate import describe_use
+from joulemap.show.caveat import describe_caveat, show_range
+from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.page import Figures, draw_figure
+from joulemap.show.present.cell import show_interval, show_quantity
+from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.template import Template
+from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title
+from joulemap.show.word import Words
+from joulemap.wing.train.ask.train import TRAINING, TrainAnswer
+from joulemap.wing.train.demand import TOKENS as USUAL_TOKENS
+
+STEP_TITLE: Final = Template(
+    "training {name}[, {tokens:#} tokens per sequence], batch {batches:and}, {precisions:and}, {settings:list}"
+)
+NAMED_SETTINGS: Final[Mapping[str, Template]] = {
+    "optimizer": Template("{optimizer}"),
+    "zero": Template("ZeRO {zero}"),
+    "recompute": Template("recomputation"),
+    "lora": Template("LoRA rank {lora} on {layers}"),
+    "quantize": Template("{quantize} base"),
+    "tensor_devices": Template("{tensor_devices} tensor-parallel devices"),
+    "sequence_parallel": Template("sequence parallel"),
+    "pipeline_devices": Template("{pipeline_devices} stages"),
+    "accumulate": Template("{accumulate} micro-batches"),
+}
+"""Setting of training -> its text in a title; of settings with default values, only the optimizer is named."""
+
+AT_LEAST: Final = Template("at least {value:s}")
+"""Step time that leaves out parts of the step."""
+
+SHOWN: Final = 20
+"""Maximum configurations in a figure."""
+
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
+WORDS: Final = Words(
+    caveats={
+        "lower_bound": Template("the time of {chips} is a lower bound: kernels that convert operands are not counted"),
+        "too_large": Template("batch {batch:#} does not fit in the memory of {chips}[ (it fits with {fits_with})]"),
+    },
+    nouns={"training_speed": "training speed", "energy_per_sample": "energy per sample"},
+    better={
+        "training_speed": Template("trains {ratio:x} faster[ than {rival}]"),
+        "energy_per_sample": Template("uses {ratio:x} less energy per sample[ than {rival}]"),
+    },
+)
+
+ONLY: Final = Template("{name} trains at {most}{rate} {unit}[ and uses {sample} per sample].")
+AT_MOST: Final = "most "
+TOKENS, SAMPLES = "tokens/s", "samples/s"
+EPOCHS: Final = Template("{epochs:n epoch}")
+ALL_SAMPLES: Final = Template("{samples:n sample}")
+TOTAL: Final = Template("{amount} on {name} take {time}[ and use {energy}][, for {cost}]")
+STEP: Final = Template("time per step on {name}: {shares:list}")
+SHARE: Final = Template("{phase} {share:%}")
+PHASES: Final[Mapping[str, str]] = {
+    "forward_s": "forward",
+    "backward_s": "backward",
+    "again_s": "recomputation",
+    "attention_again_s": "recomputed attention scores",
+    "exchange_s": "exposed communication",
+    "optimizer_s": "optimizer",
+    "bubble_s": "pipeline bubble",
+}
+"""Part of a step's time -> its name."""
+MOST_REFUSED: Final = 2
+"""Maximum reasons that the line below the table gives."""
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the decision by training speed and energy per sample, or the values of the fastest configuration."""
+    if choices := facts.of(Choice):
+        return describe_choices(choices[:2], facts.runs)
+    entry = facts.of(Entry)[0]
+    values = entry.values
+    unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
+    is_bound = any(one.kind == "lower_bound" for one in facts.of(Caveat))
+    return ONLY(
+        name=name_run(facts.runs[entry.runs[0]]),
+        most=AT_MOST if is_bound else "",
+        rate=show_quantity(rate.value, "").strip(),
+        unit=unit,
+        sample=show_range(values["energy_per_sample"]) if "energy_per_sample" in values else None,
+    )
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on the whole training and on the parts of a step of the fastest configuration."""
+    return [*_describe_total(facts), *_describe_step(facts)][:MOST_WHY]
+
+
+def describe_refused(facts: Facts) -> str:
+    """Return a line on configurations that do not run, below the table; empty if all run."""
+    large = [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if one.kind == "too_large"]
+    return "; ".join([*large, *dict.fromkeys(one.reason for one in facts.of(Refusal))][:MOST_REFUSED])
+
+
+def _describe_total(facts: Facts) -> Iterator[str]:
+    first = facts.of(Entry)[0]
+    values = first.values
+    if "total" not in values:
+        return
+    epochs, samples = round(values["epochs"].value), round(values["samples"].value)
+    shown = {name: show_range(values[name]) if name in values else None for name in ("total_energy", "total_cost")}
+    yield TOTAL(
+        amount=ALL_SAMPLES(samples=samples) if values["epochs"].value == 1.0 else EPOCHS(epochs=epochs),
+        name=name_run(facts.runs[first.runs[0]]),
+        time=show_range(values["total"]),
+        energy=shown["total_energy"],
+        cost=shown["total_cost"],
+    )
+
+
+def _describe_step(facts: Facts) -> Iterator[str]:
+    shares = facts.of(Share)
+    if shares:
+        name = name_run(facts.runs[shares[0].runs[0]])
+        yield STEP(name=name, shares=[SHARE(phase=PHASES[one.name], share=one.share) for one in shares])
+
+
+def title_step(answer: TrainAnswer) -> Title:
+    """Return the title: model, batches, precisions and training settings."""
+    training = answer.training
+    layers = ", ".join(training.lora_targets) or "query and value"
+    is_language = answer.trained[0].tokens_per_s is not None
+    values = {
+        "name": answer.name,
+        "tokens": (training.tokens or USUAL_TOKENS) if is_language else None,
+        "batches": [f"{batch:,}" for batch in sorted({row.batch for row in answer.rows})],
+        "precisions": list(dict.fromkeys(row.precision for row in answer.rows)),
+        "settings": [
+            template(training, layers="all linear layers" if training.lora_targets == ("all",) else layers)
+            for name, template in NAMED_SETTINGS.items()
+            if name == "optimizer" or getattr(training, name) != getattr(TRAINING, name)
+        ],
+    }
+    return Title(form=STEP_TITLE, values=values)
+
+
+def choose(answer: TrainAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title, the unit and the heading of columns, and the fastest step for the next command."""
+    best = answer.trained[0]
+    assert best.run_id is not None
+    is_language = best.tokens_per_s is not None
+    return {
+        "title": title_step(answer),
+        "unit": TOKENS if is_language else SAMPLES,
+        "rate": "tokens_per_s" if is_language else "samples_per_s",
+        "power": "power per device" if any(row.device_count > 1 for row in answer.rows) else "power",
+        "row": best,
+        "step": answer.step_names[best.run_id],
+        "spelled": answer.scope.spell(best.hardware),
+    }
+
+
+def show_step(row: Any) -> str:
+    """Return the time of a step with its interval, or why there is none."""
+    if row.is_lower_bound and row.step_s is not None:
+        return AT_LEAST(value=row.step_s)
+    return show_interval(row.step_s, "s", row.latency_half_width) or row.status
+
+
+def add_refused(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[Block]:
+    """Return the table with a line on configurations that do not run."""
+    refused = describe_refused(answer.facts)
+    return (grid, *([Text(refused)] if refused else []))
+
+
+def draw(answer: TrainAnswer) -> Figures:
+    """Return figures of the step time and the device memory by part."""
+    rows = answer.ordered.with_rows(answer.ordered.rows[:SHOWN])
+    return (draw_figure(answer.scope, "training", rows, title_step(answer), describe_answer(answer.facts)),)
+
+
+PAGES: Final = {
+    TrainAnswer: Shape(
+        first=describe_answer,
+        why=list_reasons,
+        notes=lambda answer: [PAID(use=describe_use(answer.assumptions, answer.pay))],
+        csv="rows",
+        steps=("analyze {step} {spelled} --precision {precision} --batch {micro_batch}",),
+        choices=choose,
+        draw=draw,
+        limit=12,
+        parts=(
+            Part(
+                table="ordered",
+                columns="hardware @label | batch batch! | precision! | {unit} ~{rate} | energy per sample sample_j | "
+                "range -sample_j:energy_half_width | step time step_s | MFU utilization_fraction | "
+                "{power} device_power_w | memory share memory_fraction | "
+                "exposed share of communication exchange_seen_fraction? | "
+                "USD per million samples #usd_per_million",
+                lay={
+                    "noun": "configurations",
+                    "ranked": "{unit} | energy per sample",
+                    "keep": "batch | precision | step time | range | MFU",
+                    "pictures": "range",
+                    "step_s": show_step,
+                },
+                is_long=True,
+                is_tight=True,
+                draw=add_refused,
+            ),
+            Part(
+                title="Memory per device",
+                table="ordered",
+                columns="hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | "
+                "*optimizer state state_bytes | *activations activation_bytes | *process reserved_bytes | "
+                "*memory share memory_fraction | fits with fits_with?",
+                is_long=True,
+            ),
+            Part(
+                title="Time per step",
+                table="ordered",
+                columns="hardware @label | *batch | *forward forward_s | *backward backward_s | "
+                "*recomputation again_s | *exposed communication exchange_s | *optimizer optimizer_s | "
+                "pipeline bubble bubble_s? | communication without overlap exchange_alone_s? | run run_id",
+                is_long=True,
+            ),
+            Part(
+                title="Cost and carbon",
+                table="ordered",
+                columns="hardware @label | *batch | payment way | "
+                "*cost per million samples usd_per_million:usd_half_width | price price_text? | "
+                "*CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
+                "total cost total_usd? | total CO2 total_gco2?",
+                is_long=True,
+            ),
+        ),
+    )
+}
