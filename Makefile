@@ -5,7 +5,7 @@ BASE := $(VENV)/.base
 INSTALLED := $(VENV)/.installed
 GENERATED := src/joulemap/generated/sql/header.jsonl
 STAMP := $(INSTALLED) $(GENERATED)
-SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name words.toml; \
+SOURCES := $(shell find queries -type d -o -type f -name '*.sql' -o -name '*.toml'; \
 	find src/joulemap benchmarks/tools -name generated -prune -o -type f -name '*.py' -print)
 TOOL := PYTHONPATH=benchmarks $(BIN)/python -m tools
 BUNDLE := src/joulemap/catalog/data/bundle/version.json

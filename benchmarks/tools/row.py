@@ -1,18 +1,23 @@
 """Types of rows, from the headers of the queries.
 
 Each folder of `queries` becomes a module of the folder `generated`, or the module `row` in that folder of the wing that
-runs its queries. Each query whose header names a record becomes a class.
+runs its queries. Each query whose header names a record becomes a class. So does each table of `table.toml` in such a
+folder, whose rows are computed instead.
 """
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
-from typing import Final
+from typing import Any, Final
 
 from joulemap.domain.table import Column, Row
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
+from joulemap.system.resource import folder
 from joulemap.system.wing import BUILT_IN, list_wings
 from tools import GENERATED, PACKAGE
 
@@ -49,8 +54,26 @@ def spell_class(query: Query) -> str:
     return "\n".join([*head, *(f"    {column.name}: {spell_type(column)}" for column in query.columns)])
 
 
-def spell_module(topic: str, queries: list[Query]) -> str:
-    """Return the code of the rows of one folder of queries."""
+def spell_computed(name: str, table: Mapping[str, Any]) -> str:
+    """Return the code of the record of a computed table, from its part of `table.toml`."""
+    lines = ["@frozen(kw_only=True)", f"class {name}:", *_spell_text(table["summary"]), ""]
+    for column, told in table["columns"].items():
+        kind = f"{TYPES[told['type']]}{' | None' if told.get('null') else ''}"
+        texts = [told["meaning"], *([told["unit"]] if "unit" in told else [])]
+        given = [*(json.dumps(one, ensure_ascii=False) for one in texts)]
+        given += ["is_wide=True"] if told["type"] == "HUGEINT" else []
+        lines.append(f"    {column}: {kind} = described({', '.join(given)})")
+    return "\n".join(lines)
+
+
+def read_tables() -> dict[str, dict[str, Any]]:
+    """Return topic -> name of a record -> its summary and columns, for all computed tables."""
+    paths = sorted(folder("queries").glob("*/table.toml"))
+    return {path.parent.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def spell_module(topic: str, queries: list[Query], tables: Mapping[str, Any]) -> str:
+    """Return the code of the rows of one folder of queries, and of its computed tables."""
     words = sorted({column.values for query in queries for column in query.columns} - {""})
     imports = [f"    from {HOMES[word]} import {word}" for word in words]
     head = [
@@ -60,10 +83,13 @@ def spell_module(topic: str, queries: list[Query]) -> str:
         "from __future__ import annotations",
         "",
         *(["from typing import TYPE_CHECKING", ""] if imports else []),
-        "from joulemap.domain.table import Row",
+        *(["from joulemap.domain.computed import described"] if tables else []),
+        *(["from joulemap.domain.table import Row"] if queries else []),
+        *(["from joulemap.system.record import frozen"] if tables else []),
         *(["", "if TYPE_CHECKING:", *imports] if imports else []),
     ]
-    return "\n\n\n".join(["\n".join(head), *map(spell_class, queries)]) + "\n"
+    records = [spell_computed(name, table) for name, table in tables.items()]
+    return "\n\n\n".join(["\n".join(head), *map(spell_class, queries), *records]) + "\n"
 
 
 def spell_modules() -> dict[Path, str]:
@@ -72,13 +98,14 @@ def spell_modules() -> dict[Path, str]:
         topic: PACKAGE / "wing" / wing.name / "generated" / "row.py"
         for wing in list_wings()
         if wing.name in BUILT_IN
-        for topic in wing.queries
+        for topic in (wing.name, *wing.queries)
     }
-    topics: dict[str, list[Query]] = {}
+    tables = read_tables()
+    topics: dict[str, list[Query]] = {topic: [] for topic in tables}
     for query in list_queries():
         if taken := {column.name for column in query.columns} & {*dir(Row), *Row.__annotations__}:
             raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)
     places = {topic: homes.get(topic, PACKAGE / "generated" / f"{topic}.py") for topic in topics}
-    return {places[topic]: spell_module(topic, mine) for topic, mine in topics.items()}
+    return {places[topic]: spell_module(topic, mine, tables.get(topic, {})) for topic, mine in topics.items()}

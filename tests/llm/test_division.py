@@ -16,7 +16,7 @@ from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.capacity.case import count_node, list_divisions
+from joulemap.wing.llm.capacity.case import count_node
 from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
@@ -88,7 +88,7 @@ def test_devices_divide_the_heads_and_hold_the_model(
     settings = Settings(hardware=(hardware,), precision=(precision,), batch=(1,))  # type: ignore[arg-type]
     asked = ServedModel(name=model, settings=settings, serving=Serving(prompt=1000, output=100))
     _, _, (case,) = asked.list_cases(Source(path=workspace.path))
-    assert {one.devices for one in list_divisions(case)} == numbers
+    assert {one.devices for one in case.list_divisions()} == numbers
 
 
 @pytest.mark.parametrize(

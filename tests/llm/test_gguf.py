@@ -37,7 +37,6 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import find_file_weights, list_precisions
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph, describe_step
@@ -133,7 +132,7 @@ def test_a_download_that_is_not_complete_is_noted(tmp_path: Path) -> None:
 
 def test_files_of_experts_in_mxfp4_keep_them() -> None:
     models = {name: find_decoder(name) for name in ("gpt-oss-20b", "llama-3.1-8b", "deepseek-r1")}
-    found = {name: find_file_weights(one) for name, one in models.items() if one is not None}
+    found = {name: one.file_weights for name, one in models.items() if one is not None}
     assert found == {"gpt-oss-20b": "mxfp4+q8_0", "llama-3.1-8b": "", "deepseek-r1": ""}
 
 
@@ -159,7 +158,7 @@ def test_a_pass_has_the_bytes_of_its_file(make: Make, tmp_path: Path) -> None:
     """Also tables of tokens, which are looked up, and an output head in another format than most weights."""
     path = write_gguf(tmp_path / "model.gguf", *make())
     decoder, header = read_model_file(path, str(path)), read_gguf(path)
-    (precision, *_), (weights,) = list_precisions(decoder)
+    (precision, *_), (weights,) = decoder.list_precisions()
     work = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY))
     assert_close(work.weight_bytes_at(precision, weights), header.byte_count, rel=0.005)
 
@@ -170,7 +169,7 @@ def test_a_file_that_is_not_quantized_has_its_own_precision(kind: str, precision
     wide = [(name, shape, kind if stored != "f32" else stored) for name, shape, stored in tensors]
     name = str(write_gguf(tmp_path / "model.gguf", values, wide))
     decoder = read_model_file(Path(name), name)
-    assert (list_precisions(decoder)[0][0], list_precisions(decoder)[1]) == (precision, ())
+    assert (decoder.list_precisions()[0][0], decoder.list_precisions()[1]) == (precision, ())
     assert plan_runs([name], Settings(hardware=("h100_sxm5",))).settings.precisions == ((precision, precision),)
     question, plan = ServedModel(name=name, settings=SERVED, serving=Serving(prompt=64, output=8)).plan(
         Source(path=tmp_path / "fit.duckdb")

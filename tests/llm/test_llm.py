@@ -30,12 +30,13 @@ from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served
+from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
+from joulemap.wing.llm.generated.row import ServedRow
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.batch import name_rivals
@@ -211,7 +212,7 @@ def test_caveats_of_a_load_are_about_its_rows(workspace: Workspace) -> None:
     caveats = answer.facts.of(Caveat)
     assert {key for one in caveats for key in one.runs} <= {1, 2}
     shares = {key: one.values["share_fraction"] for one in caveats if one.kind == "assumed" for key in one.runs}
-    expected = {key: row.assumed.fraction for key, row in enumerate(answer.loads, 1) if row.assumed is not None}
+    expected = {key: one.fraction for key, row in enumerate(answer.loads, 1) if (one := find_assumed(row)) is not None}
     assert shares == expected
     first = min(answer.loads, key=lambda row: row.output_token_j)
     (*_, step) = answer.document().steps
@@ -597,12 +598,13 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)
     (check,) = answer.find_checks().commands
     assert "--max-concurrency 1 " in check.command
-    assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
+    assumed = find_assumed(load)
+    assert assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
     shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
     prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer
     assumed_j = shares[row.prefill_run_id] * prompts_j
     assumed_j += shares[row.decode_run_id] * (load.output_token_j - prompts_j)
-    assert_close(load.assumed.fraction, assumed_j / load.output_token_j, rel=1e-4)  # between requests it idles
+    assert_close(assumed.fraction, assumed_j / load.output_token_j, rel=1e-4)  # between requests it idles
     assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
 
 

@@ -18,10 +18,11 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.answer.users import UsersAnswer
-from joulemap.wing.llm.ask.users import LIKELY, choose_row, find_next, find_simpler
-from joulemap.wing.llm.capacity.model import ServedModel, load_qualities
-from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
+from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
+from joulemap.wing.llm.ask.users import UsersAnswer
+from joulemap.wing.llm.capacity.case import load_qualities
+from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (
@@ -31,11 +32,11 @@ from joulemap.wing.llm.capacity.users import (
     LatencyTarget,
     Paid,
     Search,
-    UserRow,
     _find_chance,
     list_options,
     rank_rows,
 )
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
@@ -383,7 +384,7 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     narrow = attrs.evolve(cases[0], deployment=attrs.evolve(cases[0].server, precision="fp8"))
     for cache, item_bytes in (("", 2), ("fp8", 1)):
         own = attrs.evolve(narrow, deployment=attrs.evolve(narrow.server, cache=cache))
-        assert measure_handover(question, own, own, 256).joules == 256 * 32 * 8 * 128 * 2 * item_bytes * 1e-9
+        assert own.hand_over(own, 256).joules == 256 * 32 * 8 * 128 * 2 * item_bytes * 1e-9
 
 
 def test_a_batch_for_users_is_refused(joulemap: Run) -> None:

@@ -37,6 +37,7 @@ from joulemap.wing.record.chain import (
     write_line,
 )
 from joulemap.wing.record.evaluate import Task, evaluate, predict_wholes
+from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.make import make_record
 from joulemap.wing.record.match import RecordIndex, list_values
 from joulemap.wing.record.point import list_chips, list_models, list_setups, load_groups
@@ -48,7 +49,6 @@ from joulemap.wing.record.score import (
     IN_VIEW,
     LATER,
     Judged,
-    ScoreRow,
     count_pairs,
     identify,
     read_scores,

@@ -15,7 +15,7 @@ from joulemap.domain.settings import Settings
 from joulemap.show.present.cell import show_chance, show_share
 from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.ask.offload import OffloadAnswer
 from joulemap.wing.verify.show.word import describe_condition
 from joulemap.workspace import Workspace
 

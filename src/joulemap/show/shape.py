@@ -208,7 +208,8 @@ class Shape:
     Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
     those below, those `dropped`, and `asked`, which are the words of further ones; `notes`; `beside` the boundary of
     the title; `has_reasons`; the tables of the parts that are `shown` in place of the first one with rows, or
-    `omitted`; `is_alone` if the shown part needs no title; `limited`, the only table whose rows are limited.
+    `omitted`; `is_alone` if the shown part needs no title; `limited`, the only table whose rows are limited; the lines
+    `told` below the table.
     """
     opening: Callable[[Any], str] | None = None
     """Function of the answer that returns the first line, where it says what the facts lack."""
@@ -280,6 +281,7 @@ class Shape:
             steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), options, **values)],
             beside=values.get("beside", ""),
             words=self.words(answer),
+            told=values.get("told"),
         )
 
     def figures(self, answer: Any) -> Figures:

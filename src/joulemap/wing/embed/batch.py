@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.prediction import check_count
-from joulemap.wing.llm.decoder.overhead import VERIFIED
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serve import VERIFIED, Passes
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import StepPredictor
 
 Request = tuple[int, int]
 """New tokens of a request, and its tokens in the KV cache before them."""

@@ -19,10 +19,10 @@ from joulemap.prediction import check_count, check_names
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.file import check_output, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serve import Passes
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import StepPredictor
 
 GEMMS: Final = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
 

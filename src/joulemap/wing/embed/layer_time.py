@@ -12,8 +12,7 @@ import numpy as np
 from joulemap.system.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.surface import Passes
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import Passes, StepPredictor
 
 LAYER: Final[Mapping[str, str]] = {
     r"(input|post_attention)_layernorm": "layernorm",

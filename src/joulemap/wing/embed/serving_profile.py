@@ -20,10 +20,10 @@ from joulemap.prediction import check_count, check_names
 from joulemap.system.errors import UsageError
 from joulemap.system.file import check_output, make_folder, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serve import Passes
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import StepPredictor
 
 PER_SEQUENCE: Final = ("lm_head", "sampler")
 

@@ -22,10 +22,10 @@ from joulemap.wing.embed.batch import (
     make_pass,
     read_sizes,
 )
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.serve import VERIFIED
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import StepPredictor
 
 IMPOSSIBLE_S = -1.0
 """Time of a batch that memory does not hold, as the simulator expects it."""

@@ -21,8 +21,7 @@ from joulemap.prediction import check_count, check_names, read_numbers
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
-from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.step import StepPredictor, evaluate_steps, predict_step
+from joulemap.wing.llm.serve import Passes, StepPredictor, evaluate_steps, predict_step
 
 J_PER_KWH: Final = 3.6e6
 

@@ -17,8 +17,7 @@ from joulemap.system.record import frozen
 from joulemap.wing.embed.batch import Request, Sizes, find_shortage, find_sizes, make_pass, read_sizes
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.surface import Passes
-    from joulemap.wing.llm.step import StepPredictor
+    from joulemap.wing.llm.serve import Passes, StepPredictor
 
 MS_PER_S: Final = 1e3
 

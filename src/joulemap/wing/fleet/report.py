@@ -31,7 +31,7 @@ class FleetPart(ReportPart):
         if wanted is None:
             return None
         from joulemap.wing.fleet.ask.fleet import fleet
-        from joulemap.wing.llm.capacity.question import find_served
+        from joulemap.wing.llm.serve import find_served
 
         settings = attrs.evolve(settings, batch=())
         if not wanted.is_of_tokens:

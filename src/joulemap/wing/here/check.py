@@ -13,8 +13,8 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
+from joulemap.wing.here.generated.row import RunHere, ServedHere
 from joulemap.wing.here.match import Device
-from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 from joulemap.wing.here.show.word import VERIFY, VERIFY_OWN
 
@@ -46,7 +46,7 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     Commands for a row of several chips do not call `verify`, which compares with one chip. Decode, which the answer is
     about, comes before prefill.
     """
-    from joulemap.wing.llm.decoder.pass_name import find_gguf
+    from joulemap.wing.llm.serve import find_gguf
 
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(

@@ -13,8 +13,8 @@ from joulemap.domain.default import SETTINGS
 from joulemap.physics.record.configuration import name_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import UnsupportedError
+from joulemap.wing.here.generated.row import RunHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips
-from joulemap.wing.here.record import RunHere
 from joulemap.wing.here.serve import list_chips, name_device
 
 if TYPE_CHECKING:

@@ -16,19 +16,15 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
-from joulemap.wing.here.record import DeviceRow, ServedHere
 from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_LABEL
-from joulemap.wing.llm.phase import READING_RATE
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.serve import READING_RATE, Serving
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
-    from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.serving.offload import Way
+    from joulemap.wing.llm.serve import Case, Question, ServedRow, Way
 
 Labelled = TypeVar("Labelled", Device, DeviceRow)
 
@@ -101,12 +97,12 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
 
     If the model fits nowhere, the rows have the reasons. Raise as `llm` does in all other cases.
     """
-    from joulemap.wing.llm.capacity.case import OK
+    from joulemap.wing.llm.serve import OK, ServedModel
 
     devices = chips.list_kind(GPU, CPU)
     weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
-    question, cases = _list_cases(source, model, settings, asked.serving, {})
+    question, _, cases = ServedModel(name=model, settings=settings, serving=asked.serving).list_cases(source)
     rows = _ask(source, model, settings, asked.serving)
     served = [_convert_row(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
@@ -169,6 +165,8 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
 
     Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
     """
+    from joulemap.wing.llm.serve import ServedModel
+
     devices = chips.list_kind(GPU, CPU)
     small = [
         _convert_row(SMALL, row, _label(devices, row.hardware), asked)
@@ -180,7 +178,8 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
     for model in (one for one in POPULAR if one != SMALL or not is_served):
         settings = _settings(devices, _choose_weights(source, model, "", (USUAL_WEIGHTS,)))
         try:
-            question, cases = _list_cases(source, model, settings, asked.serving, targets)
+            found = ServedModel(name=model, settings=settings, serving=asked.serving)
+            question, _, cases = found.list_cases(source, targets)
         except JoulemapError:
             continue
         served = list(_price(model, question, cases, devices, {}, {}, asked))
@@ -188,8 +187,9 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
         for device in (one for one in devices if one.count > 1 and one.label in too_small):
             own = attrs.evolve(settings, hardware=list_chips([device]))
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
-            joined = _list_cases(source, model, own, serving, targets)
-            for row in _price(model, *joined, [device], {}, {}, asked):
+            found = ServedModel(name=model, settings=own, serving=serving)
+            joined, _, cases = found.list_cases(source, targets)
+            for row in _price(model, joined, cases, [device], {}, {}, asked):
                 if row.fits == FITS:
                     label = SEVERAL_LABEL(count=device.count, device=device.label)
                     served.append(attrs.evolve(row, label=label))
@@ -210,37 +210,19 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
     """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
     from joulemap.physics.record.weight import GGUF_METHOD
-    from joulemap.wing.llm.capacity.question import find_file_weights
-    from joulemap.wing.llm.source import read_decoder
+    from joulemap.wing.llm.serve import read_decoder
 
     if asked:
         return (asked,)
     decoder = read_decoder(source, model, SERVED, Asked().prompt)
     if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return ()
-    return (stored,) if (stored := find_file_weights(decoder)) else usual
-
-
-def _list_cases(
-    source: Source, model: str, settings: Settings, serving: Serving, targets: dict[str, Hardware]
-) -> tuple[Question, list[Case]]:
-    """Return the question and its configurations.
-
-    The calibrated hardware is added to `targets` and reused for the next model.
-    """
-    from joulemap.plan.stored_runs import find_targets
-    from joulemap.wing.llm.capacity.case import list_cases
-    from joulemap.wing.llm.capacity.model import ServedModel
-
-    question, whole = ServedModel(name=model, settings=settings, serving=serving).plan(source)
-    if not targets.keys() >= {one.target.digest for one in whole.runs("")}:
-        targets.update(find_targets(source, whole))
-    return question, list_cases(question, whole, targets)
+    return (stored,) if (stored := decoder.file_weights) else usual
 
 
 def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:
     """Return the rows of `llm` for configurations that fit; none if nothing fits."""
-    from joulemap.wing.llm.answer.llm import list_rows
+    from joulemap.wing.llm.serve import list_rows
 
     try:
         return [row for row in list_rows(source, model, settings, serving) if row.between_s]
@@ -309,8 +291,7 @@ def _price(
     asked: Asked,
 ) -> Iterator[ServedHere]:
     """Yield a row for each case. Costs come from the formulas; no run is stored."""
-    from joulemap.wing.llm.capacity.case import OK
-    from joulemap.wing.llm.capacity.row import serve
+    from joulemap.wing.llm.serve import OK, serve
 
     costs = serve(question, [case for case in cases if case.status == OK])
     for case in cases:
@@ -355,7 +336,7 @@ def _divide(
 
     A weight format that fits on the larger GPU alone is skipped.
     """
-    from joulemap.wing.llm.capacity.offload import divide_between
+    from joulemap.wing.llm.serve import divide_between
 
     hosts = {case.precision: case for case in cases if case.target.architecture == CPU}
     own = {name_device(one) for one in devices if one.kind == GPU and not one.shares_memory}
@@ -410,7 +391,7 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.wing.llm.serving.offload import Way
+    from joulemap.wing.llm.serve import Way
     from joulemap.wing.place.file import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)

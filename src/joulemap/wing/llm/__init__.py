@@ -36,13 +36,13 @@ def register() -> Wing:
             )
         },
         questions={
-            "llm": Ask("joulemap.wing.llm.answer.llm", "SettingsKeywords", is_of_model=True),
-            "contrast_phases": Ask("joulemap.wing.llm.phases", "SettingsKeywords"),
-            "serve_users": Ask("joulemap.wing.llm.answer.users", "SettingsKeywords", is_of_model=True),
-            "offload": Ask("joulemap.wing.llm.answer.offload", "SettingsKeywords", is_of_model=True),
+            "llm": Ask("joulemap.wing.llm.ask.llm", "SettingsKeywords", is_of_model=True),
+            "contrast_phases": Ask("joulemap.wing.llm.ask.phases", "SettingsKeywords"),
+            "serve_users": Ask("joulemap.wing.llm.ask.users", "SettingsKeywords", is_of_model=True),
+            "offload": Ask("joulemap.wing.llm.ask.offload", "SettingsKeywords", is_of_model=True),
         },
         tools={"llm": "llm"},
-        figures={"frontier": ("joulemap.wing.llm.answer.llm", "llm")},
+        figures={"frontier": ("joulemap.wing.llm.ask.llm", "llm")},
         parts={
             "error_groups": "joulemap.wing.llm.error_scale:GROUP",
             "models": "joulemap.wing.llm.model_name:NAMES",
@@ -51,7 +51,7 @@ def register() -> Wing:
             "energies": "joulemap.wing.llm:ENERGIES",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
-            "contrasts": "joulemap.wing.llm.phases:PHASES",
+            "contrasts": "joulemap.wing.llm.ask.phases:PHASES",
             "words": "joulemap.wing.llm.show.word:WORDS",
             "report": "joulemap.wing.llm.report:SERVED",
             "audits": "joulemap.wing.llm.audit:find_faults",

@@ -89,9 +89,7 @@ class DecoderNames(ModelNames):
         published = None if asked is None else asked.decoder.published
         if asked is None or published is None or not (published.weights or published.precision):
             return None
-        from joulemap.wing.llm.capacity.question import list_precisions
-
-        return list_precisions(asked.decoder)
+        return asked.decoder.list_precisions()
 
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
@@ -106,7 +104,8 @@ class DecoderNames(ModelNames):
             return named, settings
         if settings.weight_precision:
             return named, settings
-        from joulemap.wing.llm.capacity.question import WIDE, find_published, list_precisions
+        from joulemap.wing.llm.capacity.question import find_published
+        from joulemap.wing.llm.decoder.config import WIDE
         from joulemap.wing.llm.stack import find_engine
 
         stored = {one: find_published(pass_name.drop_arguments(one)) for one in files}
@@ -117,7 +116,7 @@ class DecoderNames(ModelNames):
             )
         decoder = pass_name.find_decoder(pass_name.drop_arguments(files[0]))
         assert decoder is not None
-        precisions = (*list_precisions(decoder)[0], WIDE)
+        precisions = (*decoder.list_precisions()[0], WIDE)
         precision = next((one for one in precisions if one in shared), precisions[0])
         weights, engine = stored[files[0]], pass_name.find_file_engine(files[0])
         runtime = settings.runtime
@@ -138,9 +137,7 @@ class DecoderNames(ModelNames):
 
     def find_checkpoint(self, model: str) -> str:
         """Return the hub name (owner/name) of a built-in language model or of one of its passes."""
-        from joulemap.wing.llm.answer.check import find_checkpoint
-
-        return find_checkpoint(pass_name.drop_arguments(model))
+        return pass_name.find_checkpoint(pass_name.drop_arguments(model))
 
     def find_phase(self, model: str) -> str:
         """Return the phase of a pass, such as decode."""

@@ -28,7 +28,7 @@ class ServedPart(ReportPart):
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
         """Return the serving answer for the model of a pass; None for another model, or if it cannot be served."""
-        from joulemap.wing.llm.answer.llm import serve_pass
+        from joulemap.wing.llm.ask.llm import serve_pass
 
         del wanted
         return attempt(lambda: serve_pass(source, model, settings)) if is_pass(model) else None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.domain.field import ABOVE_0, as_path, each_count, each_text, is_count, whole_to, within
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.load import Load, Tier
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
@@ -118,3 +121,28 @@ class Serving:
     def has_load(self) -> bool:
         """True if the question simulates individual requests."""
         return bool(self.rate_per_s or self.in_flight or self.requests)
+
+    @property
+    def cached_tokens(self) -> int:
+        """Prompt tokens that a prefix cache supplies at the hit share of `--prefix-hit`."""
+        return min(self.prompt - 1, round((self.prefix_hit or 0.0) * self.prompt))
+
+    def read_tiers(self) -> tuple[Tier, ...]:
+        """Return the tiers of the prefix cache below the devices; UsageError for an invalid one."""
+        from joulemap.wing.llm.serving.tier import read_tier
+
+        return tuple(map(read_tier, self.cache_tiers))
+
+    def form_load(self, rate_per_s: float | None) -> Load:
+        """Return the steady load of independent requests, or turns of conversations, at a rate."""
+        from joulemap.wing.llm.serving.load import Load
+
+        return Load(
+            rate_per_s=rate_per_s,
+            is_steady=True,
+            prompt_tokens=self.prompt,
+            output_tokens=self.output,
+            cached_tokens=self.cached_tokens,
+            turns=self.turns,
+            pause_s=self.pause_s,
+        )

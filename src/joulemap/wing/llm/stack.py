@@ -125,6 +125,16 @@ class Stack:
         """Return the tensor-parallel devices of a stage and the pipeline stages of `stages` times `devices` devices."""
         return (1, devices * stages) if self.divides_layers else (devices, stages)
 
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """Vendors whose chips alone it runs on; empty if there is no such limit."""
+        return tuple(_files()[self.name].get("vendors", ()))
+
+    @property
+    def chips(self) -> tuple[str, ...]:
+        """Ids of the only chips of its vendors that it runs on; empty if there is no such limit."""
+        return tuple(_files()[self.name].get("chips", ()))
+
     def value(self, name: str, *kinds: str) -> float:
         """Return the coefficient `name` of the engine as `find` does, or its default."""
         return (self.find(name, *kinds) or load_coefficients()[name]).value
@@ -222,16 +232,6 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     if backend not in known:
         raise UnknownNameError(f"backend of {release.label}", backend, known)
     return attrs.evolve(release, backend=backend)
-
-
-def list_vendors(engine: str) -> tuple[str, ...]:
-    """Return the vendors whose chips alone an engine runs on; empty if there is no such limit."""
-    return tuple(_files()[engine].get("vendors", ()))
-
-
-def list_chips(engine: str) -> tuple[str, ...]:
-    """Return the ids of the only chips of its vendors that an engine runs on; empty if there is no such limit."""
-    return tuple(_files()[engine].get("chips", ()))
 
 
 def find_engine(text: str) -> Stack:

@@ -24,7 +24,6 @@ from joulemap.physics.workload import Floats
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
-from joulemap.wing.llm.capacity.question import choose_precision, find_file_weights
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
 from joulemap.wing.llm.decoder.overhead import VERIFIED
@@ -35,7 +34,7 @@ from joulemap.wing.llm.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
-from joulemap.wing.llm.stack import find_engine, list_vendors
+from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -295,18 +294,18 @@ def predict_step(
     if changes:
         chip = _change(chip, changes)
     stack = find_engine(engine)
-    if (vendors := list_vendors(stack.name)) and chip.vendor not in vendors:
+    if (vendors := stack.vendors) and chip.vendor not in vendors:
         raise UnsupportedError(f"{chip.id}: {stack.label} runs only on chips of {', '.join(vendors)}", code="engine")
     published = decoder.published
     own = published.weights if published is not None else ""
     if published is not None and weight_precision:
         weight_precision = published.find_format(weight_precision)
     if not precision and weight_precision in ("", own):
-        precision, weight_precision = choose_precision(decoder, chip)
+        precision, weight_precision = decoder.choose_precision(chip)
         cache = cache or (published.cache if published is not None else "")
         if stack.methods == (GGUF_METHOD,):
-            weight_precision = find_file_weights(decoder) or weight_precision
-    precision = precision or choose_precision(decoder, chip)[0]
+            weight_precision = decoder.file_weights or weight_precision
+    precision = precision or decoder.choose_precision(chip)[0]
     if weight_precision:
         read_weight_format(weight_precision)
     if precision not in chip.peaks:

@@ -27,7 +27,7 @@ SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set
 """Columns that identify a table of served language models."""
 
 
-def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
+def check_measured(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
     """Parse cells into the measurement of a served model; ValueError, TypeError or UsageError if invalid."""
     return _check(row, lambda name: name_or_keep(name, entries))
 

@@ -10,7 +10,8 @@ from joulemap.domain.computed import described, make_table, take
 from joulemap.domain.table import Table
 from joulemap.system.record import frozen
 from joulemap.wing.record.chain import Chain
-from joulemap.wing.record.score import FILE, ScoreRow, rank_losses, read_scores
+from joulemap.wing.record.generated.row import ScoreRow
+from joulemap.wing.record.score import FILE, rank_losses, read_scores
 
 
 @frozen(kw_only=True)

@@ -15,13 +15,19 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.decoder_pass import check_devices
-from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
-from joulemap.wing.llm.error_scale import load_served_doubt
-from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
-from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.predict import find_deployment, predict_together
-from joulemap.wing.llm.stack import list_vendors
+from joulemap.wing.llm.serve import (
+    LOCALSCORE,
+    Prediction,
+    Room,
+    ServingRow,
+    check_devices,
+    find_decoder,
+    find_deployment,
+    find_engine,
+    list_decoders,
+    load_served_doubt,
+    predict_together,
+)
 from joulemap.wing.record.point import (
     DEVICES,
     LENGTHS,
@@ -176,7 +182,7 @@ def _predict_language(model: str) -> Iterator[Predicted]:
 
 def _list_served(model: str, engine: str, chip: Hardware) -> Iterator[Asked]:
     """Yield the loads of a server, on as many devices as hold the shortest requests."""
-    vendors, decoder = list_vendors(engine), find_decoder(model)
+    vendors, decoder = find_engine(engine).vendors, find_decoder(model)
     if decoder is None or (vendors and chip.vendor not in vendors):
         return
     longest = decoder.context_length or math.inf

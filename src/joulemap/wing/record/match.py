@@ -19,9 +19,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.product import DEFAULT, choose_setting
 from joulemap.system.errors import JoulemapError
-from joulemap.wing.llm.decoder.pass_name import find_shipped
-from joulemap.wing.llm.row import LOCALSCORE, ServingRow
-from joulemap.wing.llm.serving.predict import find_deployment
+from joulemap.wing.llm.serve import LOCALSCORE, ServingRow, find_deployment, find_shipped
 from joulemap.wing.record.row import BATCH, LOCAL, Predicted
 
 if TYPE_CHECKING:

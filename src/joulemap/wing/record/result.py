@@ -16,7 +16,7 @@ from joulemap.domain.operator.name import is_operator
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.file import read_file
 from joulemap.wing.verify.measured import Content, open_content, recognize
 

@@ -24,7 +24,6 @@ from typing import Any, Final
 import attrs
 
 from joulemap.bundle.chip import load_chips
-from joulemap.domain.computed import described
 from joulemap.domain.day import check_day
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
@@ -32,8 +31,9 @@ from joulemap.system.file import FileError, read_bytes, read_text
 from joulemap.system.handle import holding
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines, replace_file
+from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
@@ -62,27 +62,6 @@ SAME: Final = 1.01
 
 UNUSED: Final = ("peak_memory_bytes",)
 """Measured quantities that no record is about."""
-
-
-@frozen(kw_only=True)
-class ScoreRow:
-    """Score of a record against the results of one source, for one vendor and class of chips."""
-
-    record: str = described("date of the record")
-    standing: str = described("`later` for results after the record, `in view` for older ones, which are never a win")
-    source: str = described("file with the results")
-    sha256: str = described("SHA-256 of that file; empty for the built-in measurements")
-    vendor: str = described("vendor of the chips, or all")
-    architecture: str = described("class of the chips, or all")
-    quantity: str = described("time (with rates) or energy")
-    result_count: int = described("measured numbers")
-    predicted_count: int = described("measured numbers that the record has a prediction for")
-    median_error_fraction: float | None = described("median of |recorded / measured - 1|")
-    judged_count: int = described("predicted numbers with an interval")
-    inside_count: int = described("measured numbers inside the 80 % interval of the record")
-    pair_count: int = described("pairs of results for the same model and work; one of them is of this group at least")
-    right_pair_count: int = described("pairs that the record orders rightly")
-    unpredicted: str = described("reasons for missing predictions, each with its number")
 
 
 COLUMNS: Final = tuple(field.name for field in attrs.fields(ScoreRow))

@@ -27,8 +27,7 @@ from joulemap.plan.source import Source
 from joulemap.store.measurement import read_measurements as read_stored
 from joulemap.system.errors import NoMeasurementError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import COLUMNS, ServingRow
-from joulemap.wing.llm.stored import read_serving_rows
+from joulemap.wing.llm.serve import COLUMNS, ServingRow, read_serving_rows
 from joulemap.wing.record.result import Row
 from joulemap.wing.verify.file import read_file
 from joulemap.wing.verify.limit import find_impossible

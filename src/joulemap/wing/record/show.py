@@ -9,7 +9,8 @@ from joulemap.show.present.cell import show_count, show_plain, show_share
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
 from joulemap.wing.record.ask import RecordsAnswer, ScoresAnswer
-from joulemap.wing.record.score import ALL, LATER, ScoreRow, rank_losses
+from joulemap.wing.record.generated.row import ScoreRow
+from joulemap.wing.record.score import ALL, LATER, rank_losses
 
 NOTHING_YET: Final = "No result that came after a record has been scored, so nothing is won yet"
 SEEN: Final = "results `in view` are older than their record: they show how the model fits, and are never a win"

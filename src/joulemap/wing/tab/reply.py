@@ -18,7 +18,7 @@ from joulemap.catalog.digest import ZOO
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.errors import JoulemapError, UsageError
-from joulemap.wing.llm.decoder.pass_name import GGUF
+from joulemap.wing.llm.serve import GGUF
 from joulemap.wing.tab import show
 from joulemap.wing.tab.compared import compare, explain
 from joulemap.wing.tab.renderer import LONGEST, find_chips, spell_names

@@ -14,12 +14,7 @@ from joulemap.show.caveat import RANGES
 from joulemap.show.present.cell import show_quantity
 from joulemap.system.errors import JoulemapError, UnknownNameError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import choose_precision
-from joulemap.wing.llm.decoder.pass_name import GGUF, find_decoder, list_decoders
-from joulemap.wing.llm.phase import READING_RATE
-from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_engine
-from joulemap.wing.llm.step import predict_step
+from joulemap.wing.llm.serve import GGUF, READING_RATE, Passes, find_decoder, find_engine, list_decoders, predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals
 from joulemap.wing.tab.state import Answer, State, find_plain, read_whole
@@ -167,7 +162,7 @@ def _find_precision(model: str, chip: str) -> str:
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders())
     record = find_plain(chip)
-    known = (choose_precision(decoder, record)[0], *WIDE)
+    known = (decoder.choose_precision(record)[0], *WIDE)
     return next((one for one in known if one in record.peaks), known[0])
 
 

@@ -16,7 +16,7 @@ from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
-from joulemap.wing.llm.serving.memory import find_overhead
+from joulemap.wing.llm.serve import find_overhead
 from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.row import (

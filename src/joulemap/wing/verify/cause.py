@@ -18,7 +18,6 @@ import attrs
 
 from joulemap.ask.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.scope import SCOPE
 from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
@@ -26,9 +25,9 @@ from joulemap.physics.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.stack import find_stack
+from joulemap.wing.llm.serve import ServingRow, find_stack
 from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast, measured_of
+from joulemap.wing.verify.generated.row import CauseRow
 from joulemap.wing.verify.show.word import describe_change
 
 if TYPE_CHECKING:
@@ -110,30 +109,6 @@ class Cause:
     """Configuration that the row shows, counted from 1."""
     before: Figure
     """Prediction of the row's quantity without the cause."""
-
-
-@frozen(kw_only=True)
-class CauseRow:
-    """Cause that brings measurements closer to their predictions, with details for the measurement furthest off."""
-
-    rank: int = described("rank; 1 explains best")
-    standing: str = described(
-        "standing of the setting: stated (by the file, but an option has another), assumed or open (in no file)"
-    )
-    cause: str = described(
-        "hardware, clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch"
-    )
-    change: str = described("supposed configuration, and the one assumed before")
-    inside_count: int = described("measurements inside every interval with this cause")
-    judged_count: int = described("outside measurements that it was evaluated for: at most the three furthest off")
-    misfit: float = described("mean distance from the prediction in half-widths of the intervals")
-    plain_misfit: float = described("misfit without the cause")
-    quantity: str = described("quantity of the measurement furthest off; its name ends with the unit")
-    measured: float = described("measured value in SI units")
-    predicted: float = described("prediction with this cause, in SI units")
-    low: float | None = described("lower end of the 80 % interval")
-    high: float | None = described("upper end of the 80 % interval")
-    is_inside: bool | None = described("true where the measured value is inside the interval; null without one")
 
 
 def find_causes(

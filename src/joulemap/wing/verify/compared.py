@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask.fact import Quantity
-from joulemap.domain.computed import described
 from joulemap.domain.scope import SCOPE
-from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.forecast import Forecast, measured_of
+from joulemap.wing.verify.generated.row import VerifiedRow
 from joulemap.wing.verify.show.word import NOUN, REQUEST, REQUESTS, SERVED_RUN, SINGLE_RUN, WIDE, make_reason
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
     from joulemap.domain.measurement import Measurement
     from joulemap.system.errors import Reason
-    from joulemap.wing.verify.cause import CauseRow
     from joulemap.wing.verify.file import Reading
+    from joulemap.wing.verify.generated.row import CauseRow
 
 UNIT: Final[Mapping[str, str]] = {
     "latency_s": "s",
@@ -37,29 +36,6 @@ UNIT: Final[Mapping[str, str]] = {
     "energy_per_request_j": "J",
 }
 """Measured quantity -> its unit."""
-
-
-@frozen(kw_only=True)
-class VerifiedRow:
-    """Measured quantity of a configuration next to its prediction."""
-
-    file: str = described("file with the measurement")
-    format: str = described("format of the file")
-    case_index: int = described("configuration, counted from 1 over all files")
-    model: str = described("model")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    configuration: str = described("precision, batch, runtime or engine, devices and lengths")
-    quantity: str = described("measured quantity; its name ends with the unit")
-    measured: float | None = described("measured value in SI units; null where the file has no usable number")
-    predicted: float | None = described(
-        "predicted value in SI units; requests that arrive together wait; null where nothing is predicted"
-    )
-    low: float | None = described("lower end of the 80 % interval")
-    high: float | None = described("upper end of the 80 % interval")
-    ratio: float | None = described("measured divided by predicted")
-    is_inside: bool | None = described("true where the measured value is inside the interval; null without an interval")
-    calibrated: float | None = described("prediction with a calibration to these rows; null where none was fitted")
-    reason: str = described("reason for a missing score: no usable number in the file, or no prediction; else empty")
 
 
 def quantify(row: VerifiedRow | CauseRow) -> tuple[Quantity | None, Quantity | None]:

@@ -33,9 +33,16 @@ from joulemap.system.errors import (
 )
 from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.pass_name import find_by_size, find_decoder, find_shipped, list_decoders
-from joulemap.wing.llm.stack import find_engine, find_stack, stack_names
-from joulemap.wing.llm.table import check_served
+from joulemap.wing.llm.serve import (
+    check_measured,
+    find_by_size,
+    find_decoder,
+    find_engine,
+    find_shipped,
+    find_stack,
+    list_decoders,
+    stack_names,
+)
 from joulemap.wing.verify.measured import (
     LEFT_OUT,
     Cells,
@@ -54,7 +61,7 @@ from joulemap.wing.verify.show.word import join_conditions
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
-    from joulemap.wing.llm.row import ServingRow
+    from joulemap.wing.llm.serve import ServingRow
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
@@ -272,7 +279,7 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
         notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
     cells["notes"] = join_conditions(notes)
-    return check_served(
+    return check_measured(
         {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
     )
 

@@ -18,16 +18,14 @@ from joulemap.store.query import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system.errors import JoulemapError, Reason
 from joulemap.system.record import frozen
-from joulemap.wing.llm.error_scale import load_served_doubt
-from joulemap.wing.llm.prediction import predict_served
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow, load_served_doubt, predict_served
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.physics.record.calibration import Calibration
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.wing.llm.stored import ServingPrediction
+    from joulemap.wing.llm.serve import ServingPrediction
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),

@@ -18,7 +18,7 @@ import attrs
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, SYSTEM
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def _find_served(row: ServingRow, hardware: Hardware, count: int) -> Iterator[Fo
     """Yield times and rates of a served model beyond the peak rate or the memory bandwidth."""
     from joulemap.physics.record.workload import NO_KEY
     from joulemap.physics.workload import ROLE_CODE, columns_of
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-    from joulemap.wing.llm.decoder.layer import describe_step
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.llm.serve import DecoderPass, describe_step, find_decoder
 
     decoder = find_decoder(row.model)
     if decoder is None or decoder.is_traced or row.speculative not in ("", "none"):

@@ -22,7 +22,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN
 from joulemap.physics.record.product import DEFAULT, HIGHEST
 from joulemap.system.errors import UsageError
-from joulemap.wing.llm.row import LOCALSCORE
+from joulemap.wing.llm.serve import LOCALSCORE
 from joulemap.wing.verify.measured import (
     SCALE,
     Cells,

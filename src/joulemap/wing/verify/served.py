@@ -30,14 +30,13 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.plan.reader import reading_if_there
 from joulemap.plan.version import formula_version
 from joulemap.system.errors import NoMeasurementError, UsageError
-from joulemap.wing.llm.phase import ANSWER, PROMPT
-from joulemap.wing.llm.stored import read_serving_rows
+from joulemap.wing.llm.serve import ANSWER, PROMPT, read_serving_rows
 from joulemap.wing.verify.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.source import Source
-    from joulemap.wing.llm.row import ServingRow
+    from joulemap.wing.llm.serve import ServingRow
 
 PRIOR_MODELS: Final = 1.0
 """Number of measured models that weigh as much as the prediction."""

@@ -26,23 +26,13 @@ from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow, mix
-from joulemap.wing.fleet.capacity.pair import PairRow
+from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
-from joulemap.wing.fleet.capacity.row import (
-    LATE,
-    OK,
-    WATCHED,
-    FleetRow,
-    FleetWinner,
-    LevelRow,
-    QueueRow,
-    first_of_each,
-)
+from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.llm.capacity.question import SERVING
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
+from joulemap.wing.llm.serve import SERVING, Serving
 
 if TYPE_CHECKING:
     from joulemap.ask.check import Checks
@@ -121,7 +111,7 @@ class FleetAnswer(RunAnswer):
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
         from joulemap.ask.check import Checks, PairedRun, check_runs
-        from joulemap.wing.llm.answer.check import ServedRun, check_served
+        from joulemap.wing.llm.serve import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:

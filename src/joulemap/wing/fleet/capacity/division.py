@@ -19,15 +19,12 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.wing.fleet.capacity.row import NEAR
 from joulemap.wing.fleet.capacity.served import Server, find_work_s, open_server
-from joulemap.wing.llm.capacity.case import OK, list_divisions
-from joulemap.wing.llm.capacity.load import find_cached
+from joulemap.wing.llm.serve import OK
 
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.pool import SaturatedRates
+    from joulemap.wing.llm.serve import Case, Question, SaturatedRates
 
 ROUNDS: Final = 3
 """Maximum number of divisions that are simulated for one chip and precision."""
@@ -131,7 +128,7 @@ def open_servers(
                 if case.status == OK:
                     searches[question, case] = _Search(waiting=[_measure(plan, case, demand)])
                 continue
-            divisions = list_divisions(case)
+            divisions = case.list_divisions()
             ready = keep_better([_measure(plan, one, demand) for one in divisions])
             ready.sort(key=lambda one: one.order)
             points = case.run.point.values() if len(choices) == 1 else ()
@@ -171,7 +168,7 @@ def _release(question: Question) -> None:
 
 
 def _measure(plan: Plan, case: Case, demand: Demand) -> Division:
-    from joulemap.wing.llm.serving.pool import find_saturated_rates
+    from joulemap.wing.llm.serve import find_saturated_rates
 
     question, serving = case.question, case.question.serving
     try:
@@ -179,7 +176,7 @@ def _measure(plan: Plan, case: Case, demand: Demand) -> Division:
             case.server,
             float(serving.mean_prompt),
             float(serving.output),
-            cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else find_cached(serving),
+            cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens,
             most_s=demand.between_s,
             draft=question.draft(case.server),
         )

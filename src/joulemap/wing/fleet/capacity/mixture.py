@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.domain.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
+from joulemap.wing.fleet.generated.row import MixedRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
-    from joulemap.wing.fleet.capacity.row import LevelRow
     from joulemap.wing.fleet.demand import Demand
+    from joulemap.wing.fleet.generated.row import LevelRow
 
 KINDS: Final = 8
 """Maximum kinds of hardware that may be mixed; kinds whose own fleets are best come first."""
@@ -30,26 +30,6 @@ MOST_REPORTED: Final = 3
 
 SIDE_BY_SIDE: Final = "side by side"
 BY_THE_HOUR: Final = "by the hour"
-
-
-@frozen(kw_only=True)
-class MixedRow:
-    """Fleet of several kinds of hardware that beats a fleet of each kind alone."""
-
-    label: str = described("devices of each kind")
-    form: str = described(
-        "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
-        "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
-        "fleet at each rate"
-    )
-    device_count: int = described("all devices at the highest rate")
-    power_w: float = described("power of all devices at the highest rate", "W")
-    host_power_w: float = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    kwh_per_month: float = described("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float = described("CO2 of that energy", "g")
-    cost_per_month: float | None = described("cost by the requested payment", "USD")
-    saved_fraction: float = described("saving relative to the best fleet of one kind, by the objective")
-    probability_best: float | None = described("probability that it is better than the best fleet of one kind")
 
 
 @frozen(kw_only=True, eq=False)

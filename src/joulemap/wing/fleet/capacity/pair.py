@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
 from joulemap.wing.fleet.capacity.row import DeviceLoad, Sizing
 from joulemap.wing.fleet.capacity.served import find_worst_ratio
+from joulemap.wing.fleet.generated.row import PairRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.capacity.row import FleetRow
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Served
-    from joulemap.wing.llm.serving.pool import Throughput, Work
+    from joulemap.wing.llm.serve import Question, Served, Throughput, Work
 
 TRIED: Final = 12
 """Maximum pairs that are simulated; pairs with the lowest bounds come first."""
@@ -44,30 +42,6 @@ ROUNDS: Final = 16
 
 GOOD: Final = 2.0
 """Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
-
-
-@frozen(kw_only=True)
-class PairRow:
-    """Separate pools of servers for a language model: one pool reads prompts, the other generates answers."""
-
-    label: str = described("devices for prefill > devices for decode")
-    precision: str = described("precision of both")
-    prompt_hardware: str = described("catalogue id of the prefill hardware")
-    prompt_device_count: int = described("devices for prefill")
-    answer_hardware: str = described("catalogue id of the decode hardware")
-    answer_device_count: int = described("devices for decode")
-    device_count: int = described("all devices")
-    first_token_p99_s: float = described("p99 time to first token", "s")
-    between_p99_s: float = described("p99 over requests of the time per output token, including the handover", "s")
-    promise_fraction: float = described("p99 over its target, for the target that is nearest")
-    handover_s: float = described("time to move a prompt's cache over the link", "s")
-    power_w: float = described("power of all devices and handovers at the highest rate", "W")
-    host_power_w: float = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    kwh_per_month: float = described("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float = described("CO2 of that energy", "g")
-    cost_per_month: float | None = described("cost by the requested payment", "USD")
-    regret_ratio: float | None = described("objective relative to the best fleet of one kind; null without one")
-    probability_best: float | None = described("probability that it is better than the best fleet of one kind")
 
 
 @frozen(kw_only=True, eq=False)
@@ -151,10 +125,8 @@ def pair_servers(
 
 def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
-    from joulemap.wing.llm.capacity.pool import measure_handover
-
     (first, second), demand = kinds, terms.demand
-    handover = measure_handover(question, first.server.case, second.server.case, question.serving.mean_prompt)
+    handover = first.server.case.hand_over(second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
     rates = (first.prompts.per_s, second.answers.per_s)
@@ -236,8 +208,7 @@ def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
     """Return the service of two pools with these numbers of servers at a rate, and the work of each pool."""
-    from joulemap.wing.llm.serving.pool import simulate_pools
-    from joulemap.wing.llm.serving.warm_up import Pool
+    from joulemap.wing.llm.serve import Pool, simulate_pools
 
     first, second = (
         Pool(surface=kind.server.table, limits=kind.server.limits, count=count)

@@ -12,11 +12,12 @@ from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.show.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.likely import grow_devices
-from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, FleetWinner, Sizing, first_of_each
+from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each
+from joulemap.wing.fleet.generated.row import FleetWinner
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.capacity.row import QueueRow
     from joulemap.wing.fleet.demand import Demand, Objective
+    from joulemap.wing.fleet.generated.row import QueueRow
 
 POWER_OVER: Final = Template(
     "power of {value:W}[ ({host_power_w:W} of it for hosts)] is {excess} the limit of {limit:W}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.domain.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.record import frozen
+from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -160,46 +161,6 @@ class FleetRow:
     def price_half_width(self) -> float:
         """Half-width of the 80 % interval of the logarithm of the price."""
         return self.rented_half_width if self.way == "rented" else self.bought_half_width
-
-
-@frozen(kw_only=True)
-class FleetWinner:
-    """Best fleet by one objective."""
-
-    objective: str = described("cost, energy or carbon: minimum USD, kWh or grams of CO2 per month")
-    label: str = described("best fleet of one hardware")
-    value: float = described("value of the objective, in unit")
-    unit: str = described("unit of the value")
-    runner_up: str = described("next hardware; empty for none")
-    regret_ratio: float | None = described("value of the next hardware over the best")
-    probability_best: float | None = described("probability that it is better than the next hardware")
-
-
-@frozen(kw_only=True)
-class LevelRow:
-    """Fleet at one of the demand's rates."""
-
-    label: str = described("name of the fleet")
-    rate_per_s: float = described("request rate", "1/s")
-    share_fraction: float = described("share of the time")
-    device_count: int = described("powered devices")
-    busy_fraction: float = described("share of their time with a batch running")
-    power_w: float = described("power of all devices", "W")
-    rented_usd_per_hour: float | None = described("rent of the devices that are not owned", "USD/h")
-
-
-@frozen(kw_only=True)
-class QueueRow:
-    """Queue of a fleet at one rate, with the devices that serve the highest rate."""
-
-    label: str = described("name of the fleet")
-    quantity: str = described("quantity with a target: latency, TTFT or TPOT")
-    rate_per_s: float = described("request rate", "1/s")
-    load_ratio: float = described("rate relative to the highest demanded one")
-    p50_s: float | None = described("median; null if overloaded", "s")
-    p99_s: float | None = described("p99; null if overloaded", "s")
-    promise_s: float = described("target p99", "s")
-    power_w: float | None = described("power of all devices; null if overloaded", "W")
 
 
 @frozen(kw_only=True)

@@ -13,17 +13,14 @@ from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
-from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, Sizing
 from joulemap.wing.fleet.demand import MOST_CARRIED
-from joulemap.wing.llm.capacity.load import form_requests, read_tiers
+from joulemap.wing.fleet.generated.row import QueueRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.generated.row import Station
-    from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.serving.load import Limits, Load, Served, Spread
-    from joulemap.wing.llm.serving.pool import SaturatedRates
-    from joulemap.wing.llm.serving.surface import Table
+    from joulemap.wing.llm.serve import Case, Limits, Load, SaturatedRates, Served, Spread, Table
 
 SLOW: Final = Template("p99 TTFT is {first_token_s:s}[ and p99 TPOT {between_s:s}] even at almost no load")
 
@@ -73,7 +70,7 @@ class Server:
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, with predicted pass times; callers multiply its times by `slower`."""
-        from joulemap.wing.llm.serving.serve import simulate
+        from joulemap.wing.llm.serve import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
@@ -129,11 +126,11 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
 
 def open_server(case: Case, rates: SaturatedRates | None, demand: Demand) -> Server | str:
     """Return the server of a case with its capacity, or the reason why it cannot serve a request."""
-    from joulemap.wing.llm.serving.serve import open_deployment
+    from joulemap.wing.llm.serve import open_deployment
 
     question, serving, peak = case.question, case.question.serving, demand.peak_per_s
-    load = form_requests(serving, rate_per_s=peak)
-    tiers = read_tiers(serving) if serving.turns > 1 else ()
+    load = serving.form_load(peak)
+    tiers = serving.read_tiers() if serving.turns > 1 else ()
     try:
         table, limits = open_deployment(case.server, load, question.draft(case.server), tiers=tiers)
         server = Server(case=case, requests=load, table=table, limits=limits, demand=demand, rates=rates)

@@ -27,13 +27,12 @@ from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
+from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.fleet.generated.row import Station
-from joulemap.wing.llm.ask.served import OTHER_INTERVALS
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.fleet.generated.row import PairRow, Station
+from joulemap.wing.llm.serve import OTHER_INTERVALS, Serving
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""
@@ -81,7 +80,7 @@ def size_devices(
 
 def _share(model: str, demand: Demand) -> dict[str, float]:
     """Return model -> its share of the requests; UsageError for a language model, whose requests take many passes."""
-    from joulemap.wing.llm.decoder.pass_name import list_decoders
+    from joulemap.wing.llm.serve import list_decoders
 
     if model in demand.beside:
         raise UsageError(f"{model} gets the remaining share: --beside is for other models")
@@ -137,9 +136,7 @@ def size_deployments(
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
-    from joulemap.wing.llm.capacity.case import describe_refusal, refuse
-    from joulemap.wing.llm.capacity.model import ServedModel, find_quality
-    from joulemap.wing.llm.capacity.stored import opening_passes
+    from joulemap.wing.llm.serve import ServedModel, opening_passes, refuse
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
@@ -159,7 +156,7 @@ def size_deployments(
         stored = _read(scope, settings, usage, prices, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope.read()
     served = {one.case.hardware for one in opened}
-    lost = {case.hardware: describe_refusal(case) for case in every if case.hardware not in served}
+    lost = {case.hardware: case.refusal for case in every if case.hardware not in served}
     if settings.hardware:
         unstored = (
             Refusal(runs=(-number,), reason=reason, hardware=(chip,))
@@ -172,7 +169,7 @@ def size_deployments(
     sized = size_servers(servers, report)
     if len(choices) > 1:
         stored_so = whole if question.is_published else None
-        narrow = [None if one.plan is stored_so else find_quality(one.case) for one in opened]
+        narrow = [None if one.plan is stored_so else one.case.quality for one in opened]
         rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
         sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]

@@ -11,9 +11,10 @@ import attrs
 from joulemap.show.present.template import Template
 from joulemap.wing.fleet.capacity.cost import complete_fleet, make_late
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate
-from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, FleetRow, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, FleetRow, Sizing
 from joulemap.wing.fleet.capacity.size import find_load, observe_at
 from joulemap.wing.fleet.capacity.study import Studied, study_fleets
+from joulemap.wing.fleet.generated.row import QueueRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand

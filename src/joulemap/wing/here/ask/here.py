@@ -22,9 +22,9 @@ from joulemap.physics.interval.probability import probability_better
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here.check import list_run_checks, list_served_checks
+from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips, match_machine
 from joulemap.wing.here.note import describe_memory, list_assumptions, read_file_notes
-from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.run import POPULAR, run_model
 from joulemap.wing.here.serve import (
@@ -36,7 +36,7 @@ from joulemap.wing.here.serve import (
     serve_model,
     serve_popular,
 )
-from joulemap.wing.llm.phase import READING_RATE
+from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -202,7 +202,7 @@ def _answer(
 
 def is_language_model(model: str) -> bool:
     """Return True for the name or the file of a language model; ModelError for a file that cannot be read."""
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.llm.serve import find_decoder
 
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 

@@ -20,10 +20,10 @@ from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
 from joulemap.wing.here.ask.here import HereAnswer
+from joulemap.wing.here.generated.row import ServedHere
 from joulemap.wing.here.match import CPU
-from joulemap.wing.here.record import ServedHere
 from joulemap.wing.here.serve import find_device
-from joulemap.wing.llm.phase import READING_RATE
+from joulemap.wing.llm.serve import READING_RATE
 
 LARGEST: Final = Template(
     "{model} is the largest model that reaches reading speed ({least} tokens/s): {rate} on {name}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Value
+from joulemap.ask.fact import Choice, Facts, Quantity, Share, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
@@ -17,6 +17,7 @@ from joulemap.wing.llm.ask.served import (
     RATE,
     TIME,
     Deployed,
+    enter,
     find_served,
     name_runs,
     represent,
@@ -26,72 +27,81 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.row import ServedRow
-    from joulemap.wing.llm.generated.row import ServedPhase, ServedWinner
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
 
-GOALS: Final[Mapping[str, tuple[str, str, str, str]]] = {
-    "energy": (DECODE_ENERGY, "output_token_j", "output_token_half_width", "J"),
-    "between_tokens": (TIME, "between_s", "between_half_width", "s"),
-    "first_token": (FIRST, "first_token_s", "first_token_half_width", "s"),
-    "cost": (COST, "output_usd_per_million", "output_usd_half_width", "USD"),
+GOALS: Final[Mapping[str, str]] = {
+    "energy": DECODE_ENERGY, "between_tokens": TIME, "first_token": FIRST, "cost": COST
+}  # fmt: skip
+"""Goal of a winner, most important first -> metric."""
+
+VALUES: Final[Mapping[str, tuple[str, str]]] = {
+    "batch": ("batch", ""),
+    RATE: ("tokens_per_s", "1/s"),
+    DECODE_ENERGY: ("output_token_j", "J"),
+    TIME: ("between_s", "s"),
+    FIRST: ("first_token_s", "s"),
+    COST: ("output_usd_per_million", "USD"),
 }
-"""Goal of a winner, most important first -> metric, field of a row, field of its half-width, unit."""
+"""Metric -> field of a row, and unit."""
+
+WIDTHS: Final = {
+    DECODE_ENERGY: "output_token_half_width",
+    TIME: "between_half_width",
+    FIRST: "first_token_half_width",
+    COST: "output_usd_half_width",
+}
 
 
 def find_facts(
     scope: Scope,
+    question: Question,
     rows: Sequence[ServedRow],
     phases: Iterable[ServedPhase],
     winners: Iterable[ServedWinner],
     *,
     hosts: Mapping[str, SlowHost],
-    engine: str,
-    most_context: int,
     hours: float | None,
-    is_divided: bool,
-    in_turn: bool,
 ) -> Facts:
     """Return the facts of batches; a run of the facts is a row, because rows may share a stored run.
 
-    `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works. `is_divided` tells
-    that the number of devices follows from the memory, not from the question, and `in_turn` that devices have different
-    layers.
+    `hosts` maps hardware to its slow hosts, `hours` is the paid hours of a day in which it works.
     """
     steps = {(row.label, row.batch): row for row in phases if row.phase == ANSWER.name}
-    deployed = [_deploy(key, row, steps, hosts) for key, row in enumerate(rows, 1)]
-    runs = name_runs(scope, deployed)
+    deployed = [
+        Deployed.of(
+            key,
+            row,
+            steps.get((row.label, row.batch)),
+            hosts,
+            run_id=row.decode_run_id,
+            half_width=row.output_token_half_width,
+            weight_bytes=row.model_bytes,
+            largest_context=row.largest_context,
+        )
+        for key, row in enumerate(rows, 1)
+    ]
     served = {key: row for key, row in enumerate(rows, 1) if row.status == OK}
     choices = [*_choose(winners, served)] if len({row.label for row in served.values()}) > 1 else []
+    most_context = question.decoder.context_length
     own = (
-        *find_served((one for one in deployed if one.key in served), engine, most_context=most_context),
+        *find_served((one for one in deployed if one.key in served), question.stack.label, most_context=most_context),
         *_find_refused(rows),
         *_find_prices(served, hours),
-        *_find_divided(served, engine if in_turn else "", is_divided=is_divided),
+        *_find_divided(served, question),
     )
     caveats = find_caveats(
         scope, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
-    entries = [_enter(key, row) for key, row in served.items()]
-    return Facts(asked=(DECODE_ENERGY, TIME), runs=runs, facts=(*choices, *_list_bounds(served), *entries, *caveats))
-
-
-def _deploy(
-    key: int, row: ServedRow, steps: Mapping[tuple[str, int], ServedPhase], hosts: Mapping[str, SlowHost]
-) -> Deployed:
-    step, host = steps.get((row.label, row.batch)), hosts.get(row.hardware)
-    return Deployed(
-        key=key,
-        hardware=row.hardware,
-        device_count=row.device_count,
-        precision=row.precision,
-        run_id=row.decode_run_id,
-        evidence=step.evidence if step is not None else "chip",
-        vendor=step.vendor if step is not None else "",
-        half_width=row.output_token_half_width,
-        weight_bytes=row.model_bytes,
-        slow_s=host.added_s if host is not None else 0.0,
-        slow_share=host.share if host is not None else 0.0,
-        largest_context=row.largest_context,
+    return Facts(
+        asked=(DECODE_ENERGY, TIME),
+        runs=name_runs(scope, deployed),
+        facts=(
+            *choices,
+            *_list_bounds(served),
+            *(enter(key, row, VALUES, WIDTHS) for key, row in served.items()),
+            *caveats,
+        ),
     )
 
 
@@ -99,9 +109,10 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
     """Yield the best hardware by each goal at its best batch, then the other hardware by rank."""
     known = {row.goal: row for row in winners}
     keys = {(row.label, row.batch): key for key, row in served.items()}
-    for goal, (metric, field, width, unit) in GOALS.items():
+    for goal, metric in GOALS.items():
         if (winner := known.get(goal)) is None:
             continue
+        field, unit = VALUES[metric]
         best: dict[str, tuple[float, int]] = {}
         for key, row in served.items():
             if (value := getattr(row, field)) is not None:
@@ -112,7 +123,7 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
         yield Choice(
             runs=(first, *rival, *(ranked if rival else [])),
             metric=metric,
-            value=Quantity(winner.value, unit, getattr(served[first], width)),
+            value=Quantity(winner.value, unit, getattr(served[first], WIDTHS[metric])),
             ratio=winner.advantage_ratio,
             probability=winner.probability_best,
             ahead=winner.probability_ahead,
@@ -129,16 +140,6 @@ def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:
                 yield Share(runs=(key,), metric=phase, name=bound, share=share)
 
 
-def _enter(key: int, row: ServedRow) -> Entry:
-    values = {"batch": Quantity(float(row.batch))}
-    if row.tokens_per_s is not None:
-        values[RATE] = Quantity(row.tokens_per_s, "1/s")
-    for metric, field, width, unit in GOALS.values():
-        if (value := getattr(row, field)) is not None:
-            values[metric] = Quantity(value, unit, getattr(row, width))
-    return Entry(runs=(key,), values=values)
-
-
 def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
     """Yield the smallest batch of each hardware that does not fit in its memory."""
     refused: dict[str, tuple[int, ServedRow]] = {}
@@ -149,11 +150,14 @@ def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:
         yield Finding(kind="memory", run_id=key, values={"reason": row.reason})
 
 
-def _find_divided(served: Mapping[int, ServedRow], engine: str, *, is_divided: bool) -> Iterator[Finding]:
+def _find_divided(served: Mapping[int, ServedRow], question: Question) -> Iterator[Finding]:
     """Yield the number of devices that each hardware needs for the weights, if it is more than one.
 
-    `engine` is named if its devices take turns, which is told of a requested number of devices too.
+    The number is told only if it follows from the memory, not from the question. The engine is named if its devices
+    have different layers and so take turns, which is told of a requested number of devices too.
     """
+    is_divided = not (question.serving.devices or question.alike)
+    engine = question.stack.label if question.stack.divides_layers else ""
     several = ((key, row) for key, row in reversed(list(served.items())) if row.device_count > 1)
     divided = {row.hardware if is_divided else row.label: (key, row) for key, row in several}
     for key, row in divided.values():

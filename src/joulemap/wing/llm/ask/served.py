@@ -1,15 +1,17 @@
-"""Caveats of deployments: engines without measurements, precisions that differ, slow hosts, and memory limits."""
+"""Deployments as facts: their rows and values, engines without measurements, slow hosts, and memory limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from joulemap.ask.fact import Quantity, Subject
+from joulemap.ask.fact import Entry, Quantity, Subject
 from joulemap.ask.finding import Finding
 from joulemap.ask.scope import Scope
 from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.generated.row import ServedPhase
 
 ENERGY: Final = "energy_per_token"
 DECODE_ENERGY: Final = "decode_energy_per_token"
@@ -19,13 +21,17 @@ RATE: Final = "tokens_per_s"
 COST: Final = "usd_per_million"
 TAIL: Final = "first_token_p99"
 SERVED_RATE: Final = "requests_per_s"
-HITS: Final = "prefix_hits"
-BELOW: Final = "hits_below"
-REQUEST: Final = "energy_per_request"
-UNCACHED: Final = "energy_without_reuse"
 IDLE: Final = "idle"
 USE: Final = "utilization"
 """Metrics of served language models, beside those of the core."""
+
+REUSE: Final[Mapping[str, tuple[str, str]]] = {
+    "prefix_hits": ("prefix_hit_fraction", ""),
+    "hits_below": ("tier_hit_fraction", ""),
+    "energy_per_request": ("request_j", "J"),
+    "energy_without_reuse": ("uncached_request_j", "J"),
+}
+"""Metric of a prefix cache -> field of a row, and unit."""
 
 OTHER_INTERVALS: Final = ("borrowed", "uncalibrated")
 """Rules of the core on intervals of single passes; those of served models come from measured servers."""
@@ -52,14 +58,32 @@ class Deployed:
     """Half-width of the deciding quantity, in natural logarithms."""
     weight_bytes: float = 0.0
     """Bytes of the weights on all devices."""
-    slow_s: float = 0.0
-    """Time that a slow host adds to each step; 0 if no host was slow."""
-    slow_share: float = 0.0
-    """Share of the measured servers with a slow host."""
-    slow_half_width: float = 0.0
-    """Half-width that slow hosts add to the deciding quantity."""
+    host: SlowHost = SlowHost()
+    """Slow hosts among the measured servers."""
+    slow_step_s: float | None = None
+    """Time of a step that slow hosts delay, if it decides."""
     largest_context: int | None = None
     """Maximum tokens of a sequence that fit; None without a limit."""
+
+    @classmethod
+    def of(cls, key: int, row: Any, step: ServedPhase | None, hosts: Mapping[str, SlowHost], **own: Any) -> Deployed:
+        """Return the deployment of a row of an answer; `step` is the stored decode step, `own` has further fields."""
+        known: dict[str, Any] = {} if step is None else {"evidence": step.evidence, "vendor": step.vendor}
+        names = ("hardware", "device_count", "precision")
+        host = hosts.get(row.hardware, SlowHost())
+        return cls(key=key, host=host, **{name: getattr(row, name) for name in names}, **known, **own)
+
+
+def enter(
+    key: int, row: Any, values: Mapping[str, tuple[str, str]], widths: Mapping[str, str], wide: Any = None
+) -> Entry:
+    """Return the values of a row by metric; `wide` is the row with the half-widths, if it is another one."""
+    found = {
+        metric: Quantity(float(value), unit, getattr(wide or row, widths.get(metric, ""), None) or None)
+        for metric, (field, unit) in values.items()
+        if (value := getattr(row, field)) is not None
+    }
+    return Entry(runs=(key,), values=found)
 
 
 def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int = 0) -> Iterator[Finding]:
@@ -77,12 +101,12 @@ def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int 
         if differ and lightest and one.weight_bytes:
             bias = math.log(lightest / one.weight_bytes)  # as if its weights were as narrow
             yield Finding(kind="precision", run_id=one.key, values={"precision": one.precision}, bias=bias)
-        if one.slow_s:
+        if one.host.added_s:
             yield Finding(
                 kind="slow_host",
                 run_id=one.key,
-                values={"engine": engine, "share": one.slow_share, "added_s": Quantity(one.slow_s, "s")},
-                doubt=one.slow_half_width,
+                values={"engine": engine, "share": one.host.share, "added_s": Quantity(one.host.added_s, "s")},
+                doubt=one.host.find_half_width(one.slow_step_s) if one.slow_step_s else 0.0,
             )
         if one.largest_context is not None and one.largest_context < most_context:
             yield Finding(kind="context", run_id=one.key, values={"tokens": one.largest_context, "most": most_context})

@@ -1,191 +1,282 @@
-"""Facts of a number of users: deployments that meet a latency target, by cost, and their alternatives."""
+"""Answer for a number of users: hardware and precisions that meet a latency target, with their cost."""
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
+import attrs
+
+from joulemap.ask.answer import RunAnswer
+from joulemap.ask.candidate import drop_idle_hours
+from joulemap.ask.fact import Facts, Refusal
 from joulemap.ask.finding import Finding
-from joulemap.ask.rule import represent as represent_rows, weigh_findings
+from joulemap.ask.rule import list_findings
 from joulemap.ask.scope import Scope
-from joulemap.wing.llm.ask.served import COST, FIRST, MEASURED, TIME, Deployed, find_served, name_runs, represent
+from joulemap.domain.computed import make_table
+from joulemap.domain.default import SERVED, USAGE
+from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.ask.check import ServedRun, check_served
+from joulemap.wing.llm.ask.llm import read_tables
+from joulemap.wing.llm.ask.served import OTHER_INTERVALS
+from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
+from joulemap.wing.llm.capacity.case import describe_cache
+from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.capacity.question import SERVING
+from joulemap.wing.llm.capacity.row import serve
+from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.capacity.stored import name_case, opening_passes, read_stored
+from joulemap.wing.llm.capacity.users import (
+    Deployed,
+    Forms,
+    LatencyTarget,
+    Paid,
+    compare_forms,
+    find_deployment,
+    find_likelier,
+    form_row,
+    name_servers,
+    rank_rows,
+    read_paid,
+)
+from joulemap.wing.llm.decoder.pass_name import find_alias
+from joulemap.wing.llm.generated.row import UserRow
+from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.slow import SlowHost
-    from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow
+    from joulemap.ask.check import Checks
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.generated.row import ServedPhase
+    from joulemap.wing.llm.serving.batch import BatchCost
 
-LIKELY: Final = 0.8
-"""Probability of meeting the target from which a deployment is a safe choice."""
+COLLECTED: Final = 5
+"""Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
 
-DEAR: Final = 3.0
-"""Cost, as a multiple of the lowest cost, above which the answer does not suggest a safer deployment."""
+Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
+"""(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
-ENERGY: Final = "energy_per_million"
-CHEAPER: Final = "cheaper"
-"""Metric of the choice of a deployment that costs less, and that may miss the target."""
-SIMPLER: Final = "simpler"
-"""Metric of the choice among deployments without separate pools."""
-PUBLISHED: Final = "published"
-"""Metric of the choice among deployments in the checkpoint's own precision."""
-
-VALUES: Final[Mapping[str, tuple[str, str]]] = {
-    COST: ("usd_per_million", "USD"),
-    ENERGY: ("million_j", "J"),
-    FIRST: ("first_token_s", "s"),
-    TIME: ("between_s", "s"),
-    "met_probability": ("met_probability", ""),
-    "servers": ("server_count", ""),
-    "prefill_servers": ("prefill_server_count", ""),
-    "prefix_hits": ("prefix_hit_fraction", ""),
-    "hits_below": ("tier_hit_fraction", ""),
-    "energy_per_request": ("request_j", "J"),
-    "energy_without_reuse": ("uncached_request_j", "J"),
-}
-"""Metric -> field of a row, and unit."""
-
-WIDTHS: Final = {FIRST: "first_token_half_width", TIME: "between_half_width"}
+DeploymentChoice = tuple["Deployed", bool, "Plan"]
+"""(deployment, True if it uses the published precision, plan)."""
 
 
-def find_facts(
-    scope: Scope,
-    rows: Sequence[UserRow],
-    target: LatencyTarget,
-    steps: Mapping[str, ServedPhase],
-    findings: Sequence[Finding | Refusal],
+@frozen(kw_only=True)
+class UsersAnswer(RunAnswer):
+    """Deployments that serve a number of users; deployments that meet the latency target come first, by cost."""
+
+    about = ("model", "engine", "serving", "target", "pay", "not_taken")
+
+    model: str
+    alias: str = ""
+    """Model name as requested, if it is an alias of `model`; else empty."""
+    serving: Serving
+    target: LatencyTarget
+    engine: str
+    pay: str
+    """Payment for chips: rented, bought or both."""
+    stored: str
+    """Note on the checkpoint, as in the title; empty if there is none."""
+    rows: Table[UserRow]
+    assumptions: Table[AssumedNumber]
+    """Assumed numbers that cost and carbon depend on."""
+    facts: Facts
+    """Decision, targets, rows and caveats, from which all sentences are made."""
+    forms: Forms | None = None
+    """Comparison of chunked prefill with separate pools for the deployment of the first row; None if only one was
+    computed.
+    """
+    wide_cache: str = ""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
+    not_taken: tuple[str, ...] = ()
+    """Reasons why hardware without a row cannot serve the model."""
+
+    @property
+    def is_met(self) -> bool:
+        """True if a deployment meets the latency target."""
+        return self.rows[0].is_met
+
+    @property
+    def chosen(self) -> UserRow:
+        """Cheapest deployment that meets the target with at least `LIKELY` probability.
+
+        It is the first row if no deployment is as likely, or if its cost is above `DEAR` times the first row's.
+        """
+        return choose_row(self.rows.rows)
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure one server of each deployment; as batches if no tool generates its load."""
+        is_plain = not self.serving.reuses_prefixes
+        runs = (
+            ServedRun(
+                row.label,
+                row.hardware,
+                row.precision,
+                row.users_per_server,
+                row.device_count,
+                in_flight=row.users_per_server if is_plain else 0,
+            )
+            for row in self.rows
+            if not row.prefill_server_count
+        )
+        return check_served(self.model, self.serving, runs, self.scope.spell)
+
+
+def serve_users(
+    source: Source,
+    model: str,
+    settings: Settings = SERVED,
     *,
-    hosts: Mapping[str, SlowHost],
-    engine: str,
-) -> Facts:
-    """Return the facts of deployments for users; a run of the facts is a row.
+    target: LatencyTarget,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> UsersAnswer:
+    """Return which hardware meets a latency target for a number of users, in which precision, with how many devices.
 
-    `steps` maps hardware to the stored decode steps that represent it, and `findings` are about these.
+    Unless a precision is given, the checkpoint is tried as published, in fp8 and with int4 weights. Raise as `llm`
+    does, and UsageError for options of other loads.
     """
-    by_key = dict(enumerate(rows, 1))
-    deployed = [_deploy(key, row, steps.get(row.hardware), hosts.get(row.hardware)) for key, row in by_key.items()]
-    choices = [*_choose(by_key)]
-    own = (*find_served(deployed, engine), *_find_losses(by_key))
-    caveats = weigh_findings([*represent_rows(findings, represent(deployed)), *own], choices)
-    entries = [_enter(key, row) for key, row in by_key.items()]
-    limits = [limit for key, row in by_key.items() for limit in _list_limits(key, row, target)]
-    metric = COST if choices[0].metric == COST else ENERGY
-    return Facts(
-        asked=(metric, FIRST, TIME),
-        runs=name_runs(scope, deployed),
-        facts=(*choices, *limits, *entries, *caveats),
+    if serving.has_load or serving.prefill_on:
+        raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
+    settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
+    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
+    question, whole = choices[0][:2]
+    is_free = not settings.precision and not settings.weight_precision and question.is_published
+    deployments: list[DeploymentChoice] = []
+    seen: set[tuple[str, str]] = set()
+    reasons: dict[str, str] = {}
+    asked = [(own, plan, case) for own, plan, cases in choices for case in cases]
+    for number, (own, plan, case) in enumerate(asked, 1):
+        one = find_deployment(case, target)
+        if isinstance(one, str):
+            reasons.setdefault(case.hardware, one)
+        # several values of --devices may lead to the same deployment
+        elif (named := (name_servers(one), one.case.precision)) not in seen:
+            seen.add(named)
+            deployments.append((one, is_free and own is question, plan))
+        if number % COLLECTED == 0:
+            question.workloads.release()
+            gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
+    served = {one.case.hardware for one, *_ in deployments}
+    if not deployments:
+        raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage, prices)
+    rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
+    ranked = rank_rows(rows)
+    first = next(one for (one, *_), row in zip(deployments, rows, strict=True) if row is ranked[0])
+    ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
+    hosts = {one.case.hardware: SlowHost.of(one.case.server) for one, *_ in deployments}
+    facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
+    is_asked = serving.reuses_prefixes or serving.speculate is not None
+    return UsersAnswer(
+        forms=compare_forms(first) if first.prompt_servers or is_asked else None,
+        model=question.decoder.name,
+        alias=find_alias(model, question.decoder.name),
+        serving=question.serving,
+        target=target,
+        engine=describe_engine(question.serving.engine),
+        stored=question.describe_unknown(),
+        wide_cache=describe_cache(one.case for one, *_ in deployments),
+        facts=facts,
+        rows=make_table("llm users", UserRow, ranked),
+        not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
+        **tables,
     )
 
 
-def _deploy(key: int, row: UserRow, step: ServedPhase | None, host: SlowHost | None) -> Deployed:
-    return Deployed(
-        key=key,
-        hardware=row.hardware,
-        device_count=row.device_count,
-        precision=row.precision,
-        expert_device_count=row.expert_device_count,
-        run_id=step.run_id if step is not None else None,
-        evidence=step.evidence if step is not None else MEASURED,
-        vendor=step.vendor if step is not None else "",
-        half_width=row.between_half_width,
-        slow_s=host.added_s if host is not None else 0.0,
-        slow_share=host.share if host is not None else 0.0,
-        slow_half_width=host.find_half_width(row.between_s) if host is not None else 0.0,
+def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserRow:
+    quality = "" if is_published else one.case.quality
+    return form_row(one, paid.get(one.case.hardware, Paid()), quality, is_published=is_published)
+
+
+def _list_likelier(
+    choices: Sequence[DeploymentChoice],
+    rows: Sequence[UserRow],
+    paid: dict[str, Paid],
+) -> list[UserRow]:
+    """Return larger deployments for chips whose smallest deployment within the target is not safe.
+
+    A safe deployment meets the target with `LIKELY` probability. Each one costs less than every other safe deployment
+    of its chip, and at most `DEAR` times the lowest cost.
+    """
+    lowest = min((_cost(row) for row in rows if row.is_met), default=math.inf)
+    if lowest == math.inf:
+        return []
+    most: dict[str, float] = {}  # cost per chip above which a deployment is not named
+    for row in rows:
+        is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
+        most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
+    more: list[UserRow] = []
+    known = {(row.label, row.precision) for row in rows}
+    by_cost: list[tuple[UserRow, DeploymentChoice]] = sorted(
+        zip(rows, choices, strict=True), key=lambda pair: _cost(pair[0])
     )
+    for row, (one, is_published, _) in by_cost:
+        ratio = most[row.hardware] / _cost(row)
+        if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
+            continue
+        other = find_likelier(one, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
+        if other is not None and (name_servers(other), other.case.precision) not in known:
+            known.add((name_servers(other), other.case.precision))
+            more.append(_form_row(other, is_published, paid))
+            most[row.hardware] = _cost(more[-1])
+    return more
 
 
-def _choose(by_key: Mapping[int, UserRow]) -> Iterator[Choice]:
-    """Yield the chosen deployment, then cheaper ones that are less likely to do, simpler and published ones."""
-    rows = list(by_key.values())
-    keys = {id(row): key for key, row in by_key.items()}
-    best = choose_row(rows)
-    following = find_next(rows, best)
-    metric, value = _value(best)
-    yield Choice(
-        runs=(keys[id(best)], *([keys[id(following)]] if following is not None else [])),
-        metric=metric,
-        value=value,
-        ratio=None if following is None else compare_costs(following, best),
-        probability=best.met_probability,
-    )
-    simpler = find_simpler(rows, best)
-    published = [row for row in rows if row.is_published]
-    own = choose_row(published) if published and not best.is_published and best.is_met else None
-    for name, row in ((CHEAPER, rows[0] if best is not rows[0] else None), (SIMPLER, simpler), (PUBLISHED, own)):
-        if row is not None:
-            runs = (keys[id(row)], keys[id(best)])
-            ratio = compare_costs(best, row)
-            yield Choice(runs=runs, metric=name, value=_value(row)[1], ratio=ratio, probability=row.met_probability)
+def _cost(row: UserRow) -> float:
+    """Return the cost of a million tokens in USD; infinite if unknown."""
+    return row.usd_per_million or math.inf
 
 
-def _value(row: UserRow) -> tuple[str, Quantity]:
-    if row.usd_per_million is None:
-        return ENERGY, Quantity(row.million_j, "J")
-    return COST, Quantity(row.usd_per_million, "USD")
+def _pay(
+    source: Source,
+    question: Question,
+    whole: Plan,
+    choices: Sequence[DeploymentChoice],
+    usage: Usage,
+    prices: Sequence[Price],
+) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
+    """Return the tables of stored runs, the cost, carbon and intervals of each chip, and what its rules find.
 
-
-def _enter(key: int, row: UserRow) -> Entry:
-    values = {
-        metric: Quantity(float(value), unit, getattr(row, WIDTHS[metric]) if metric in WIDTHS else None)
-        for metric, (field, unit) in VALUES.items()
-        if (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values=values)
-
-
-def _list_limits(key: int, row: UserRow, target: LatencyTarget) -> Iterator[Limit]:
-    """Yield the targets of a deployment's mean times, and by how much it misses them."""
-    for metric, value, most in (
-        (FIRST, row.first_token_s, target.first_token_s),
-        (TIME, row.between_s, target.between_s),
-    ):
-        if most is not None:
-            miss = math.log(max(1.0, value / most))
-            yield Limit(runs=(key,), metric=metric, bound=Quantity(most, "s"), value=Quantity(value, "s"), miss=miss)
-
-
-def _find_losses(by_key: Mapping[int, UserRow]) -> Iterator[Finding]:
-    """Yield the published loss of quality of each precision that the checkpoint is not stored in."""
-    for key, row in by_key.items():
-        if row.quality and not row.is_published:
-            yield Finding(kind="quality", run_id=key, values={"precision": row.precision, "quality": row.quality})
-
-
-def choose_row(rows: Sequence[UserRow]) -> UserRow:
-    """Return the cheapest of some deployments that meets the target with at least `LIKELY` probability.
-
-    `rows` are sorted, best first. Return the first if none is as likely, or if that one costs more than `DEAR` times
-    the first.
+    Cost, carbon and intervals of a chip depend on neither precision, number of devices nor batch. So the best
+    deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
+    devices.
     """
-    first = rows[0]
-    surer = next((row for row in rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
-    times = compare_costs(surer, first) if surer else None
-    return surer if surer is not None and (times is None or times <= DEAR) else first
-
-
-def compare_costs(row: UserRow, other: UserRow) -> float | None:
-    """Return the cost of `row` divided by the cost of `other`; None if either is unknown."""
-    return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
-
-
-def find_simpler(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:
-    """Return the cheapest deployment without separate pools that meets the target; None if `best` has no pools.
-
-    Its probability of meeting the target is at least that of `best` or `LIKELY`, whichever is lower.
-    """
-    least = min(best.met_probability or 0.0, LIKELY)
-    others = (row for row in rows if row.is_met and not row.prefill_server_count)
-    simpler = next((row for row in others if (row.met_probability or 0.0) >= least), None)
-    return simpler if best.is_met and best.prefill_server_count else None
-
-
-def find_next(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:
-    """Return the cheapest deployment of another chip that meets the target; None if `best` misses it.
-
-    If `best` meets the target with `LIKELY` probability, so must the returned deployment.
-    """
-    least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
-    named = (best.hardware, rows[0].hardware)
-    others = (row for row in rows if row.is_met and row.hardware not in named)
-    return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
+    best: dict[str, DeploymentChoice] = {}
+    for each in sorted(choices, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
+        best.setdefault(each[0].case.hardware, each)
+    most = max(one.case.devices for one, *_ in best.values())
+    batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
+    chosen = []
+    for one, _, plan in best.values():
+        case = next((division for division in one.case.list_divisions() if division.devices == most), one.case)
+        chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
+    costs: dict[Case, BatchCost] = {}
+    for case, own, _ in chosen:
+        costs |= serve(own, [case])
+    cases = [case for case, *_ in chosen]
+    with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
+        scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
+        tables = read_tables(
+            scope, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
+        )
+        decoding = scope.part(ids[1])
+        is_priced = any(row.usd_per_million is not None for row in tables["phases"])  # cost follows the time paid for
+        findings = list_findings(decoding, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)
+        scope.read()
+    stored = read_stored(cases, tables)
+    paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
+    pay = tables["phases"][0].pay if tables["phases"].rows else ""
+    steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == ANSWER.name}
+    found_tables = {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}
+    return found_tables, paid, (decoding, steps, findings)

@@ -5,12 +5,14 @@ hardware x precision -> devices that can store the model -> batches that fit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.catalog.digest import DATA
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.physics.communication import HOST_DEVICES
 from joulemap.physics.record.weight import label_precision
@@ -19,15 +21,12 @@ from joulemap.show.present.cell import join_names
 from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import (
-    Question,
-    choose_activations,
-    choose_precision,
-)
+from joulemap.wing.llm.capacity.question import Question, choose_activations
 from joulemap.wing.llm.serving.deployment import check_links
 from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors, stack_names
+from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -66,6 +65,28 @@ UNCOMPILED: Final = Template("{error}[ (`--engine {engine}` does)]")
 WEIGHTS: Final = Template(
     "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
 )
+
+
+LOSSLESS: Final = ("bf16", "fp16", "fp32")
+"""Weight precisions that lose no quality."""
+
+QUALITIES: Final = DATA / "model" / "quality.toml"
+"""File with the published quality loss of each weight precision."""
+
+
+@cache
+def load_qualities() -> Mapping[str, str]:
+    """Return weight precision -> published loss of quality, in words."""
+    entries = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
+    return {name: str(entry["value"]) for name, entry in entries.items()}
+
+
+@frozen(kw_only=True)
+class Handover:
+    """Cost of moving a prompt's KV cache from one server to another."""
+
+    seconds: float
+    joules: float
 
 
 @frozen(kw_only=True, eq=False)
@@ -119,14 +140,54 @@ class Case:
         """Precision of activations, and of weights if they differ."""
         return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
 
+    @property
+    def refusal(self) -> str:
+        """Reason why it cannot be served, with the name of its hardware."""
+        return self.reason if self.status == UNSUPPORTED else f"{self.label} {self.reason}"
+
+    @property
+    def quality(self) -> str:
+        """Published loss of quality of its precision; empty for weights of at least 16 bits."""
+        weights = self.run.point["weight_precision"]
+        return "" if weights in LOSSLESS else load_qualities().get(weights, "unknown")
+
+    def hand_over(self, other: Case, prompt_tokens: int) -> Handover:
+        """Return the cost of moving a prompt's KV cache to another server, over as many links as the smaller server
+        has devices.
+        """
+        size = self.question.decoder.cache_bytes(prompt_tokens, Room(deployment=other.server).item_bytes)
+        rate = self.question.serving.handover_bytes_per_s * min(self.world, other.world)
+        return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)
+
+    def list_divisions(self) -> list[Case]:
+        """Return a case for each number of devices, up to a node, that holds a case's model and batch.
+
+        The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is
+        also tried with whole experts divided among all devices, unless another division is given.
+        """
+        question, node, divisions = self.question, count_node(self.target), list[Case]()
+        for devices in (2**power for power in range(node.bit_length())):
+            world = devices * question.beside
+            if world > node:
+                break
+            experts = [question.serving.expert_devices]
+            experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
+            for count in experts:
+                divided = question.divide_experts(count)
+                one = _judge(divided, self.run, self.target, devices, self.batch, is_alone=True)
+                if one.status == OK:
+                    divisions.append(one)
+        if self.status == OK and self.devices not in [one.devices for one in divisions]:
+            divisions.append(self)
+        return divisions
+
 
 def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     """Return one case for each requested hardware, precision, number of devices and batch size, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
     if question.takes_published:
         chosen = {
-            target: choose_precision(question.decoder, targets[target.digest])
-            for target in {one.target for one in runs}
+            target: question.decoder.choose_precision(targets[target.digest]) for target in {one.target for one in runs}
         }
         own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
         runs = tuple(own)
@@ -176,10 +237,10 @@ def _judge(
         batch=batch,
         status=UNSUPPORTED,
     )
-    vendors = list_vendors(question.stack.name)
+    vendors = question.stack.vendors
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
         return _refuse(case, FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
-    chips = list_chips(question.stack.name)
+    chips = question.stack.chips
     if chips and target.id not in chips and target.id in known_hardware():
         return _refuse(case, OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips))
     precision = run.point["precision"]
@@ -200,8 +261,8 @@ def _judge(
         try:
             deployment.price(Passes.of(1.0))
         except UnsupportedError as error:  # the compiler does not run every operator of a pass
-            own = [one.name for one in map(find_engine, stack_names()) if one.compiles_all]
-            engine = next((name for name in own if target.id in list_chips(name)), "")
+            own = (one for one in map(find_engine, stack_names()) if one.compiles_all and target.id in one.chips)
+            engine = next((one.name for one in own), "")
             return _refuse(case, str(error), UNCOMPILED(error=error, engine=engine))
     room = Room(deployment=deployment, draft=question.draft(deployment).deployment)
     most = question.count_sequences(room)
@@ -217,29 +278,6 @@ def _judge(
 def _refuse(case: Case, reason: str, whole: str = "") -> Case:
     """Return a case with the reason why it cannot be served; `whole` adds what could be."""
     return attrs.evolve(case, reason=whole or reason, bare_reason=reason)
-
-
-def list_divisions(case: Case) -> list[Case]:
-    """Return a case for each number of devices, up to a node, that holds a case's model and batch.
-
-    The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
-    tried with whole experts divided among all devices, unless another division is given.
-    """
-    question, node, divisions = case.question, count_node(case.target), list[Case]()
-    for devices in (2**power for power in range(node.bit_length())):
-        world = devices * question.beside
-        if world > node:
-            break
-        experts = [question.serving.expert_devices]
-        experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
-        for count in experts:
-            divided = question.divide_experts(count)
-            one = _judge(divided, case.run, case.target, devices, case.batch, is_alone=True)
-            if one.status == OK:
-                divisions.append(one)
-    if case.status == OK and case.devices not in [one.devices for one in divisions]:
-        divisions.append(case)
-    return divisions
 
 
 def describe_node(case: Case) -> str:
@@ -322,13 +360,8 @@ def _find_narrower(case: Case) -> str:
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
     """Return the error to raise if no configuration can be served; it states each chip's reason once."""
-    reasons = {case.label: describe_refusal(case) for case in cases}
+    reasons = {case.label: case.refusal for case in cases}
     return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-
-
-def describe_refusal(case: Case) -> str:
-    """Return the reason why a configuration cannot be served, with the name of its hardware."""
-    return case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}"
 
 
 def describe_cache(cases: Iterable[Case]) -> str:

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.assumed import AssumedEnergy
-from joulemap.domain.computed import described, find_unknown, take
+from joulemap.domain.computed import find_unknown, take
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
+from joulemap.wing.llm.generated.row import LoadRow
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Load, Served, Tier
-    from joulemap.wing.llm.setting import Serving
+    from joulemap.wing.llm.serving.load import Load, Served
 
 SPREAD: Final = 1.0 / 9.0
 """Spread of the lengths of requests in flight, without which all of them would take the same time.
@@ -30,74 +29,11 @@ Source: InferenceX, whose lengths are uniform in 80 to 100 % of the nominal ones
 """
 
 
-@frozen(kw_only=True)
-class LoadRow:
-    """One deployment under a request load; energy and power cover all devices."""
-
-    label: str = described(
-        "hardware, with xN for N devices of one server, and the precision if configurations differ in it"
-    )
-    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
-    device_count: int = described("devices of one server")
-    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
-    first_token_s: float = described("median time to first token, from a request's arrival", "s")
-    first_token_p90_s: float = described("p90 time to first token", "s")
-    first_token_p99_s: float = described("p99 time to first token", "s")
-    between_s: float | None = described(
-        "median over requests of the time per output token (TPOT); null if no request has two", "s"
-    )
-    between_p90_s: float | None = described("p90 over requests of the time per output token; null like between_s", "s")
-    between_p99_s: float | None = described("p99 over requests of the time per output token; null like between_s", "s")
-    gap_s: float | None = described(
-        "median gap between two tokens of a request (inter-token latency, ITL); null like between_s", "s"
-    )
-    gap_p90_s: float | None = described("p90 gap between two tokens; null like between_s", "s")
-    gap_p99_s: float | None = described("p99 gap between two tokens; null like between_s", "s")
-    request_s: float = described("median time from arrival to last token", "s")
-    request_p99_s: float = described("p99 time from arrival to last token", "s")
-    output_tokens_per_s: float = described("output tokens of all requests per second, after the warm-up", "1/s")
-    power_w: float = described("mean power after the warm-up", "W")
-    output_token_j: float = described("energy per output token; includes prompts and idle time", "J")
-    assumed_energy_fraction: float | None = described("share of output_token_j that is based on assumed numbers")
-    assumed_static_fraction: float | None = described("share of output_token_j that is assumed static power")
-    idle_fraction: float = described("share of the energy spent without requests")
-    request_count: int = described("requests served")
-    refused_count: int = described("requests longer than the cache")
-    preemption_count: int = described("preemptions, after which a sequence is computed again")
-    arrivals_per_s: float | None = described("arrival rate of requests; null if each arrives as another ends", "1/s")
-    served_per_s: float = described("finished requests per second", "1/s")
-    is_growing: bool = described("true if requests arrive faster than they are served, so that the queue grows")
-    output_usd_per_million: float | None = described(
-        "cost of a million output tokens, with all devices paid for", "USD"
-    )
-    handover_s: float | None = described(
-        "time to move a prompt's cache from one pool to the other; null for one pool", "s"
-    )
-    handover_j: float | None = described(
-        "energy to move a prompt's cache from one pool to the other; null for one pool", "J"
-    )
-    prefix_hit_fraction: float | None = described(
-        "share of prompt tokens that a prefix cache supplies; null without one"
-    )
-    tier_hit_fraction: float | None = described("part of this share that comes from tiers below device memory")
-    request_j: float | None = described(
-        "energy of a request with a prefix cache, idle time included: the next four", "J"
-    )
-    request_prompt_j: float | None = described(
-        "part of it in passes with prompt tokens, the answers in them included", "J"
-    )
-    request_answer_j: float | None = described("part of it in passes of answers alone", "J")
-    request_moved_j: float | None = described("part of it for moves between the tiers of the prefix cache", "J")
-    request_idle_j: float | None = described("part of it while no request is there", "J")
-    uncached_request_j: float | None = described("energy of a request of the same load if no prefix is reused", "J")
-    uncached_first_token_s: float | None = described("median time to first token if no prefix is reused", "s")
-
-    @property
-    def assumed(self) -> AssumedEnergy | None:
-        """Assumed part of the energy of an output token; None if unknown."""
-        if self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
-            return None
-        return AssumedEnergy(self.output_token_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
+def find_assumed(row: LoadRow) -> AssumedEnergy | None:
+    """Return the assumed part of the energy of an output token; None if unknown."""
+    if row.assumed_energy_fraction is None or row.assumed_static_fraction is None:
+        return None
+    return AssumedEnergy(row.output_token_j * FJ_PER_J, row.assumed_energy_fraction, row.assumed_static_fraction)
 
 
 def is_idle_assumed(case: Case) -> bool:
@@ -123,40 +59,11 @@ def read_load(question: Question) -> Load | None:
         raise UsageError(
             f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
         )
-    load = attrs.evolve(form_requests(serving, serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
+    load = attrs.evolve(serving.form_load(serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
     if serving.in_flight and trace is None and serving.turns == 1:
         longest = (question.decoder.context_length or math.inf) / question.context
         load = attrs.evolve(load, spread_fraction=min(SPREAD, longest - 1.0))
     return load
-
-
-def form_requests(serving: Serving, rate_per_s: float | None) -> Load:
-    """Return the steady load of independent requests, or turns of conversations, at a rate."""
-    from joulemap.wing.llm.serving.load import Load
-
-    return Load(
-        rate_per_s=rate_per_s,
-        is_steady=True,
-        prompt_tokens=serving.prompt,
-        output_tokens=serving.output,
-        cached_tokens=find_cached(serving),
-        turns=serving.turns,
-        pause_s=serving.pause_s,
-    )
-
-
-def find_cached(serving: Serving) -> int:
-    """Return the number of prompt tokens that a prefix cache supplies at the hit share of `--prefix-hit`."""
-    return min(serving.prompt - 1, round((serving.prefix_hit or 0.0) * serving.prompt))
-
-
-def read_tiers(serving: Serving) -> tuple[Tier, ...]:
-    """Return the tiers of the prefix cache below the devices."""
-    if not serving.cache_tiers:
-        return ()
-    from joulemap.wing.llm.serving.tier import read_tier
-
-    return tuple(read_tier(one) for one in serving.cache_tiers)
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
@@ -182,7 +89,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
             continue
         try:
-            draft, tiers = question.draft(case.server), read_tiers(question.serving)
+            draft, tiers = question.draft(case.server), question.serving.read_tiers()
             served = serve(case.server, load, draft, tiers=tiers)
             before = None
             if served.hits or load.cached_tokens:

@@ -5,14 +5,11 @@ name, settings, serving ─► decoder ─► defaults of its checkpoint and eng
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Final, Self, cast
 
 import attrs
 
-from joulemap.catalog.digest import DATA
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import check_name
 from joulemap.physics.record.configuration import Precision
@@ -27,22 +24,19 @@ from joulemap.wing.llm.capacity.question import (
     ACTIVATIONS,
     HARDWARE,
     SERVING,
-    SIXTEEN_BITS,
-    WIDE,
     Question,
     check_methods,
-    find_file_weights,
-    list_precisions,
 )
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
 from joulemap.wing.llm.decoder.decoder_pass import CACHES
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
-from joulemap.wing.llm.stack import find_engine, list_chips, list_vendors
+from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.settings import Settings
+    from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.runtime import RuntimeName
-    from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
@@ -78,12 +72,6 @@ LOCAL_PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...
 )
 """(activation precisions, weight precisions) to try as well on an engine that runs GGUF files only."""
 
-LOSSLESS: Final = ("bf16", "fp16", "fp32")
-"""Weight precisions that lose no quality."""
-
-QUALITIES: Final = DATA / "model" / "quality.toml"
-"""File with the published quality loss of each weight precision."""
-
 Served = tuple[Question, "Plan", list[Case]]
 """(question, plan, configurations of all chips, refused ones included)."""
 
@@ -112,14 +100,15 @@ class ServedModel:
                 choices[-1][0].workloads = first[0].workloads
         return choices
 
-    def list_cases(self, source: Source, known: Targets | None = None) -> Served:
+    def list_cases(self, source: Source, known: dict[str, Hardware] | None = None) -> Served:
         """Return the question, its plan, and every configuration, also refused configurations; raise as `llm` does.
 
-        `known` has the calibrated hardware of an earlier call for another precision.
+        `known` has the calibrated hardware of earlier calls, by digest; what it lacks is added.
         """
         question, whole = self.plan(source)
-        if known is None or any(run.target.digest not in known for run in whole.runs("")):
-            known = find_targets(source, whole)
+        known = {} if known is None else known
+        if any(run.target.digest not in known for run in whole.runs("")):
+            known |= find_targets(source, whole)
         return question, whole, list_cases(question, whole, known)
 
     def plan(self, source: Source) -> tuple[Question, Plan]:
@@ -134,7 +123,7 @@ class ServedModel:
         if published is not None and (is_published or settings.weight_precision == (published.weights,)):
             serving = attrs.evolve(serving, cache=serving.cache or published.cache)
         stack = find_engine(serving.engine)
-        if stack.methods == (GGUF_METHOD,) and published is not None and (stored := find_file_weights(decoder)):
+        if stack.methods == (GGUF_METHOD,) and published is not None and (stored := decoder.file_weights):
             asked = tuple(stored if one == published.weights else one for one in settings.weight_precision)
             settings = attrs.evolve(settings, weight_precision=(stored,) if is_published else asked)
         question = Question(
@@ -144,7 +133,7 @@ class ServedModel:
             asked=self.settings,
             guesser=find_guesser(source, decoder, settings, serving),
             takes_published=not settings.precision and not settings.weight_precision,
-            is_published=not settings.precision and settings.weight_precision in ((), (find_file_weights(decoder),)),
+            is_published=not settings.precision and settings.weight_precision in ((), (decoder.file_weights,)),
             chooses_precision=not settings.precision,
         )
         question.check()
@@ -172,7 +161,7 @@ class ServedModel:
             methods = {read_weight_format(one).method for one in settings.weight_precision}
             engine = LOCAL_ENGINE if methods == {GGUF_METHOD} else ""
         elif not settings.precision:
-            local = (), (find_file_weights(decoder) or LOCAL_WEIGHTS,)
+            local = (), (decoder.file_weights or LOCAL_WEIGHTS,)
             precision, weights = NPU_ENGINES.get(engine, local)
             if settings.weight_precision in ((), weights or precision):
                 settings = attrs.evolve(settings, precision=precision, weight_precision=weights)
@@ -191,8 +180,8 @@ def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
     if any(entry.architecture != "npu" or "datacenter" in entry.deployment for entry in entries):
         return ""
     vendors, chips = {entry.vendor for entry in entries}, {entry.id for entry in entries}
-    able = (name for name in NPU_ENGINES if vendors <= {*list_vendors(name)})
-    return next((name for name in able if chips <= {*(list_chips(name) or chips)}), "")
+    able = (name for name in NPU_ENGINES if vendors <= {*find_engine(name).vendors})
+    return next((name for name in able if chips <= {*(find_engine(name).chips or chips)}), "")
 
 
 def _name_published(decoder: Decoder, settings: Settings) -> Settings:
@@ -222,7 +211,7 @@ def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:
         if settings.hardware:
             raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
         settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
-    precisions, weights = list_precisions(decoder)
+    precisions, weights = decoder.list_precisions()
     settings = attrs.evolve(
         settings,
         precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
@@ -251,16 +240,3 @@ def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
     if published is None or not published.weights:
         return True
     return bool(weights) and "8" in published.weights
-
-
-@cache
-def load_qualities() -> Mapping[str, str]:
-    """Return weight precision -> published loss of quality, in words."""
-    entries = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in entries.items()}
-
-
-def find_quality(case: Case) -> str:
-    """Return the published loss of quality of a configuration's precision; empty for weights of at least 16 bits."""
-    weights = case.run.point["weight_precision"]
-    return "" if weights in LOSSLESS else load_qualities().get(weights, "unknown")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.memory import find_usable
-from joulemap.domain.computed import described, find_unknown, take
+from joulemap.domain.computed import find_unknown, take
 from joulemap.domain.default import SERVED
 from joulemap.physics.fallback import choose_precision
 from joulemap.physics.record.configuration import Configuration
@@ -17,7 +17,9 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.show.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS, Question
+from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
+from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.serving.batch import Batch, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.offload import Offload, Way
@@ -31,25 +33,6 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.hardware import BoxHardware
 
 SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
-
-
-@frozen(kw_only=True)
-class OffloadRow:
-    """One division of layers between device and host, at one batch size."""
-
-    batch: int = described("concurrent sequences")
-    layers: int = described("layers on the device")
-    is_best: bool = described("true for the fastest division that fits")
-    first_token_s: float | None = described("time to first token; null if it does not fit", "s")
-    between_s: float | None = described("time per output token", "s")
-    tokens_per_s: float | None = described("output tokens per second of all sequences during decode", "1/s")
-    output_token_j: float | None = described("energy per output token, device and host", "J")
-    device_fraction: float | None = described("share of a step's time on the device", "1")
-    host_fraction: float | None = described("share of a step's time on the host", "1")
-    copy_fraction: float | None = described("share of a step's time for copies between them", "1")
-    device_bytes: float = described("memory needed on the device: weights, cache and activations", "B")
-    host_bytes: float = described("memory needed on the host", "B")
-    refusal: str = described("memory that is short; empty if everything fits")
 
 
 @frozen(kw_only=True, eq=False)

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.computed import described
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.case import describe_refusal
-from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load, read_tiers
+from joulemap.wing.llm.capacity.load import count_hits, form_load, is_idle_assumed, read_load
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
+from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
@@ -29,19 +27,6 @@ Source: assumed; a queue with one server and equal services, share / (2 (1 - sha
 
 MOST: Final = 64
 """Maximum servers of a pool."""
-
-
-@frozen(kw_only=True)
-class PoolRow:
-    """Servers of one pool under the request load."""
-
-    pool: str = described("prompts: prefill, up to the first token; answers: decode, all other tokens")
-    label: str = described("hardware of a server, with xN for N devices of one server")
-    device_count: int = described("devices of one server")
-    server_count: int = described("servers needed for the arrival rate; 1 without a rate")
-    each_per_s: float = described("maximum requests per second of one server", "1/s")
-    use_fraction: float | None = described("utilization of the pool; null without an arrival rate")
-    balanced_device_count: float = described("devices per device of the other pool at which both saturate together")
 
 
 def serve_pools(
@@ -68,7 +53,7 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
     mine = [one for one in cases if one.hardware == name]
     fitting = next((one for one in mine if one.most), None)
     if fitting is None:
-        raise UnsupportedError(next(map(describe_refusal, mine), f"{name} has no room for a request"))
+        raise UnsupportedError(next((one.refusal for one in mine), f"{name} has no room for a request"))
     return fitting
 
 
@@ -149,7 +134,7 @@ def _simulate(
     from joulemap.wing.llm.serving.serve import open_deployment
     from joulemap.wing.llm.serving.warm_up import Pool
 
-    tiers = read_tiers(question.serving)
+    tiers = question.serving.read_tiers()
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
         surface, limits = open_deployment(deployment, load, question.draft(deployment), tiers=tiers)
@@ -159,7 +144,7 @@ def _simulate(
     pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
     servers = list(zip(cases, counts, strict=True))
     prompt = round(_mean_lengths(load)[0])
-    handover = measure_handover(question, first, second, prompt)
+    handover = first.hand_over(second, prompt)
     served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
     handover_j = served.prompt_tokens * handover.joules / prompt
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
@@ -185,21 +170,3 @@ def _simulate(
         handover_j=handover.joules,
         **count_hits(served, load),
     )
-
-
-@frozen(kw_only=True)
-class Handover:
-    """Cost of moving a prompt's KV cache from one server to another."""
-
-    seconds: float
-    joules: float
-
-
-def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
-    """Return the cost of moving a prompt's KV cache, over as many links as the smaller server has devices."""
-    from joulemap.wing.llm.serving.memory import Room
-    from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
-
-    size = question.decoder.cache_bytes(prompt_tokens, Room(deployment=second.server).item_bytes)
-    rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
-    return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)

@@ -10,11 +10,12 @@ import attrs
 
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import Precision, name_precision
+from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.show.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import define
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
 from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
@@ -41,20 +42,9 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 TITLED: Final = ("quantization_config", "model_type", "not read")
 """Beginnings of the notes on a model that the title includes."""
 
-SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
-"""Precisions at which 16-bit checkpoints run, the most common first."""
-
-WIDE: Final[Precision] = "fp32"
-"""Precision of activations on processors without 16-bit arithmetic."""
-
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
 """Precisions of activations to choose from if none is given, the preferred precision first."""
 
-
-MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
-"""Weight format of GGUF files whose checkpoint publishes its experts in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org,
-whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
-"""
 
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
@@ -259,38 +249,11 @@ class Question:
         return max(0, math.floor(min(held, self.stack.sequence_limit)))
 
 
-def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
-    """Return the activation precisions and the weight precision of a checkpoint as published."""
-    published = decoder.published
-    own = (name_precision(published.precision),) if published and published.precision else ()
-    return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
-
-
 def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
-        return choose_precision(question.decoder, target)[0]
+        return question.decoder.choose_precision(target)[0]
     return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
-
-
-def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
-    """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
-
-    GEMMs run at the activation precision of the checkpoint if the hardware has it, else at 16 bits.
-    """
-    precisions, weights = list_precisions(decoder)
-    precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
-    return precision, weights[0] if weights else precision
-
-
-def find_file_weights(decoder: Decoder) -> str:
-    """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
-
-    Empty if GGUF files of the model come in many formats, or if the model itself is a GGUF file.
-    """
-    published = decoder.published
-    keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
-    return MXFP4_WEIGHTS if keeps else ""
 
 
 def find_published(model: str, engine: str = "", named: str = "") -> str:
@@ -301,7 +264,7 @@ def find_published(model: str, engine: str = "", named: str = "") -> str:
     decoder = find_decoder(model) if is_pass(model) else None
     if decoder is None or decoder.published is None or named not in ("", decoder.published.weights):
         return named
-    stored = find_file_weights(decoder) if find_engine(engine).methods == (GGUF_METHOD,) else ""
+    stored = decoder.file_weights if find_engine(engine).methods == (GGUF_METHOD,) else ""
     return stored or decoder.published.weights
 
 

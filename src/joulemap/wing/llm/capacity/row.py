@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.computed import described, find_unknown, take
-from joulemap.system.record import frozen
+from joulemap.domain.computed import find_unknown, take
 from joulemap.wing.llm.capacity.case import TOO_LARGE
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
 from joulemap.wing.llm.serving.draft import guess
@@ -36,74 +35,6 @@ OF_PHASES: Final = {
     "run_id": ("prefill_run_id", "decode_run_id"),
 }
 """Column of a phase -> prefill and decode columns of a served configuration."""
-
-
-@frozen(kw_only=True)
-class ServedRow:
-    """One deployment at one batch size; results are null if it was refused."""
-
-    label: str = described(
-        "hardware, with xN for N devices of one server, and the precision if configurations differ in it"
-    )
-    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
-    device_count: int = described("devices of one server")
-    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
-    batch: int = described("concurrent sequences")
-    status: str = described("ok, does not fit or unsupported")
-    first_token_s: float | None = described("time to first token of requests that arrive together", "s")
-    between_s: float | None = described("time per output token, mean over the output", "s")
-    first_step_s: float | None = described("time from the first to the second token", "s")
-    last_step_s: float | None = described("time of the last token, with the cache at its longest", "s")
-    request_s: float | None = described("time from request to last token", "s")
-    first_token_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of first_token_s"
-    )
-    between_half_width: float | None = described("half-width of the 80 % interval of the logarithm of between_s")
-    user_tokens_per_s: float | None = described("tokens per second of one user after the first token", "1/s")
-    tokens_per_s: float | None = described("output tokens of all sequences over the time of the whole requests", "1/s")
-    device_tokens_per_s: float | None = described("tokens_per_s per device", "1/s")
-    prompt_token_j: float | None = described("energy per prompt token, all devices", "J")
-    output_token_j: float | None = described("energy per output token after the first, all devices", "J")
-    prompt_token_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of prompt_token_j"
-    )
-    output_token_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of output_token_j"
-    )
-    request_j: float | None = described("energy of one request, prompt and output, all devices", "J")
-    prefill_device_w: float | None = described("power of one device during prefill", "W")
-    decode_device_w: float | None = described("power of one device during decode", "W")
-    prefill_bound: str = described("limit of prefill, which takes most of its time; empty if refused")
-    prefill_bound_fraction: float | None = described("share of the prefill time spent on its limit")
-    decode_bound: str = described("limit of decode, which takes most of its time; empty if refused")
-    decode_bound_fraction: float | None = described("share of the decode time spent on its limit")
-    way: str = described("rented or bought, for the costs; empty without a price")
-    prompt_usd_per_million: float | None = described("cost of a million prompt tokens", "USD")
-    output_usd_per_million: float | None = described("cost of a million output tokens", "USD")
-    output_usd_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of output_usd_per_million"
-    )
-    price_text: str = described("price of a device, its seller and date; empty without one")
-    prompt_gco2_per_million: float | None = described("CO2 of a million tokens of prompts", "g")
-    output_gco2_per_million: float | None = described("CO2 of a million output tokens", "g")
-    weight_bytes: float = described("weights on one device", "B")
-    model_bytes: float = described("weights of the model on a single device", "B")
-    cache_bytes: float = described("keys, values and states of the batch on one device, at the end of the output", "B")
-    activation_bytes: float = described("activations of the engine's largest step on one device", "B")
-    reserved_bytes: float = described(
-        "memory of one device that the engine reserves for workspaces or leaves free", "B"
-    )
-    capacity_bytes: float = described("memory of one device", "B")
-    memory_fraction: float = described("share of a device's memory that all of these take; above 1 if they do not fit")
-    largest_batch: int = described("maximum sequences of this prompt and output that fit")
-    largest_context: int | None = described(
-        "maximum tokens of each sequence of the batch, at most the model's context; null if nothing limits them"
-    )
-    needed_device_count: int | None = described("fewest devices that hold the batch; null if no tried number does")
-    is_available: bool = described("true if it can be bought or rented at a known price")
-    reason: str = described("reason for a refusal; empty otherwise")
-    prefill_run_id: int | None = described("run of the prefill pass on one device")
-    decode_run_id: int | None = described("run of a decode step at the middle of the output, on one device")
 
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:

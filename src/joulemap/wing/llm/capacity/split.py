@@ -14,8 +14,7 @@ import math
 from typing import TYPE_CHECKING
 
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.load import find_cached, read_tiers
-from joulemap.wing.llm.capacity.pool import FULL, count_kept, measure_handover
+from joulemap.wing.llm.capacity.pool import FULL, count_kept
 from joulemap.wing.llm.serving.batch import grow
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import ROUNDS, Residence, round_flight
@@ -53,7 +52,7 @@ def find_residence(case: Case, users: float, *, context: float, tokens: float) -
     """
     question, room = case.question, case.room
     assert room is not None
-    tiers, size = read_tiers(question.serving), question.decoder.cache_bytes(round(tokens), room.item_bytes)
+    tiers, size = question.serving.read_tiers(), question.decoder.cache_bytes(round(tokens), room.item_bytes)
     each = room.cache(round(tokens))
     below = itertools.accumulate(
         (tier.capacity_bytes / size if size else math.inf for tier in tiers),
@@ -108,7 +107,7 @@ class _Pools:
         self.draft = question.draft(case.server)
         self.gain = self.draft.accepted_tokens
         self.prompt = float(serving.mean_prompt)
-        self.handover = measure_handover(question, case, case, serving.mean_prompt)
+        self.handover = case.hand_over(case, serving.mean_prompt)
         self.kept = count_kept(self.prompt, serving.prompt, serving.output, serving.turns)
         self.costs: dict[tuple[float, float], tuple[tuple[float, float], tuple[float, float]]] = {}
         self.request_s = 0.0
@@ -147,7 +146,7 @@ class _Pools:
             hits = residence.find(first_s, cycle_s - first_s) if residence and self.request_s else ()
             hits = hits or ((1.0,) if residence else ())
             moved_s, moved_j = residence.sum_moves(hits) if residence and len(hits) > 1 else (0.0, 0.0)
-            cached = round(sum(hits) * self.kept) if residence else find_cached(serving)
+            cached = round(sum(hits) * self.kept) if residence else serving.cached_tokens
             part = self.request_s / cycle_s if pause_s and self.request_s else 1.0
             busy = 1.0 - (1.0 - part) ** self.users
             each = float(-(-self.users // self.servers))

@@ -180,3 +180,9 @@ def read_stored(served: Sequence[Case], tables: Mapping[str, Any]) -> Stored:
             phases=tuple((row, assumed[row.run_id]) for row in rows if row.run_id in assumed),
         )
     return known
+
+
+def enclose_seller(price: str) -> str:
+    """Return a price with its seller and date in brackets, such as `110 USD (NVIDIA, list price, 2024)`."""
+    amount, _, seller = price.partition(", ")
+    return f"{amount} ({seller})" if seller else amount

@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.computed import described
 from joulemap.show.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
-from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
-from joulemap.wing.llm.capacity.load import find_cached
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.error_scale import NEW_LOAD
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
@@ -122,51 +121,6 @@ class Deployed:
         return self.target.users / (self.request_s + self.question.serving.pause_s)
 
 
-@frozen(kw_only=True)
-class UserRow:
-    """Deployment of one chip and precision for all users; energy and cost cover all devices."""
-
-    label: str = described("servers and hardware, with xN for N devices of one server")
-    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
-    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
-    is_published: bool = described("true if the checkpoint is stored so")
-    device_count: int = described("devices of one server")
-    expert_device_count: int = described("devices of one server among which whole experts are divided; 1 for none")
-    server_count: int = described("servers that share the users; with a prefill pool those of the decode pool")
-    prefill_server_count: int = described("servers of a separate prefill pool; 0 if each server does both phases")
-    total_device_count: int = described("devices of all servers")
-    users_per_server: int = described("concurrent requests of a server")
-    largest_users: int = described("maximum requests that fit in the memory of a server")
-    is_met: bool = described("true if all mean times are within the target")
-    target_ratio: float = described("highest ratio of a mean time to its target")
-    met_probability: float | None = described(
-        "probability that the latency target is met, by the intervals of both times"
-    )
-    first_token_s: float = described("mean time to first token", "s")
-    between_s: float = described("mean time per output token", "s")
-    first_token_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of first_token_s"
-    )
-    between_half_width: float | None = described("half-width of the 80 % interval of the logarithm of between_s")
-    request_s: float = described("mean time of a request", "s")
-    tokens_per_s: float = described("prompt and output tokens of all users per second", "1/s")
-    output_tokens_per_s: float = described("output tokens of all users per second", "1/s")
-    usd_per_million: float | None = described("cost of a million tokens, prompts and outputs together", "USD")
-    million_j: float = described("energy of a million tokens, prompts and outputs together", "J")
-    gco2_per_million: float | None = described("CO2 of a million tokens, prompts and outputs together", "g")
-    request_usd: float | None = described("cost of a request", "USD")
-    request_j: float = described("energy of a request", "J")
-    request_gco2: float | None = described("CO2 of a request", "g")
-    quality: str = described("published loss of quality of the precision; empty if the checkpoint is published so")
-    prefix_hit_fraction: float | None = described(
-        "share of prompt tokens that a prefix cache supplies; null without one"
-    )
-    tier_hit_fraction: float | None = described("part of this share that comes from tiers below device memory")
-    uncached_request_j: float | None = described(
-        "energy of a request if no prefix is reused; null without a prefix cache", "J"
-    )
-
-
 def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
     """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
@@ -247,7 +201,7 @@ Option = tuple["Case", int]
 def _list_holding(case: Case) -> list[Case]:
     """Return the requested divisions that hold the model and at least one request."""
     asked = case.question.serving.devices
-    return [one for one in list_divisions(case) if one.most >= 1 and not (asked and one.devices not in asked)]
+    return [one for one in case.list_divisions() if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
 def list_options(case: Case, target: LatencyTarget) -> Iterator[Option]:
@@ -379,7 +333,7 @@ def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool 
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
-        cached_tokens=find_cached(serving) if reuses else 0.0,
+        cached_tokens=serving.cached_tokens if reuses else 0.0,
         residence=residence,
         pause_s=serving.pause_s,
         begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),

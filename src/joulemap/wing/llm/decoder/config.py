@@ -8,12 +8,28 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.physics.record.weight import read_weight_format
+from joulemap.physics.record.configuration import Precision, name_precision
+from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
 from joulemap.system.record import define, frozen
+
+if TYPE_CHECKING:
+    from joulemap.physics.record.hardware import Hardware
+
+SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
+"""Precisions at which 16-bit checkpoints run, the most common first."""
+
+WIDE: Final[Precision] = "fp32"
+"""Precision of activations on processors without 16-bit arithmetic."""
+
+MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
+"""Weight format of GGUF files whose checkpoint publishes its experts in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org,
+whose 11.27 GiB are 4.25 bits for experts and 8.5 for all else.
+"""
+
 
 Norm = Literal["rms_norm", "layer_norm"]
 
@@ -382,6 +398,31 @@ class Decoder:
     def expert_count(self) -> int:
         """Experts of all layers; a host without fused kernels launches each separately."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
+
+    @property
+    def file_weights(self) -> str:
+        """Weight format of its GGUF files if they keep the checkpoint's published format (MXFP4).
+
+        Empty if its GGUF files come in many formats, or if it is read from a GGUF file.
+        """
+        published = self.published
+        keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
+        return MXFP4_WEIGHTS if keeps else ""
+
+    def list_precisions(self) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
+        """Return the activation precisions and the weight precision of the checkpoint as published."""
+        published = self.published
+        own = (name_precision(published.precision),) if published and published.precision else ()
+        return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+
+    def choose_precision(self, target: Hardware) -> tuple[Precision, str]:
+        """Return the compute precision and the weight precision of the checkpoint as published, on this hardware.
+
+        GEMMs run at the activation precision of the checkpoint if the hardware has it, else at 16 bits.
+        """
+        precisions, weights = self.list_precisions()
+        precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
+        return precision, weights[0] if weights else precision
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
         """Raise UsageError if the division of GEMMs or experts is unknown; this class knows it from the sizes."""

@@ -105,6 +105,23 @@ def load_shipped() -> dict[str, Mapping[str, Any]]:
     return entries
 
 
+def find_checkpoint(model: str) -> str:
+    """Return the hub name (owner/name) of a built-in model; empty if unknown.
+
+    A repository whose name begins with the model's name is preferred, because fine-tuned models of other publishers are
+    aliases too.
+    """
+    name = find_shipped(model)
+    shipped = load_shipped().get(name)
+    listed = [one for one in shipped["aliases"] if "/" in one] if shipped else []
+
+    def rank(one: str) -> tuple[bool, bool, int, str]:
+        own = one.partition("/")[2]
+        return not own.startswith(model.lower()), not own.startswith(name), len(one), one
+
+    return min(listed, key=rank, default="")
+
+
 @cache
 def _aliases() -> dict[str, str]:
     """Return folded alias -> plain name of a built-in model."""

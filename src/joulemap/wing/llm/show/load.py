@@ -31,6 +31,7 @@ BEHIND: Final = Template("{name} cannot keep up with {bound}; it serves {value}"
 BEHIND_ALL: Final = Template("{names} cannot keep up with {bound}; the best of them, {name}, serves {value}")
 IDLED: Final = Template("idle time takes {share:%} of the energy[ of {name}]")
 POOL: Final[Mapping[str, str]] = {"prompts": PROMPT.name, "answers": ANSWER.name}
+OTHER_POOL: Final[Mapping[str, str]] = {"prompts": ANSWER.name, "answers": PROMPT.name}
 
 
 def describe_answer(facts: Facts) -> str:

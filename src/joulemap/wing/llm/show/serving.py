@@ -1,13 +1,20 @@
-"""Words for the serving of a language model: phrases of titles, options of next commands, and prefix-cache hits."""
+"""Words that answers on served language models share: titles, costs, options of next commands, prefix-cache hits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.fact import Quantity
+from joulemap.domain.offer import describe_pay
+from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
+from joulemap.show.candidate import describe_use
 from joulemap.show.caveat import show_range
+from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
+from joulemap.show.title import Title
+from joulemap.wing.llm.serving.batch import accept
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
@@ -18,6 +25,20 @@ REUSED: Final = Template(
 )
 GUESSED: Final = Template("[, {speculate:n draft token} per step, acceptance {acceptance:set %}]")
 LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per step")
+
+MODEL: Final = "{model}[ (same sizes as {like})]"
+LEFT_OUT: Final = Template("Left out: {reasons}")
+COST_NOTE: Final = Template(
+    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other "
+    "assumptions"
+)
+IDLE_HOURS: Final = "idle hours included"
+LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
+
+REUSE: Final = Template(
+    "[--engine {engine}] [--cache {cache}] [--prefix-hit {hit}] [--turns {turns}] [--pause {pause}]"
+)
+SPECULATION: Final = Template("--speculate {speculate} --acceptance {rates} [--draft {draft}]")
 
 HITS: Final = Template(
     "[{name}: ]{hits:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request takes "
@@ -38,26 +59,39 @@ def describe_later(serving: Serving) -> str:
     """
     if serving.speculate is None or serving.acceptance is None:
         return ""
-    from joulemap.wing.llm.serving.batch import accept
-
     gained = accept(serving.speculate, serving.acceptance, serving.later_acceptance)
     return LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance] or None, gained=gained)
 
 
 def repeat_reuse(serving: Serving) -> list[str]:
     """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
-    words = ["--engine", serving.engine] if serving.engine else []
-    words += ["--cache", serving.cache] if serving.cache else []
-    words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
-    words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
-    words += ["--pause", f"{serving.pause_s:g}s"] if serving.pause_s else []
-    for tier in serving.cache_tiers:
-        words += ["--cache-tier", tier]
-    if serving.speculate is not None and serving.acceptance is not None:
-        rates = ",".join(f"{rate:g}" for rate in (serving.acceptance, *serving.later_acceptance))
-        words += ["--speculate", str(serving.speculate), "--acceptance", rates]
-        words += ["--draft", serving.draft] if serving.draft else []
-    return words
+    tiers = [word for tier in serving.cache_tiers for word in ("--cache-tier", tier)]
+    given = {
+        "hit": None if serving.prefix_hit is None else f"{serving.prefix_hit:g}",
+        "turns": serving.turns if serving.turns > 1 else None,
+        "pause": f"{serving.pause_s:g}s" if serving.pause_s else None,
+        "rates": ",".join(f"{rate:g}" for rate in (serving.acceptance or 0.0, *serving.later_acceptance)),
+    }
+    guessed = [] if serving.speculate is None else SPECULATION.words(serving, **given)
+    return [*REUSE.words(serving, **given), *tiers, *guessed]
+
+
+def title_model(answer: Any, about: str | Title, form: str = "", **values: Any) -> Title:
+    """Return a title that begins with the name of the model, and continues with `form`."""
+    named = {"model": answer.alias or answer.model, "like": answer.model if answer.alias else ""}
+    return Title(form=Template(MODEL + form), values={**named, **values}, about=about)
+
+
+def describe_costs(assumptions: Table[AssumedNumber], pay: str, counted: str = "") -> str:
+    """Return the note on the hours that are paid, on what cost and carbon include, and on the tokens `counted`."""
+    if any(row.assumption == "utilization" and row.value == 1.0 for row in assumptions):
+        return COST_NOTE(use=LOAD_HOURS(pay=describe_pay(pay)), idle=None, counted=counted)
+    return COST_NOTE(use=describe_use(assumptions, pay), idle=IDLE_HOURS, counted=counted)
+
+
+def tell_reasons(reasons: Sequence[str]) -> Sequence[Text]:
+    """Return the line below a table on what it leaves out; none without a reason."""
+    return (Text(LEFT_OUT(reasons="; ".join(reasons))),) if reasons else ()
 
 
 def describe_hits(values: Mapping[str, Quantity], name: str = "") -> Iterator[str]:

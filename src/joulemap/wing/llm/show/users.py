@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask.engine import describe_unread
 from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
+from joulemap.physics.record.weight import spell_precision
 from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
 from joulemap.show.present.cell import join_names, show_chance, show_plain, show_quantity
 from joulemap.show.present.template import Template
-from joulemap.wing.llm.ask.users import CHEAPER, LIKELY
-from joulemap.wing.llm.show.serving import describe_hits
+from joulemap.show.shape import Part, Shape
+from joulemap.wing.llm.ask.target import CHEAPER, LIKELY
+from joulemap.wing.llm.ask.users import UsersAnswer
+from joulemap.wing.llm.show.serving import (
+    describe_costs,
+    describe_hits,
+    describe_served,
+    repeat_reuse,
+    tell_reasons,
+    title_model,
+)
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.users import Forms
+    from joulemap.wing.llm.generated.row import UserRow
 
-TITLE: Final = Template("{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time")
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
 EACH: Final = "each"
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
-COLUMNS: Final = (
-    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
-    "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
-    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest batch largest_users | "
-    "request latency request_s | "
-    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
-    "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
-    "*J/request without reuse uncached_request_j?"
-)
 MET: Final = Template("yes[, {chance:chance}]")
-KEEP: Final = "precision | TTFT | TPOT"
-RANKED: Final = "met | USD/M tokens | energy/M tokens"
-LEFT_OUT: Final = Template("Left out: {reasons}")
+FAR: Final = 10.0
+"""Ratio of a time to its target from which the answer shows the ratio without decimals."""
 NOTES: Final = (
     "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
@@ -165,3 +166,84 @@ def _name_servers(facts: Facts, key: int) -> str:
 
 def _show(value: Quantity) -> str:
     return USD(usd=show_plain(value.value)) if value.unit == "USD" else show_quantity(value.value, value.unit)
+
+
+def show_met(row: UserRow) -> str:
+    """Return whether a deployment meets the target, with its probability, or by how much it misses it."""
+    if row.is_met:
+        return MET(chance=row.met_probability)
+    return f"no, {row.target_ratio:{'.2f' if row.target_ratio < FAR else ',.0f'}}x"
+
+
+def list_notes(answer: UsersAnswer) -> Iterator[str]:
+    """Yield notes on other forms of serving, on columns, on the cache, and on cost and carbon."""
+    if answer.forms is not None and answer.chosen is answer.rows[0]:
+        yield describe_forms(answer.forms)
+    yield from NOTES
+    if answer.wide_cache:
+        yield answer.wide_cache
+    if answer.assumptions.rows:
+        yield describe_costs(answer.assumptions, answer.pay)
+
+
+def choose(answer: UsersAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title, and the values of slots in the command that simulates one server of the best deployment."""
+    best, serving, target = answer.chosen, answer.serving, answer.target
+    about = ABOUT(
+        serving,
+        wanted=WANTED(target),
+        engine=answer.engine,
+        stored=answer.stored,
+        served=describe_served(serving),
+    )
+    more = {"users": target.users, "each": EACH if target.users > 1 else None}
+    pools = ["--prefill-on", best.hardware, "--decode-on", best.hardware]
+    return {
+        "title": title_model(answer, about, ", {users:n user}[ {each}] with one request at a time", **more),
+        "told": describe_unread(answer.scope.models),
+        "row": best,
+        "model": answer.model,
+        "place": pools if best.prefill_server_count else [best.hardware],
+        "experts": best.expert_device_count if best.expert_device_count > 1 else None,
+        "prompt": serving.prompt,
+        "output": serving.output,
+        "reuse": repeat_reuse(serving),
+        "words": [] if best.is_published else spell_precision(best.precision),
+    }
+
+
+USERS: Final = Shape(
+    first=describe_answer,
+    why=list_reasons,
+    parts=(
+        Part(
+            table="rows",
+            columns="servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
+            "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
+            "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | "
+            "largest batch largest_users | request latency request_s | "
+            "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
+            "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
+            "*J/request without reuse uncached_request_j?",
+            lay={
+                "keep": "precision | TTFT | TPOT",
+                "ranked": "met | USD/M tokens | energy/M tokens",
+                "noun": "deployments",
+                "met": show_met,
+            },
+            is_long=True,
+            is_tight=True,
+            draw=lambda answer, grid, *_, **__: (grid, *tell_reasons(answer.not_taken)),
+        ),
+    ),
+    csv="rows",
+    notes=lambda answer: [*list_notes(answer)],
+    choices=choose,
+    limit=18,
+    steps=(
+        "llm {model} {place} --devices {device_count} [--expert-devices {experts}] --batch 1 "
+        "--in-flight {users_per_server} --prompt {prompt} --output {output} {reuse} {words}",
+    ),
+)
+
+PAGES: Final = {UsersAnswer: USERS}

@@ -32,7 +32,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.source import open_boxes
+from joulemap.wing.llm.serve import open_boxes
 from joulemap.wing.train.demand import list_steps
 from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, TrainingRow
 from joulemap.wing.train.setting import Training

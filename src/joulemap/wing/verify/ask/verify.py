@@ -23,11 +23,12 @@ from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.source import Source
 from joulemap.system.errors import JoulemapError, Reason, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.verify.cause import Cause, CauseRow, find_causes
-from joulemap.wing.verify.compared import UNIT, VerifiedRow, list_rows, quantify
+from joulemap.wing.llm.serve import ServingRow
+from joulemap.wing.verify.cause import Cause, find_causes
+from joulemap.wing.verify.compared import UNIT, list_rows, quantify
 from joulemap.wing.verify.file import Reading, check_options, read_file
 from joulemap.wing.verify.forecast import Case, Forecast, forecast, measured_of
+from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
 from joulemap.wing.verify.limit import drop_impossible
 from joulemap.wing.verify.served import calibrate_served
 

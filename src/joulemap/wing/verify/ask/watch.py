@@ -16,7 +16,7 @@ from joulemap.ask.finding import Finding
 from joulemap.ask.measure import find_here
 from joulemap.ask.model import ModulesAnswer, modules
 from joulemap.ask.rule import UNKNOWN, weigh_findings
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -28,6 +28,7 @@ from joulemap.system.name import PROJECTED
 from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
 from joulemap.wing.train.training.forward import LOSS
+from joulemap.wing.verify.generated.row import WatchedModule
 
 if TYPE_CHECKING:
     import torch
@@ -45,35 +46,6 @@ STEP: Final = "train({},optimizer=sgd)"
 
 FEW: Final = 3
 """Number of calls below which a note warns about first-call overheads."""
-
-
-@frozen(kw_only=True)
-class WatchedModule:
-    """Measured and predicted time of a module and its submodules, per call of the model."""
-
-    module: str = described("path of the module, by its first use where shared; empty for the model itself")
-    depth: int = described("number of enclosing modules")
-    output_shape: str = described("output shape of the last operator inside it; empty where none runs")
-    weight_count: int = described(
-        "elements of the parameters and buffers that its operators read, counted once", is_wide=True
-    )
-    mac_count: int = described("multiply-accumulates", is_wide=True)
-    call_count: float = described("direct calls of the module per call of the model")
-    measured_latency_s: float = described("time measured here, modules below included", "s")
-    own_measured_latency_s: float = described("time measured here outside the modules that it called", "s")
-    predicted_latency_s: float | None = described("predicted time on the hardware; null without a prediction", "s")
-    predicted_energy_j: float | None = described("predicted energy on the hardware", "J")
-    predicted_energy_fraction: float | None = described("share of the model's predicted energy")
-    own_energy_fj: int | None = described(
-        "exact predicted energy of the operators that it calls itself", "fJ", is_wide=True
-    )
-    measured_backward_s: float = described("backward time measured here; 0 without a backward pass", "s")
-    predicted_backward_s: float | None = described(
-        "predicted backward time; null where no training step is predicted", "s"
-    )
-    predicted_backward_j: float | None = described(
-        "predicted backward energy; null where no training step is predicted", "J"
-    )
 
 
 @frozen(kw_only=True)

@@ -21,7 +21,8 @@ from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
 from joulemap.system.units import format_si
 from joulemap.wing.verify.ask.verify import VerifyAnswer
-from joulemap.wing.verify.compared import UNIT, VerifiedRow, quantify
+from joulemap.wing.verify.compared import UNIT, quantify
+from joulemap.wing.verify.generated.row import VerifiedRow
 from joulemap.wing.verify.show.word import (
     NOUN,
     UNDER,

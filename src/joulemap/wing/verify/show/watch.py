@@ -15,7 +15,8 @@ from joulemap.show.present.document import Block
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
-from joulemap.wing.verify.ask.watch import WatchAnswer, WatchedModule
+from joulemap.wing.verify.ask.watch import WatchAnswer
+from joulemap.wing.verify.generated.row import WatchedModule
 from joulemap.wing.verify.show.word import list_conditions
 
 WATCHED: Final = Template("watched: {title}")

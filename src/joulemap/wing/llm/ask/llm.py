@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import fetch_tables
+from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
 from joulemap.ask.fact import Facts
 from joulemap.ask.price import price_parameters
@@ -16,23 +16,29 @@ from joulemap.domain.computed import make_table
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.generated.cost import AssumedNumber
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.llm.answer.document import LlmAnswer
+from joulemap.system.record import frozen
 from joulemap.wing.llm.ask import batch, load
+from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
-from joulemap.wing.llm.capacity.load import LoadRow, serve_load
+from joulemap.wing.llm.capacity.load import serve_load
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
+from joulemap.wing.llm.capacity.pool import serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
-from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
+from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, form_rows, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.stored import choose_stored, opening_passes, read_stored
 from joulemap.wing.llm.decoder.pass_name import find_alias
+from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
+    from joulemap.ask.check import Checks
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.case import Case
@@ -42,6 +48,79 @@ if TYPE_CHECKING:
 
 
 NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
+
+
+@frozen(kw_only=True)
+class LlmAnswer(RunAnswer):
+    """Answer for one language model on several chips, each at several batch sizes, on one engine."""
+
+    about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
+
+    rows: Table[ServedRow]
+    """Rows in the requested order of hardware, the smallest batch first; includes refused configurations."""
+    phases: Table[ServedPhase]
+    """One row for prefill and one for decode of each configuration that is served."""
+    winners: Table[ServedWinner]
+    """Best configuration for each goal, such as the lowest energy."""
+    model: str
+    alias: str = ""
+    """Model name as requested, if it is an alias of `model`; else empty."""
+    serving: Serving
+    engine: str
+    """Name of the engine, with the year of its release."""
+    stored: str
+    """Published format of the checkpoint, as the title states it; empty for 16 bits."""
+    loads: Table[LoadRow]
+    """Results of each chip under the requested load; empty if only batches are requested."""
+    pools: Table[PoolRow]
+    """One row each for the prefill pool and the decode pool; empty without disaggregated serving."""
+    assumptions: Table[AssumedNumber]
+    """Assumed numbers that cost and carbon depend on."""
+    facts: Facts
+    """Decision, limits, rows and caveats, from which all sentences are made."""
+    not_taken: tuple[str, ...] = ()
+    """Reasons why hardware of the default selection cannot run the model."""
+    wide_cache: str = ""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
+    not_loaded: tuple[str, ...] = ()
+    """Reasons why configurations have no result under the request load."""
+
+    @property
+    def served(self) -> tuple[ServedRow, ...]:
+        """Rows of configurations that are served."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    @property
+    def served_rows(self) -> Table[ServedRow]:
+        """Table of configurations that are served."""
+        return self.rows.with_rows(self.served)
+
+    @property
+    def judged_rows(self) -> Table[ServedRow]:
+        """Table of configurations whose chip supports the precision."""
+        return self.rows.with_rows(row for row in self.rows if row.status != UNSUPPORTED)
+
+    @property
+    def pay(self) -> str:
+        """Payment for chips: rented, bought or both."""
+        return self.phases[0].pay if self.phases.rows else ""
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure each configuration under the request load, or as a batch without one.
+
+        Tools generate only independent random requests, so other loads are measured as batches.
+        """
+        serving = self.serving
+        asked = serving.rate_per_s or 0.0, serving.in_flight or 0
+        is_plain = not (serving.requests or serving.reuses_prefixes or serving.prefill_on)
+        rows: Sequence[ServedRow | LoadRow] = self.loads.rows if any(asked) and is_plain else self.served
+        runs = (
+            ServedRun(row.label, row.hardware, row.precision, row.batch, row.device_count)
+            if isinstance(row, ServedRow)
+            else ServedRun(row.label, row.hardware, row.precision, 1, row.device_count, *asked)
+            for row in rows
+        )
+        return check_served(self.model, serving, runs, self.scope.spell)
 
 
 def llm(
@@ -80,8 +159,6 @@ def _answer(
     *,
     has_facts: bool = True,
 ) -> LlmAnswer:
-    from joulemap.wing.llm.stack import describe_engine
-
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
     if serving.has_load:
@@ -131,28 +208,13 @@ def _find_facts(
     tables: Mapping[str, Any],
 ) -> Facts:
     """Return the facts of the requested load, or of the batches without one."""
-    hosts = {case.hardware: host for case in served if (host := SlowHost.of(case.server)).added_s}
-    shared: dict[str, Any] = {
-        "hosts": hosts,
-        "engine": question.stack.label,
-        "most_context": question.decoder.context_length,
-    }
+    hosts = {case.hardware: SlowHost.of(case.server) for case in served}
     if loads:
         fit = [row for row in rows if row.status == OK]
-        return load.find_facts(scope, loads, pools, fit, tables["phases"].rows, **shared)
+        return load.find_facts(scope, question, loads, pools, fit, tables["phases"].rows, hosts=hosts)
     hours = find_busy_hours(tables["assumptions"])
     paid = hours if hours < HOURS else None
-    is_divided = not (question.serving.devices or question.alike)
-    return batch.find_facts(
-        scope,
-        rows,
-        tables["phases"],
-        tables["winners"],
-        hours=paid,
-        is_divided=is_divided,
-        in_turn=question.stack.divides_layers,
-        **shared,
-    )
+    return batch.find_facts(scope, question, rows, tables["phases"], tables["winners"], hosts=hosts, hours=paid)
 
 
 def _serve_load(

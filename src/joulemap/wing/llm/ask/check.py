@@ -8,28 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from joulemap.ask.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
 from joulemap.physics.record.weight import split_precision
-from joulemap.wing.llm.decoder.pass_name import find_shipped, load_shipped
+from joulemap.wing.llm.decoder.pass_name import find_checkpoint
 from joulemap.wing.llm.stack import DEFAULT, find_engine
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
-
-
-def find_checkpoint(model: str) -> str:
-    """Return the hub name (owner/name) of a built-in model; empty if unknown.
-
-    A repository whose name begins with the model's name is preferred, because fine-tuned models of other publishers are
-    aliases too.
-    """
-    name = find_shipped(model)
-    shipped = load_shipped().get(name)
-    listed = [one for one in shipped["aliases"] if "/" in one] if shipped else []
-
-    def rank(one: str) -> tuple[bool, bool, int, str]:
-        own = one.partition("/")[2]
-        return not own.startswith(model.lower()), not own.startswith(name), len(one), one
-
-    return min(listed, key=rank, default="")
 
 
 class ServedRun(NamedTuple):

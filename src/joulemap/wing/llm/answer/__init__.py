@@ -1,1 +1,0 @@
-"""Comparison of accelerators that serve a language model: memory fit, speed, energy, cost and bottlenecks."""

@@ -1,0 +1,99 @@
+"""Answer for a language model divided between a processor and a GPU: layers on each, latency and energy per token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.ask.answer import Answer
+from joulemap.domain.computed import make_table
+from joulemap.domain.default import SERVED
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.offload import divide_layers
+from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
+from joulemap.wing.llm.generated.row import OffloadRow
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.source import find_mixed, read_decoder
+from joulemap.wing.llm.stack import describe_engine, find_engine
+
+if TYPE_CHECKING:
+    from joulemap.plan.source import Source
+
+ENGINE: Final = "llamacpp"
+"""Engine that divides layers between a device and its host."""
+
+
+@frozen(kw_only=True)
+class OffloadAnswer(Answer):
+    """Answer for a language model divided between a device and its host."""
+
+    model: str
+    box: str
+    device: str
+    host: str
+    layer_count: int
+    precision: str
+    engine: str
+    prompt: int
+    output: int
+    rows: Table[OffloadRow]
+
+    about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
+
+    @property
+    def best(self) -> OffloadRow:
+        """Fastest division at the first batch."""
+        return next(row for row in self.rows if row.is_best)
+
+    @property
+    def speedup(self) -> float | None:
+        """Throughput of the best division over that of the host alone; None if that is the best or does not fit."""
+        best = self.best
+        host = next((row for row in self.rows if row.batch == best.batch and not row.layers and not row.refusal), None)
+        if host is None or host is best or not (host.tokens_per_s and best.tokens_per_s):
+            return None
+        return best.tokens_per_s / host.tokens_per_s
+
+
+def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:
+    """Return how many layers run best on the GPU of a box, with the rest on its processor, at each batch size.
+
+    Raise UsageError for other hardware and for server options, UnsupportedError if no division fits; otherwise raise as
+    `llm` does.
+    """
+    box = find_mixed(settings)
+    if box is None:
+        raise UsageError(
+            "name a box of a GPU and a CPU, e.g. workstation_rtx_4090; see `joulemap hardware list --boxes`"
+        )
+    kept = attrs.evolve(
+        SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
+    )
+    engine = serving.engine or ENGINE
+    stack = find_engine(engine)
+    if serving != kept or stack.name != ENGINE:
+        raise UsageError(
+            f"{box.id} combines a GPU and a CPU, and only {ENGINE} divides layers between them: leave out --engine and "
+            "the options of loads, caches and speculation"
+        )
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    question = Question(decoder=decoder, stack=stack, serving=serving, asked=settings)
+    question.check()
+    check_methods(question, settings.weight_precision)
+    division = divide_layers(box, question)
+    return OffloadAnswer(
+        model=decoder.name,
+        box=box.id,
+        device=division.device,
+        host=division.host,
+        layer_count=decoder.layer_count,
+        precision=division.precision,
+        engine=describe_engine(engine),
+        prompt=serving.prompt,
+        output=serving.output,
+        rows=make_table("llm offload", OffloadRow, division.rows),
+    )

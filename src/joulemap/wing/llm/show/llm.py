@@ -1,0 +1,368 @@
+"""Words and tables of a served language model: decision, batches or load, memory, phases, cost and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.ask.fact import Facts
+from joulemap.physics.record.configuration import BOUNDARY
+from joulemap.physics.record.weight import spell_precision
+from joulemap.show.layout import head_assumed, show_assumed
+from joulemap.show.page import Figures, draw_figure, lay_rows, tell_left_out
+from joulemap.show.present.cell import mark_projected, show_count
+from joulemap.show.present.document import SHARE_HEADING, Block, Grid, Text, choose_rows
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part, Shape
+from joulemap.show.title import Title
+from joulemap.wing.llm.ask.llm import LlmAnswer
+from joulemap.wing.llm.ask.served import TAIL
+from joulemap.wing.llm.capacity.case import UNSUPPORTED
+from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
+from joulemap.wing.llm.capacity.stored import enclose_seller
+from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
+from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.llm.show import batch, load
+from joulemap.wing.llm.show.serving import describe_costs, describe_served, tell_reasons, title_model
+
+ABOUT: Final = Template(
+    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}][, {flown}]{served}"
+)
+LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
+BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
+FILE_REQUESTS: Final = Template("requests of {requests}")
+
+BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
+GOALS: Final[Mapping[str, tuple[str, str]]] = {
+    "first_token": ("TTFT", "first_token_s"),
+    "between_tokens": ("TPOT", "between_s"),
+    "energy": ("decode J/token", "output_token_j"),
+    "cost": ("USD/M output tokens", "output_usd_per_million"),
+}
+"""Goal -> heading and field of its column."""
+LIMIT: Final = Template("{bound} {share:%}")
+BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
+UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
+PHASES: Final = (
+    "hardware @label | *batch | *phase | *time phase_s | *one pass without engine run_latency_s | "
+    "*J/token energy_per_token_j | power per device device_power_w | *limit bound | *run run_id"
+)
+
+ENGINE_NOTE: Final = (
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. If all hardware "
+    "is CPUs outside data centres or Apple GPUs, llama.cpp is the default for every model, with q4_k_m weights unless "
+    "--precision or --weight-precision is given; on NPUs of Qualcomm or Rockchip it is Genie with int4 weights or "
+    "RKLLM at int8"
+)
+BATCHES_BELOW: Final = Template(
+    "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
+    "explain their columns"
+)
+TOKEN_NOTE: Final = Template(
+    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
+    "[ and {hosts}]; `explain` and `edp` show one pass on one device, without engine overhead"
+)
+HOSTS: Final = "their share of idle host energy"
+BATCH_NOTES: Final = (
+    "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
+    "engine's reserve; largest batch: maximum sequences of this length that fit",
+    "limit: largest part of the time: memory (bandwidth), compute, operands (on-chip data movement, with units "
+    "computing under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine "
+    "overhead (slower kernels than the modelled ones, and host work between passes)",
+)
+BATCH_NOTE: Final = (
+    "TTFT (time to first token): from arrival to the first token, if all requests of a batch arrive together; TPOT "
+    "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
+    "sequences over the total request time"
+)
+LOAD_NOTE: Final = (
+    "TTFT (time to first token), TPOT (time per output token) and request latency are medians over requests. The TPOT "
+    "of a request is the mean gap between its tokens. ITL (inter-token latency) is a single gap, longer if the pass "
+    "also computes a prompt. J/token is per output token, with prompts and idle time included"
+)
+POOL_NOTE: Final = (
+    "balanced device ratio: devices of a pool per device of the other pool at which both saturate at the same rate"
+)
+SHARED_RUNS: Final = Template(
+    "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
+    "largest batch of the same hardware, whichever is nearer"
+)
+DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
+"""Scope of the cost of a batch's output tokens."""
+WHOLE_COST: Final = "output tokens include their prompts"
+"""Scope of the cost of a load's output tokens."""
+OTHER_WAY: Final = Template(
+    "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
+)
+OTHER_SELLER: Final = Template(
+    "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
+)
+OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
+
+RUN: Final = " {words} --batch {batch} --runtime {runtime}"
+EXPLAIN: Final = "explain {model} {hardware} {other}" + RUN
+
+
+def title_answer(answer: LlmAnswer) -> Title:
+    """Return the title of the document, which restates the question."""
+    serving = answer.serving
+    batches = [] if answer.loads.rows else [str(batch) for batch in sorted({row.batch for row in answer.rows})]
+    requests = FILE_REQUESTS if serving.requests else BATCH_REQUESTS
+    flown = show_count(serving.in_flight or 0, "concurrent " + ("conversation" if serving.turns > 1 else "request"))
+    values = {
+        "requests": requests(serving, lengths=LENGTHS(serving), batches=batches),
+        "precisions": tuple(dict.fromkeys(row.precision for row in answer.rows)),
+        "stored": answer.stored,
+        "engine": answer.engine,
+        "flown": flown if serving.in_flight else None,
+        "served": describe_served(serving),
+    }
+    return title_model(answer, about=Title(form=ABOUT, row=serving, values=values))
+
+
+def describe_answer(facts: Facts) -> str:
+    """Return the decision among deployments under a load, or among batches without one."""
+    return load.describe_answer(facts) if TAIL in facts.asked else batch.describe_answer(facts)
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on the deployments under a load, or on the batches without one."""
+    return load.list_reasons(facts) if TAIL in facts.asked else batch.list_reasons(facts)
+
+
+def draw(answer: LlmAnswer) -> Figures:
+    """Return the figure of device throughput against latency per token, batch by batch."""
+    if not answer.served:
+        return ()
+    return (draw_figure(answer.scope, "frontier", answer.rows, title_answer(answer), describe_opening(answer)),)
+
+
+def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Sequence[Block]:
+    """Return the table of batches with the best of each column marked, and remarks on what is not in it."""
+    best, tied = mark_best(answer, grid.headings, limit)
+    shortage = "" if answer.loads.rows else batch.describe_shortage(answer.facts)
+    reasons = list(dict.fromkeys(row.reason for row in answer.rows if row.status == UNSUPPORTED))
+    if answer.not_taken:
+        reasons.append(UNSUPPORTED_COUNT(count=len(answer.not_taken)))
+    remarks = (*([Text(shortage)] if shortage else []), *tell_left_out(answer.scope), *tell_reasons(reasons))
+    return attrs.evolve(grid, best=best, tied=tied), *remarks
+
+
+def mark_best(
+    answer: LlmAnswer, headings: Sequence[str], limit: int
+) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
+    """Return the (row, column) cells with the best value of each column, and the cells of hardware tied with the
+    best.
+    """
+    ids = {row.place: (row.label, row.batch) for row in answer.phases}
+    rows = choose_rows(answer.served, limit, lambda row: _wins(answer, row))
+    shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
+    columns = {heading: column for column, heading in enumerate(headings)}
+    best, tied = set(), set()
+    for winner in answer.winners:
+        heading, field = GOALS[winner.goal]
+        if winner.hardware_count < 2 or (column := columns.get(heading)) is None:
+            continue
+        if ids[winner.place] in shown:
+            best.add((shown[ids[winner.place]], column))
+        for rival in winner.rivals:
+            values = [
+                (float(value), row.batch)
+                for row in answer.served
+                if row.label == rival and (value := getattr(row, field)) is not None
+            ]
+            if values and (leader := (rival, min(values)[1])) in shown:
+                tied.add((shown[leader], column))
+    return frozenset(best), frozenset(tied)
+
+
+def _wins(answer: LlmAnswer, row: ServedRow) -> bool:
+    """Return whether a configuration wins a metric; the first line names it, so its row is always shown."""
+    ids = {phase.place: (phase.label, phase.batch) for phase in answer.phases}
+    return any(ids[winner.place] == (row.label, row.batch) for winner in answer.winners)
+
+
+def show_phases(answer: LlmAnswer, _rows: object, limit: int, **_: Any) -> Grid:
+    """Return the table of phases, with two rows for each row of other tables."""
+    return lay_rows(
+        answer, answer.phases, PHASES, limit=2 * limit, bound=lambda row: LIMIT(row, share=row.bound_fraction)
+    )
+
+
+def list_notes(answer: LlmAnswer) -> Iterator[str]:
+    """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""
+    is_load = bool(answer.loads.rows)
+    yield ENGINE_NOTE
+    if is_load:
+        yield LOAD_NOTE
+        yield from [POOL_NOTE] if answer.pools.rows else []
+        yield BATCHES_BELOW(count=1 + len(BATCH_NOTES))
+    yield TOKEN_NOTE(hosts=HOSTS if BOUNDARY[answer.scope.settings.boundary].is_at_wall else "")
+    yield from BATCH_NOTES
+    if not is_load:
+        yield BATCH_NOTE
+    if answer.wide_cache:
+        yield answer.wide_cache
+    alike = len(answer.served) - len({row.decode_run_id for row in answer.served})
+    if alike:
+        yield SHARED_RUNS(count=alike, total=len(answer.served))
+    yield describe_costs(answer.assumptions, answer.pay, WHOLE_COST if is_load else DECODE_COST)
+    has_several = len({row.label for row in answer.served}) > 1
+    if answer.pay in OTHER_PAYMENT and has_several and not is_load:
+        other = OTHER_PAYMENT[answer.pay]
+        column = f"{other}_usd_per_million"
+        priced = [row for row in answer.phases if row.phase == ANSWER.name and getattr(row, column) is not None]
+        if priced:
+            best = min(priced, key=lambda row: float(getattr(row, column)))
+            label = mark_projected(best.label, answer.projected)
+            yield OTHER_WAY(best, way=other, usd=getattr(best, column), label=label)
+    unlike = {row.hardware: row.unlike_price_text for row in answer.phases if row.unlike_price_text}
+    if unlike:
+        named = [f"{mark_projected(name, answer.projected)} at {enclose_seller(one)}" for name, one in unlike.items()]
+        yield OTHER_SELLER(prices=named)
+    yield from answer.not_taken
+
+
+def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
+    """Return the decode steps that follow-up commands are about: that of the winner in energy per token, and the best
+    one of other hardware in the same configuration; None without such hardware.
+    """
+    goals = {row.goal: row for row in answer.winners}
+    winner = goals.get("energy") or answer.winners[0]
+    steps = [row for row in answer.phases if row.phase == ANSWER.name]
+    first = next(row for row in steps if row.place == winner.place)
+    if answer.loads.rows:  # a batch of --details may have another winner than the load
+        best = choose_loads(answer.loads)[1]
+        served = (best.hardware, best.precision, best.device_count)
+        own = [row for row in steps if (row.hardware, row.precision, row.device_count) == served]
+        first = min(own, key=lambda row: row.energy_per_token_j, default=first)
+    alike = (first.model, first.batch, first.precision)
+    others = [row for row in steps if row.hardware != first.hardware and (row.model, row.batch, row.precision) == alike]
+    return first, min(others, key=lambda row: row.energy_per_token_j, default=None)
+
+
+def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the title, the tables on the first screen, and the values of slots in parts and follow-up commands."""
+    first, rival = find_leader(answer)
+    loads = [name for name in ("pools", "loads") if getattr(answer, name).rows]
+    lengths = LENGTHS(answer.serving) if answer.serving.requests else ""
+    return {
+        "title": title_answer(answer),
+        "shown": loads or None,
+        "told": (),  # the title states what of a checkpoint is not read
+        "csv": "loads" if loads else "rows",
+        "heading": BATCHES_HEADING(lengths=lengths) if loads else "",
+        "assumed": head_assumed(map(find_assumed, answer.loads)),
+        "row": first,
+        "hardware": answer.scope.spell(first.hardware),
+        "other": "" if rival is None else answer.scope.spell(rival.hardware),
+        "words": spell_precision(first.precision),
+        "dropped": (EXPLAIN,) if rival is None else (),
+    }
+
+
+def describe_opening(answer: LlmAnswer) -> str:
+    """Return the first line; on two pools, it names the servers of both."""
+    if answer.pools.rows:
+        return load.describe_pools(answer.facts, [(row.server_count, row.label) for row in answer.pools])
+    return describe_answer(answer.facts)
+
+
+LLM: Final = Shape(
+    first=describe_answer,
+    opening=describe_opening,
+    why=list_reasons,
+    parts=(
+        Part(
+            table="pools",
+            columns="pool | *server @label | *servers server_count | *requests/s per server #each_per_s | "
+            "utilization use_fraction | balanced device ratio balance",
+            lay={
+                "pool": lambda row: load.POOL[row.pool],
+                "balance": lambda row: BALANCE(row, other=load.OTHER_POOL[row.pool]),
+            },
+        ),
+        Part(
+            title="Requests: medians, and p99 where stated",
+            table="loads",
+            columns="hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s? | "
+            "*p99 TPOT between_p99_s? | p99 ITL gap_p99_s? | *tokens/s ~output_tokens_per_s | "
+            "*J/token output_token_j | {assumed}*USD/M output tokens #output_usd_per_million | *power power_w | "
+            "idle energy idle_fraction | request latency request_s | keeps up up | preemptions preemption_count | "
+            "refused refused_count | handover handover_s? | handover energy handover_j? | "
+            "*prefix hits prefix_hit_fraction? | *J/request request_j? | "
+            "*J/request without reuse uncached_request_j? | hits in lower tiers tier_hit_fraction? | "
+            "prefill J/request request_prompt_j? | decode J/request request_answer_j? | "
+            "cache transfer J/request request_moved_j? | idle J/request request_idle_j?",
+            lay={
+                "ranked": f"p99 TTFT | tokens/s | J/token | {SHARE_HEADING}",
+                "noun": "configurations",
+                "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
+                "up": lambda row: "no" if row.is_growing else "yes",
+            },
+            cells=lambda answer: {"stays": lambda row: row in choose_loads(answer.loads)},
+            is_long=True,
+            is_tight=True,
+            draw=lambda answer, grid, *_, **__: (grid, *tell_reasons(answer.not_loaded)),
+        ),
+        Part(
+            title="{heading}",
+            table="served_rows",
+            columns="hardware @label | batch batch! | tokens/s ~tokens_per_s | decode J/token output_token_j | "
+            "range -output_token_j:output_token_half_width | TPOT between_s | "
+            "TPOT range -between_s:between_half_width | TTFT first_token_s | "
+            "USD/M output tokens #output_usd_per_million? | memory memory_fraction | largest batch largest_batch | "
+            "longest context #largest_context! | decode limit decode_bound | prefill limit prefill_bound | "
+            "request latency request_s | tokens/s per user ~user_tokens_per_s | "
+            "tokens/s per device ~device_tokens_per_s",
+            lay={
+                "keep": "batch | TPOT | range | TTFT | USD/M output tokens | memory | largest batch",
+                "ranked": "tokens/s | decode J/token",
+                "pictures": "range",
+                "noun": "configurations",
+                "decode_bound": lambda row: LIMIT(bound=row.decode_bound, share=row.decode_bound_fraction),
+                "prefill_bound": lambda row: LIMIT(bound=row.prefill_bound, share=row.prefill_bound_fraction),
+            },
+            cells=lambda answer: {"stays": lambda row: _wins(answer, row)},
+            is_long=True,
+            is_tight=True,
+            draw=finish_batches,
+        ),
+        Part(
+            title="Memory of one device",
+            table="judged_rows",
+            columns="hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | "
+            "activations activation_bytes | reserved reserved_bytes | *used memory_fraction | "
+            "*largest batch largest_batch | *longest context #largest_context | minimum devices needed_device_count",
+            is_long=True,
+        ),
+        Part(title="Phases", table="phases", draw=show_phases),
+        Part(
+            title="Cost and carbon per million tokens",
+            table="served_rows",
+            columns="hardware @label | *batch | payment way | *prompt tokens prompt_usd_per_million | "
+            "*output tokens output_usd_per_million:output_usd_half_width | price price_text? | "
+            "prompt CO2 prompt_gco2_per_million | output CO2 output_gco2_per_million",
+            is_long=True,
+        ),
+        Part(
+            title="80 % intervals",
+            table="served_rows",
+            columns="hardware @label | *batch | *TTFT first_token_s:first_token_half_width | "
+            "*TPOT between_s:between_half_width | J/prompt token prompt_token_j:prompt_token_half_width | "
+            "*decode J/token output_token_j:output_token_half_width | first decode step first_step_s | "
+            "last decode step last_step_s",
+            is_long=True,
+        ),
+    ),
+    csv="{csv}",
+    notes=lambda answer: [*list_notes(answer)],
+    choices=choose,
+    draw=draw,
+    limit=18,
+    steps=(EXPLAIN, "edp {model} {hardware}" + RUN),
+)
+
+PAGES: Final = {LlmAnswer: LLM}

@@ -1,0 +1,70 @@
+"""Words and table of a language model divided between a processor and a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from joulemap.physics.record.weight import split_precision
+from joulemap.show.present.template import Template
+from joulemap.show.shape import Part
+from joulemap.show.sheet import Sheet
+from joulemap.wing.llm.ask.offload import OffloadAnswer
+
+TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")
+DIVIDED: Final = Template(
+    "With {layers} of {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]; a step spends {device_fraction:%} of "
+    "its time on {device} and {host_fraction:%} on {host}."
+)
+WHOLE: Final = Template(
+    "With all {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]."
+)
+HOST_ALONE: Final = Template(
+    "{host} alone is fastest: batch {batch} runs at {tokens_per_s:~} tokens/s and {output_token_j:J} per token."
+)
+
+
+def describe_division(answer: OffloadAnswer) -> str:
+    """Return the best split of layers at the first batch, and its speedup over all layers on the host."""
+    best, count = answer.best, answer.layer_count
+    template = HOST_ALONE if not best.layers else WHOLE if best.layers == count else DIVIDED
+    return template(best, layer_count=count, device=answer.device, host=answer.host, speedup=answer.speedup)
+
+
+def choose(answer: OffloadAnswer, **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the heading and in the follow-up command."""
+    precision, weights = split_precision(answer.precision)
+    named = {field.name: getattr(answer, field.name) for field in attrs.fields(OffloadAnswer)}
+    return {**named, "width": precision, "weight_width": weights}
+
+
+OFFLOAD: Final = Sheet(
+    title=TITLE,
+    first=describe_division,
+    parts=(
+        Part(
+            title="Layers on {device}, the others on {host}",
+            table="rows",
+            columns="*batch | *device layers layers | TTFT first_token_s | *TPOT between_s | *tokens/s ~tokens_per_s | "
+            "*decode J/token output_token_j | device time device_fraction | host time host_fraction | "
+            "copy time copy_fraction | device memory device_bytes | host memory host_bytes | *refused refusal",
+            lay={"noun": "divisions"},
+            is_long=True,
+        ),
+    ),
+    notes=lambda _: (
+        "layers on the device are the engine's -ngl; all layers are assumed to have equal weights, cache and time",
+        "for prompts of 32 tokens and more, the device computes the host's layers where that is faster; their weights "
+        "are sent each time",
+    ),
+    steps=("place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]",),
+    csv="rows",
+    choices=choose,
+    limit=18,
+)
+
+PAGES: Final = {OffloadAnswer: OFFLOAD}
