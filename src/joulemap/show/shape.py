@@ -162,7 +162,9 @@ class Part:
             ]
         else:
             name = self.rows or self.table.format(**values)
-            parts = [(values, values[name] if name in values else getattr(answer, name))]
+            chosen = values.get(name, "")
+            is_text = isinstance(chosen, str | tuple)  # the choice of a title, or of parts, with the name of a table
+            parts = [(values, getattr(answer, name) if is_text else chosen)]
         kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:
