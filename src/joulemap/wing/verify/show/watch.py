@@ -80,7 +80,7 @@ def list_data(answer: WatchAnswer, _told: Mapping[str, Any]) -> dict[str, Any]:
     return {**answer.data(), "notes": list_conditions(answer.facts), **list_facts(answer.facts)}
 
 
-def lay_modules(answer: WatchAnswer, *_: Any, depth: int | None = None) -> Block:
+def lay_modules(answer: WatchAnswer, *_: Any, depth: int | None = None, **__: Any) -> Block:
     """Return the table of modules down to `depth` levels; None shows as many levels as fit on a screen."""
     columns = [WORK, "measured measured_latency_s | predicted predicted_latency_s"]
     columns += ["predicted / measured ratio"] * answer.is_here
