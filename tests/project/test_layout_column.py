@@ -207,7 +207,7 @@ def test_a_column_that_no_row_has_is_found(layouts: list[Layout]) -> None:
             changed = layout._replace(texts=(*layout.texts, f"first | {column}"), cells=(*layout.cells, "first"))
             assert changed.list_unknown() == {"gone"}, layout.place
     typed = [layout for layout in layouts if layout.rows and Any not in layout.rows]
-    assert len(typed) > 0.85 * len(layouts) > 10
+    assert len(typed) > 0.85 * len(layouts) > 8
 
 
 def test_templates_have_a_value_for_each_slot() -> None:

@@ -21,6 +21,8 @@ from joulemap.show.shape import Part, Shape
 
 SHOW = Path(joulemap.__file__).parent / "show"
 LEVELS = ("subgraph", "operator")
+CHOSEN = "<chosen>"
+"""Mark of a field that the choices of an answer name."""
 
 
 def list_pages() -> Iterator[tuple[type[Any], Shape]]:
@@ -59,8 +61,9 @@ def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
             known |= {*part.cells(MagicMock())}
         named: set[str] = set()
         if isinstance(part.columns, str):
-            text = part.columns.format_map(defaultdict(str, by=by))
+            text = part.columns.format_map(defaultdict(lambda: CHOSEN, by=by))
             words = [column.split()[-1] for column in text.split("|") if column.strip()]
+            words = [word for word in words if CHOSEN not in word]
             named = {one for word in words for one in word.strip("*?!=@±#~+-").split(":") if one}
         else:
             named = {name for line in part.columns for name, _ in Template(line).slots}

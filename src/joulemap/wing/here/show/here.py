@@ -206,7 +206,7 @@ def choose(answer: HereAnswer, limit: int, **_: Any) -> Mapping[str, Any]:
     precisions = join_names(list(dict.fromkeys(row.precision for row in answer.runs)))
     batch = (answer.runs[0].batch or 1) if answer.runs else 1
     others = RUN(models="Other models", batch=batch, precision=precisions)
-    return {"title": title, "grid": grid, "others": others}
+    return {"title": title, "grid": grid, "headed": others}
 
 
 def list_data(answer: HereAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,7 +273,7 @@ PAGES: Final = {
                 "refused reason?",
                 lay={"noun": "rows", "tokens_per_s": _show_rate},
             ),
-            Part(title="{others}", table="others", columns=RUN_COLUMNS, lay=RUNS),
+            Part(title="{headed}", table="others", columns=RUN_COLUMNS, lay=RUNS),
         ),
     )
 }
