@@ -17,7 +17,7 @@ from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.physics.record.configuration import Precision
-from joulemap.show.explain import describe_difference, describe_term, list_reasons
+from joulemap.show.term import describe_difference, describe_term, list_reasons
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import find_notes
@@ -59,9 +59,6 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
 
 LEAST_CAUSE: Final = 0.25
 """Minimum share of a difference for a count or a price to be a cause of it."""
-
-LEADING: Final = 0.1
-"""Minimum share of the difference at which a subgraph is a fact, and a category against the whole has a line."""
 
 FEWEST_PASSES: Final = 1.5
 """Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""

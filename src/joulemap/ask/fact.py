@@ -21,6 +21,10 @@ CALIBRATION: Final = "calibration"
 """Code of hardware whose calibration does not fit."""
 
 
+LEADING: Final = 0.1
+"""Minimum share of the difference at which a subgraph is a fact, and a category against the whole has a line."""
+
+
 @frozen
 class Quantity:
     """Number with its SI unit and 80 % interval."""

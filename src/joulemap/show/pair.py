@@ -32,16 +32,12 @@ from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.show.shape import Part
+from joulemap.show.term import BOUND, SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
 HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
 )
-BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
-"""Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
-
-SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
-
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
 """Metric -> unit in which terms are integers and sum exactly."""
 

@@ -18,7 +18,6 @@ from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStandi
 from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
-from joulemap.show.explain import list_reasons as list_causes
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
@@ -29,6 +28,7 @@ from joulemap.show.present.document import TRUST, WHY, Document, Grid, Lines, Se
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.sheet import Sheet
+from joulemap.show.term import list_reasons as list_causes
 from joulemap.show.title import bind
 from joulemap.show.webpage.page import write_page as write_page
 from joulemap.show.webpage.report import (

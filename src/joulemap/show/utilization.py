@@ -13,7 +13,6 @@ from joulemap.domain.table import Column
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WORDS
-from joulemap.show.explain import RANGE
 from joulemap.show.page import Figures, draw_figure, tell_left_out
 from joulemap.show.part import RANGES_ARE
 from joulemap.show.present.category import name_bound
@@ -22,6 +21,7 @@ from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape, line, read
+from joulemap.show.term import RANGE
 from joulemap.system.name import PROJECTED
 
 MOVED: Final = 0.05

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from joulemap.ask.fact import Term
 from joulemap.show.caveat import describe_trust
 from joulemap.show.choice import describe_answer, list_reasons
-from joulemap.show.explain import describe_difference, describe_ranges
 from joulemap.show.run_name import name_run
+from joulemap.show.term import describe_difference, describe_ranges
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
