@@ -32,7 +32,7 @@ def register() -> Wing:
         },
         parts={
             "folders": "joulemap.wing.explore.lake.folder:FOLDER",
-            "words": "joulemap.wing.explore.show.explore:WORDS",
+            "words": "joulemap.wing.explore.show.word:WORDS",
         },
         queries=("explore",),
         public=("joulemap.wing.explore.lake.fill:fill", "joulemap.wing.explore.lake.block:describe_block"),

@@ -27,7 +27,7 @@ def register() -> Wing:
         },
         parts={
             "hardware": "joulemap.wing.place.kind:KIND",
-            "words": "joulemap.wing.place.show.place:WORDS",
+            "words": "joulemap.wing.place.show.word:WORDS",
             "report": "joulemap.wing.place.report:PLACED_PART",
             "report_options": "joulemap.wing.place.report:BoxOptions",
         },

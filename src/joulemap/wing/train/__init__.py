@@ -31,7 +31,7 @@ def register() -> Wing:
         parts={
             "error_groups": "joulemap.wing.train.error_scale:GROUP",
             "models": "joulemap.wing.train.step_name:NAMES",
-            "words": "joulemap.wing.train.show.train:WORDS",
+            "words": "joulemap.wing.train.show.word:WORDS",
             "energies": "joulemap.wing.train:ENERGIES",
         },
         queries=("train",),

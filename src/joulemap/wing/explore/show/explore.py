@@ -25,7 +25,6 @@ from joulemap.show.present.template import Template
 from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
-from joulemap.show.word import Words
 from joulemap.system.record import frozen
 from joulemap.wing.explore.ask.explore import ALIKE, SAME, ExploreAnswer
 from joulemap.wing.explore.block import name_column
@@ -84,18 +83,6 @@ RULE: Final = Template("{text} ({basis})")
 LIKE: Final = "statistically tied with the front (80 %)"
 LETTERS: Final = "letters: the front"
 
-WORDS: Final = Words(
-    caveats={
-        "oversize": Template(
-            "{count:n design} of the front beyond the reticle limit of one die, {limit_mm2:plain} mm2: "
-            "up to {most_mm2:plain} mm2"
-        ),
-        "beyond": Template(
-            "beyond existing hardware: {name} {value} ({end} of any [{class} ]chip in the catalogue: {most}, {chip})"
-        ),
-        "missed_target": Template("no value gives {objective} {target} exactly; the nearest is {value}"),
-    },
-)
 
 GAINS: Final = Template("{subject} {gains} than the unchanged chip[; {rest}].")
 ONE: Final = "The best design has"

@@ -16,7 +16,6 @@ from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run_name import join_names, name_run
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
-from joulemap.show.word import Words
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.box.solve import has_solver
@@ -40,14 +39,6 @@ BOX_POWER: Final = (
 )
 """Note on why a device alone takes more energy here than `compare` says of its chip."""
 
-WORDS: Final = Words(
-    caveats={
-        "budget": Template("the power budget sets the rate of {chips}; placements at lower power were not searched"),
-        "unexamined": Template("a {form} that was not examined could save at most {share:%} against {chips}"),
-    },
-    nouns={"throughput": "throughput"},
-    better={"throughput": Template("has {ratio:x} the throughput[ of {rival}]")},
-)
 
 ONLY: Final = Template("{name} runs the model, with {value} {each}; no other placement does.")
 EACH: Final = {"latency": "per batch", "throughput": "of throughput", "energy": "per batch"}

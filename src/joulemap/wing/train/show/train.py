@@ -16,7 +16,6 @@ from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
-from joulemap.show.word import Words
 from joulemap.wing.train.ask.train import TRAINING, TrainAnswer
 from joulemap.wing.train.demand import TOKENS as USUAL_TOKENS
 
@@ -43,17 +42,6 @@ SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
-WORDS: Final = Words(
-    caveats={
-        "lower_bound": Template("the time of {chips} is a lower bound: kernels that convert operands are not counted"),
-        "too_large": Template("batch {batch:#} does not fit in the memory of {chips}[ (it fits with {fits_with})]"),
-    },
-    nouns={"training_speed": "training speed", "energy_per_sample": "energy per sample"},
-    better={
-        "training_speed": Template("trains {ratio:x} faster[ than {rival}]"),
-        "energy_per_sample": Template("uses {ratio:x} less energy per sample[ than {rival}]"),
-    },
-)
 
 ONLY: Final = Template("{name} trains at {most}{rate} {unit}[ and uses {sample} per sample].")
 AT_MOST: Final = "most "

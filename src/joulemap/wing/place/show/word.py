@@ -1,0 +1,17 @@
+"""Words of placements for the core: sentences of caveats, and names of metrics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.show.present.template import Template
+from joulemap.show.word import Words
+
+WORDS: Final = Words(
+    caveats={
+        "budget": Template("the power budget sets the rate of {chips}; placements at lower power were not searched"),
+        "unexamined": Template("a {form} that was not examined could save at most {share:%} against {chips}"),
+    },
+    nouns={"throughput": "throughput"},
+    better={"throughput": Template("has {ratio:x} the throughput[ of {rival}]")},
+)
