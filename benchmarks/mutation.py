@@ -32,7 +32,7 @@ import attrs
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-ROOMS: Final = ("domain", "model", "fuse", "trace", "catalog", "calibrate", "store", "plan", "answer", "show", "cli")
+ROOMS: Final = ("domain", "model", "fuse", "trace", "catalog", "calibrate", "store", "plan", "ask", "show", "cli")
 SWAPS: Final[dict[type, type]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

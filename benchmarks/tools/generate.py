@@ -13,7 +13,7 @@ from pathlib import Path
 
 from joulemap.store.library import HEADERS, SHIPPED
 from tools import GENERATED, PACKAGE
-from tools.public import spell_stubs
+from tools.public import spell_doors, spell_stubs
 from tools.query import spell_sql
 from tools.row import spell_modules
 
@@ -31,8 +31,8 @@ def write(files: Mapping[Path, str]) -> None:
 
 def main() -> None:
     """Write all generated code, and remove what is no longer generated."""
+    write(spell_doors())
     sql = spell_sql()
-    SHIPPED.parent.mkdir(exist_ok=True)
     write(sql)
     HEADERS.touch()  # the time when the queries were last rendered
     modules = spell_modules()

@@ -7,6 +7,7 @@ fields, results and parameters, followed from module to module in the source. Ea
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 from joulemap.system import errors
 from joulemap.system.wing import BUILT_IN, list_apart, list_wings
-from tools import GENERATED
+from tools import GENERATED, PACKAGE
 from tools.stub import (
     CLASS,
     FUNCTIONS,
@@ -106,6 +107,16 @@ ROOMS: Final = {"catalog": "catalog", "show": "show"}
 
 
 @cache
+def read_door() -> dict[str, dict[str, str]]:
+    """Return room of the core -> the names that wings may use, each with the module that defines it."""
+    rooms = tomllib.loads((PACKAGE / "door.toml").read_text(encoding="utf-8"))
+    return {
+        f"joulemap.{room}": {name: f"joulemap.{room}.{module}" for module, names in modules.items() for name in names}
+        for room, modules in rooms.items()
+    }
+
+
+@cache
 def _read_public(module: str) -> ast.Module:
     """Return the syntax tree of a module as callers see it."""
     return ast.parse(spell_methods()) if module == METHODS else read(module)
@@ -120,7 +131,12 @@ def _find_definitions(module: str) -> dict[str, ast.stmt]:
 def _find_homes(module: str) -> dict[str, tuple[str, str]]:
     """Return name in a module of this package -> (module that defines it, its name there)."""
     homes = list_imports(_read_public(module)) | {name: (module, name) for name in _find_definitions(module)}
-    return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
+    doors = read_door()
+    return {
+        name: (doors.get(home, {}).get(own, home), own)
+        for name, (home, own) in homes.items()
+        if home.startswith("joulemap.")
+    }
 
 
 def _find_types(node: ast.stmt, *, is_taken: bool = False) -> Iterator[str]:
@@ -208,7 +224,22 @@ def spell_stub(names: Mapping[str, str]) -> str:
     return "\n".join([*head, *spell_imports(modules)]) + "\n"
 
 
+def spell_doors() -> dict[Path, str]:
+    """Return the path of the stub of each room -> its code; wings import them when they register, before all else.
+
+    A room that has other public names keeps its stub.
+    """
+    doors = {find_stub(name_stub(room)): (room, names) for room, names in read_door().items()}
+    return {
+        path: spell_stub(names)
+        for path, (room, names) in doors.items()
+        if not (path.exists() and room.rpartition(".")[2] in ROOMS)
+    }
+
+
 def spell_stubs() -> dict[Path, str]:
     """Return the path of every stub -> its code."""
-    public = {find_stub(name_stub(module)): spell_stub(names) for module, names in place_names().items()}
-    return {find_stub(METHODS): spell_methods(), find_stub(FUNCTIONS): spell_functions(), **public}
+    public = place_names()
+    public |= {room: {**public.get(room, {}), **names} for room, names in read_door().items()}
+    stubs = {find_stub(name_stub(module)): spell_stub(names) for module, names in public.items()}
+    return {find_stub(METHODS): spell_methods(), find_stub(FUNCTIONS): spell_functions(), **stubs}

@@ -13,7 +13,7 @@ from choice_case import BOUGHT, RENTED, ask
 from choice_database import open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.base import RunAnswer
+from joulemap.ask.answer import RunAnswer
 from joulemap.ask.candidate import find_busy_hours
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue

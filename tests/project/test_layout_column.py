@@ -181,7 +181,7 @@ def list_filled(module: ModuleType) -> Iterator[Filled]:
 @cache
 def list_modules() -> tuple[ModuleType, ...]:
     """Return the modules that lay tables out or fill templates; the others are not imported."""
-    files = (path for name in ("answer", "show", "wing") for path in sorted((PACKAGE / name).rglob("*.py")))
+    files = (path for name in ("show", "wing") for path in sorted((PACKAGE / name).rglob("*.py")))
     used = (
         path for path in files if re.search(r"Template|lay\(|draw_modules|\bshow\b", path.read_text(encoding="utf-8"))
     )

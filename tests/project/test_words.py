@@ -65,7 +65,7 @@ SPELLINGS: Final = {
 """Term of the glossary -> its other spellings, none of which is written."""
 
 ROOMS: Final = (
-    "answer", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "physics", "plan",
+    "ask", "construct", "calibrate", "catalog", "cli", "device", "domain", "exchange", "physics", "plan",
     "show", "store", "system", "trace",
 )  # fmt: skip
 """Packages whose docstrings are held to these rules: all but `generated`, which is made from headers of queries."""

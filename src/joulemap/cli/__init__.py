@@ -6,6 +6,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # keep imports few until Ctrl-C is handled
     from typing import NoReturn
 
+    from joulemap.generated.cli import *
+
+    __all__: list[str]
+else:
+
+    def __getattr__(name: str) -> object:
+        from joulemap.system import make_lookup
+
+        return make_lookup(__name__, "joulemap.generated.cli")[0](name)
+
 
 def main() -> NoReturn:
     """Run the command line as the process. Slow imports come after Ctrl-C can be handled."""

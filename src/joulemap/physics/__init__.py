@@ -14,3 +14,16 @@ Symbols of the formulas in this package, per operator unless stated otherwise:
 A name with underscores is a coefficient or geometry constant of the hardware, whose value has a source in the
 catalogue. Memory time and the host's part of a launch follow `traffic` and `placement` unless a class overrides them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from joulemap.system import make_lookup
+
+if TYPE_CHECKING:
+    from joulemap.generated.physics import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.physics")

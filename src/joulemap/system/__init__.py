@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 
 def make_lookup(module: str, stub: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -31,5 +32,15 @@ def read_homes(stub: str) -> dict[str, str]:
     from pathlib import Path
 
     path = Path(__file__).parents[2].joinpath(*stub.split(".")).with_suffix(".pyi")
+    if not path.exists():  # before the first build
+        return {}
     blocks = re.findall(r"^from ([\w.]+) import (\([^)]*\)|.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {name: module for module, names in blocks for name in re.findall(r"(\w+) as \1", names)}
+
+
+if TYPE_CHECKING:
+    from joulemap.generated.system import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.system")

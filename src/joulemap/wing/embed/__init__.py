@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
-    from joulemap.system.wing import Wing
+    from joulemap.system import Wing
     from joulemap.wing.embed.generated.public import *
 
     __all__: list[str]
@@ -17,7 +17,7 @@ else:
 
 def register() -> Wing:
     """Return the adapters of this wing, which adds nothing to the core."""
-    from joulemap.system.wing import Wing
+    from joulemap.system import Wing
 
     return Wing(
         name="embed",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from joulemap.cli.value import read_quantity
-from joulemap.physics.record.workload import Workload
+from joulemap.cli import read_quantity
+from joulemap.physics import Workload
 from joulemap.prediction import check_count, check_names, predict
-from joulemap.show.present.cell import show_interval
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.show import show_interval
+from joulemap.system import UnsupportedError, UsageError, frozen
 
 
 @frozen(kw_only=True)

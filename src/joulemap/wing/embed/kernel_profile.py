@@ -16,8 +16,7 @@ import numpy as np
 
 from joulemap import __version__
 from joulemap.prediction import check_count, check_names
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.file import check_output, write_text
+from joulemap.system import UnsupportedError, check_output, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
 from joulemap.wing.llm.serve import Passes
 

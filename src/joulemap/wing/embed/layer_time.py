@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.system.errors import UnsupportedError
+from joulemap.system import UnsupportedError
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serve import Passes, StepPredictor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from joulemap.system.errors import MissingPackageError
+from joulemap.system import MissingPackageError
 
 if TYPE_CHECKING:
     import pytest

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from joulemap.prediction import check_names
-from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system import UnsupportedError, UsageError
 from joulemap.wing.embed.cost import predict_cost, read_limit
 
 if TYPE_CHECKING:

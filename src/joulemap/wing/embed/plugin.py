@@ -53,7 +53,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 def _check(item: pytest.Function, model: object, marks: list[pytest.Mark]) -> None:
     """Fail the test with one line per limit that its model exceeds."""
-    from joulemap.system.errors import JoulemapError
+    from joulemap.system import JoulemapError
     from joulemap.wing.embed.cost import predict_cost, read_model
 
     try:
@@ -74,7 +74,7 @@ def _check(item: pytest.Function, model: object, marks: list[pytest.Mark]) -> No
 
 def _compare(cost: InferenceCost, max: str = "", latency: str = "", strict: bool = False) -> list[str]:  # noqa: A002
     """Return a text for each limit that a cost exceeds; UsageError without a limit."""
-    from joulemap.system.errors import UsageError
+    from joulemap.system import UsageError
     from joulemap.wing.embed.cost import read_limit
 
     most_j, most_s = read_limit("max", max, "J"), read_limit("latency", latency, "s")

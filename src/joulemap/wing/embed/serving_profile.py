@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap import __version__
 from joulemap.prediction import check_count, check_names
-from joulemap.system.errors import UsageError
-from joulemap.system.file import check_output, make_folder, write_text
+from joulemap.system import UsageError, check_output, make_folder, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
 from joulemap.wing.llm.serve import Passes
 

@@ -18,9 +18,7 @@ import attrs
 from joulemap import __version__
 from joulemap.catalog.sheet import find_region
 from joulemap.prediction import check_count, check_names, read_numbers
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.file import write_text
-from joulemap.system.record import frozen
+from joulemap.system import UnsupportedError, UsageError, frozen, write_text
 from joulemap.wing.llm.serve import Passes, StepPredictor, evaluate_steps, predict_step
 
 J_PER_KWH: Final = 3.6e6

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.embed.batch import Request, Sizes, find_shortage, find_sizes, make_pass, read_sizes
 
 if TYPE_CHECKING:

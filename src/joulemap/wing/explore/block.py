@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.system.resource import folder
 
 

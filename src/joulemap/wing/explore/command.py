@@ -8,14 +8,11 @@ from typing import Annotated, Any
 import attrs
 import typer
 
+from joulemap.cli import OUTPUT, Limit, OutputOptions, PlotOptions, complete_models
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import complete_models
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
-from joulemap.cli.output import OutputOptions
-from joulemap.cli.panel import OUTPUT
+from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions
 from joulemap.cli.voice import voice
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.wing.explore.option import DesignOptions
 from joulemap.wing.llm.option import PassRunOptions
 

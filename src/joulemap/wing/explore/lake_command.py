@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
+from joulemap.cli import OutputOptions, group
 from joulemap.cli.command import command, option
-from joulemap.cli.output import OutputOptions
-from joulemap.cli.usage import group
 
 app = group(__doc__)
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, split_pairs
 from joulemap.cli.command import option
-from joulemap.cli.complete import complete_hardware
-from joulemap.cli.panel import LIMITS
-from joulemap.cli.value import read_as, read_quantity, split_assignments, split_pairs
-from joulemap.system.errors import UsageError
-from joulemap.system.name import split_names
-from joulemap.system.number import read_real
-from joulemap.system.record import frozen
+from joulemap.cli.value import split_assignments
+from joulemap.system import UsageError, frozen, read_real, split_names
 
 
 def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
@@ -98,7 +94,7 @@ class DesignOptions:
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `explore`; UsageError names an option that cannot be read."""
-        from joulemap.domain.settings import Limits
+        from joulemap.domain import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
             raise UsageError("--search optuna and --points 2000 go together; --random N needs no --search")

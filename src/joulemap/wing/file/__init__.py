@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Wing
+from joulemap.system import Wing
 
 
 def register() -> Wing:

@@ -8,10 +8,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.workload import Edge, Workload, WorkloadKey, allocate
-from joulemap.system.errors import ModelError
-from joulemap.system.reading import Reading
-from joulemap.system.record import frozen
+from joulemap.physics import Edge, Workload, WorkloadKey, allocate
+from joulemap.system import ModelError, Reading, frozen
 from joulemap.trace.formula import Cost
 from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
 from joulemap.wing.file.call import RULES, AtenCall, find_call

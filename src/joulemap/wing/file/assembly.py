@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.physics.record.workload import Access, Operator, Tensor
-from joulemap.system.errors import ModelError
+from joulemap.physics import Access, Operator, Tensor
+from joulemap.system import ModelError
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.wing.file.call import AtenCall, Turned

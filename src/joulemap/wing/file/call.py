@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from joulemap.system.errors import ModelError
-from joulemap.system.record import frozen
+from joulemap.system import ModelError, frozen
 from joulemap.trace.formula.pooling import CANDIDATES
 from joulemap.wing.file.value import Node, Value
 

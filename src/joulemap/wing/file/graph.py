@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.reading import Reading
+from joulemap.physics import read_weight_format
+from joulemap.system import ModelError, Reading, UsageError
 from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
 from joulemap.wing.file.value import DTYPES, FLOATS, MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-    from joulemap.construct.source import InputSpec
+    from joulemap.construct import InputSpec
 
 MOST_UNROLLED: Final = 20_000
 """Maximum operators that unrolling all loops of a file may add."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.wing.file.value import DTYPES, MOST_RANK, Node, Value, check_shape
 
 if TYPE_CHECKING:

@@ -21,9 +21,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, open_regular
-from joulemap.system.record import frozen
+from joulemap.system import FileError, ModelError, frozen, open_regular
 from joulemap.wing.file.value import MOST_ELEMENTS
 
 MOST_READ: Final = 400_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.wing.file.call import AtenCall, Rule, Turned, plain, suppress
 from joulemap.wing.file.value import Node, Value
 

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.reading import Reading
+from joulemap.system import ModelError, Reading, UsageError
 from joulemap.wing.file.graph import CARRIED, WIDE, Program, match_inputs
 from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_type
 from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
 
 if TYPE_CHECKING:
-    from joulemap.construct.source import InputSpec
+    from joulemap.construct import InputSpec
 
 DEEPEST: Final = 16
 """Maximum depth of nested subgraphs."""

@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.domain.default import SETTINGS
-from joulemap.plan.model_name import ModelNames, find_names
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.reading import Reading
-from joulemap.system.resource import digest_code
+from joulemap.domain import SETTINGS
+from joulemap.plan import ModelNames
+from joulemap.plan.model_name import find_names
+from joulemap.system import ModelError, Reading, UsageError, digest_code
 from joulemap.trace.version import CLOSED_FORMS, FORMULA_CODE
 from joulemap.wing.pipeline import JOIN
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from joulemap.construct.source import InputSpec, ModelRequest
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Precision
-    from joulemap.physics.record.workload import Workload
-    from joulemap.plan.model import Model
-    from joulemap.plan.source import Talk
+    from joulemap.construct import InputSpec, ModelRequest
+    from joulemap.domain import Settings
+    from joulemap.physics import Precision, Workload
+    from joulemap.plan import Model, Talk
     from joulemap.wing.file.graph import Program
     from joulemap.wing.file.lite import LiteModel
 
@@ -60,9 +57,8 @@ class FileNames(ModelNames):
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the model of a file at a batch; ModelError for one that cannot be read."""
-        from joulemap.construct.source import ModelRequest, check_batch, parse_input
-        from joulemap.plan.model import Model
-        from joulemap.plan.workload import replace_batch
+        from joulemap.construct import ModelRequest, check_batch, parse_input
+        from joulemap.plan import Model, replace_batch
 
         if settings.arguments or settings.config:
             raise UsageError(

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, open_regular
-from joulemap.system.resource import package_version
+from joulemap.system import FileError, ModelError, open_regular, package_version
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.system.reading import Reading
+from joulemap.system import Reading
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.value import Node, Value
 

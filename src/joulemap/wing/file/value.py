@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

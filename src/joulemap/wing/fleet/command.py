@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions, PriceOptions, UsageOptions
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions
-from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import LIMIT_HELP, Check, DeployedRunOptions, Model
-from joulemap.cli.panel import OUTPUT
-from joulemap.system.errors import ExitCode
-from joulemap.system.record import frozen
+from joulemap.cli.option.run import DeployedRunOptions
+from joulemap.system import ExitCode, frozen
 from joulemap.wing.fleet.option import DemandOptions, read_models
 from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
 

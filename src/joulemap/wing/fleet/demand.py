@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
-from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, read_text
-from joulemap.system.number import read_real
-from joulemap.system.record import frozen
+from joulemap.system import FileError, UsageError, frozen, read_real, read_text
 
 if TYPE_CHECKING:
     from attrs import Attribute

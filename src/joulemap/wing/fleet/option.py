@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import attrs
 
+from joulemap.cli import LIMITS, read_as, read_quantity, repeat_options, split_pairs
 from joulemap.cli.command import option
-from joulemap.cli.option.run import repeat_options
-from joulemap.cli.panel import COST, LIMITS
-from joulemap.cli.value import read_as, read_quantity, split_pairs
-from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, read_text
-from joulemap.system.number import read_real, read_whole
-from joulemap.system.record import frozen
+from joulemap.cli.panel import COST
+from joulemap.system import FileError, UsageError, frozen, read_real, read_text, read_whole
 from joulemap.wing.fleet.demand import Demand, Objective
 
 if TYPE_CHECKING:

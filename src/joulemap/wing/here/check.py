@@ -7,12 +7,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.catalog.check import LANGUAGE, Check, CheckedRun, list_checks
-from joulemap.construct.source import parse_input
-from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.settings import Settings
-from joulemap.plan.selection import select_hardware
+from joulemap.catalog import LANGUAGE, CheckedRun
+from joulemap.catalog.check import Check, list_checks
+from joulemap.construct import parse_input
+from joulemap.domain import HardwareEntry, HardwareRef, Settings
+from joulemap.plan import select_hardware
 from joulemap.wing.here.generated.row import RunHere, ServedHere
 from joulemap.wing.here.match import Device
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked

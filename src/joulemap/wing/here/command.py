@@ -8,13 +8,11 @@ from typing import Annotated, Any
 import attrs
 import typer
 
+from joulemap.cli import LIMIT_HELP, OUTPUT, complete_models, complete_precisions, complete_weights
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import complete_models, complete_precisions, complete_weights
-from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import emit
-from joulemap.cli.panel import OUTPUT
 from joulemap.domain.settings import DEFAULT_DATABASE
-from joulemap.system.errors import DatabaseError, ExitCode
+from joulemap.system import DatabaseError, ExitCode
 from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.option import ServedOutputOptions
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from joulemap.domain.hardware_ref import MemoryConfiguration
-from joulemap.domain.machine import Cpu
-from joulemap.system.record import frozen
+from joulemap.domain import Cpu, MemoryConfiguration
+from joulemap.system import frozen
 
 
 @frozen(kw_only=True)

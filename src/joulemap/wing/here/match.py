@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.catalog import find_system, find_usable
 from joulemap.catalog.family import Member, list_members
-from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share, find_system, find_usable
-from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, describe_like, find_alike
-from joulemap.domain.hardware_ref import HardwareRef, name_variant
-from joulemap.domain.machine import Cpu, Gpu
+from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share
+from joulemap.domain import DEFAULT_MODE, Cpu, HardwareEntry, HardwareRef, find_alike
+from joulemap.domain.catalogue import describe_like
+from joulemap.domain.hardware_ref import name_variant
+from joulemap.domain.machine import Gpu
 from joulemap.domain.printed import read_words, shorten
-from joulemap.physics.record.hardware import Hardware
-from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.system.errors import JoulemapError
-from joulemap.system.name import find_nearest
-from joulemap.system.record import frozen
+from joulemap.physics import Hardware
+from joulemap.plan import known_hardware, read_known
+from joulemap.system import JoulemapError, find_nearest, frozen
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.show.word import AMBIGUOUS, CATALOGUE, CORES, FASTER_MEMORY, NEAREST, SOCKETS
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.device import run_tool
 from joulemap.device.energy import Rapl
-from joulemap.device.processor import available_cpus, run_tool
-from joulemap.system.errors import UsageError
+from joulemap.device.processor import available_cpus
+from joulemap.system import UsageError
 from joulemap.wing.here.machine import Machine
 from joulemap.wing.here.show.word import NO_DMIDECODE, PROBE
 

@@ -11,10 +11,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.device.processor import ARM_FLAGS, describe_cpu, parse_fields
-from joulemap.domain.hardware_ref import MemoryConfiguration
-from joulemap.domain.machine import Cpu
+from joulemap.domain import Cpu, MemoryConfiguration
 from joulemap.domain.printed import find_vendors
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.recording import SYSTEM, Recording
 from joulemap.wing.here.show.word import NO_COUNT, NO_DMIDECODE, NO_DRIVER, NO_GRAPHICS, NO_MEMORY_SPEED, NO_PROCESSOR

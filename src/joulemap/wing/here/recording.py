@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from joulemap.device.processor import CPUS, read_text, run_tool
-from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, decode, read_bytes
+from joulemap.device import run_tool
+from joulemap.device.processor import CPUS, read_text
+from joulemap.system import FileError, UsageError, decode, read_bytes
 
 Recording = Mapping[str, str]
 

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.computed import find_unknown, take
-from joulemap.domain.default import SETTINGS
-from joulemap.physics.record.configuration import name_precision
-from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import UnsupportedError
+from joulemap.domain import SETTINGS, HardwareEntry, find_unknown, take
+from joulemap.physics import name_precision
+from joulemap.plan import known_hardware
+from joulemap.system import UnsupportedError
 from joulemap.wing.here.generated.row import RunHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips
 from joulemap.wing.here.serve import list_chips, name_device
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Precision
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.physics import Precision
+    from joulemap.plan import Source
 
 POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")
 """Vision models that the answer shows if no model is named, by size."""

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.domain.computed import find_unknown
-from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Settings
-from joulemap.system.errors import JoulemapError, UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.domain import SERVED, Settings, find_unknown
+from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_LABEL
 from joulemap.wing.llm.serve import READING_RATE, Serving
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.source import Source
+    from joulemap.physics import Hardware
+    from joulemap.plan import Source
     from joulemap.wing.llm.serve import Case, Question, ServedRow, Way
 
 Labelled = TypeVar("Labelled", Device, DeviceRow)
@@ -209,7 +206,7 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
     """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
-    from joulemap.physics.record.weight import GGUF_METHOD
+    from joulemap.physics import GGUF_METHOD
     from joulemap.wing.llm.serve import read_decoder
 
     if asked:

@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
+from joulemap.construct import ModelRequest
 from joulemap.construct.builder import MadeModule, ModelBuilder
-from joulemap.construct.source import ModelRequest, read_arguments
-from joulemap.domain.catalogue import ModelEntry
+from joulemap.construct.source import read_arguments
+from joulemap.domain import ModelEntry
 from joulemap.wing.hub.name import HUBS
 
 

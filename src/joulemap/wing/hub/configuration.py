@@ -13,8 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, read_text
+from joulemap.system import FileError, ModelError, read_text
 
 CONFIGURATION_FILE: Final = "config.json"
 """Name of the configuration file in a checkpoint's folder."""

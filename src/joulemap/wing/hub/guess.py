@@ -18,9 +18,8 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.construct.builder import Guesses
-from joulemap.construct.source import InputSpec
-from joulemap.system.errors import ModelError
+from joulemap.construct import Guesses, InputSpec
+from joulemap.system import ModelError
 from joulemap.trace.argument import tensors_in
 from joulemap.trace.literal import HostValues
 from joulemap.trace.record import Recorder

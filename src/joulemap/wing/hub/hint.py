@@ -19,7 +19,7 @@ from typing import Final
 
 import torch
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.trace.cause import functions_of
 from joulemap.wing.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.construct.source import InputSpec
+from joulemap.construct import InputSpec
 from joulemap.trace.record import MOST_REAL
 from joulemap.trace.tensor import DTYPES
 

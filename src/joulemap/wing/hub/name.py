@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.sheet import load_models
-from joulemap.construct.source import ModelRequest, check_batch, check_text, parse_input, quote
-from joulemap.plan.model_name import ModelNames
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.file import FileError, read_bytes
-from joulemap.system.resource import digest_code, package_version
+from joulemap.catalog import load_models
+from joulemap.construct import ModelRequest, check_batch, parse_input
+from joulemap.construct.source import check_text, quote
+from joulemap.plan import ModelNames
+from joulemap.system import FileError, ModelError, UsageError, digest_code, package_version, read_bytes
 
 if TYPE_CHECKING:
-    from joulemap.construct.source import InputSpec
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.model import Model
+    from joulemap.construct import InputSpec
+    from joulemap.domain import Settings
+    from joulemap.plan import Model
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """Prefix of a model's name -> package that provides the model."""
@@ -48,8 +47,7 @@ class HubNames(ModelNames):
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
         """Return the model of a library; None for a name without one of the prefixes."""
-        from joulemap.plan.model import Model
-        from joulemap.plan.workload import replace_batch
+        from joulemap.plan import Model, replace_batch
 
         if name.partition(":")[0] not in HUBS:
             return None

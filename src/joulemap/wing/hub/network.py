@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from torch import nn
 
-from joulemap.domain.catalogue import ModelEntry
+from joulemap.domain import ModelEntry
 from joulemap.wing.hub import detector, speech, tiny
 
 NETWORKS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], tuple[nn.Module, Any]]]] = {

@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     import torch
 
-    from joulemap.construct.source import Inputs, ModelRequest, Run
+    from joulemap.construct import Inputs, ModelRequest, Run
 
 
 @attrs.frozen(kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.construct.source import Inputs, Run
-from joulemap.system.errors import ModelError
+from joulemap.construct import Inputs, Run
+from joulemap.system import ModelError
 from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
 from joulemap.wing.hub.guess import USE_CACHE
 from joulemap.wing.hub.modality import parameters_of

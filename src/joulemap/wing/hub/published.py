@@ -19,11 +19,9 @@ import attrs
 import torch
 from torch import nn
 
-from joulemap.construct.builder import Guesses
-from joulemap.construct.source import InputSpec, ModelRequest, parse_input, read_setting
-from joulemap.domain.catalogue import ModelEntry
-from joulemap.system.errors import ModelError, UnknownNameError, UsageError
-from joulemap.system.record import frozen
+from joulemap.construct import Guesses, InputSpec, ModelRequest, parse_input, read_setting
+from joulemap.domain import ModelEntry
+from joulemap.system import ModelError, UnknownNameError, UsageError, frozen
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.tensor import DTYPES

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.trace.module import build_on_meta
 
 FAMILY: Final = "whisper"

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.construct.source import ModelRequest
-from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.construct import ModelRequest
+from joulemap.system import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.trace.module import build_on_meta
 
 FAMILY: Final = "mlperf_tiny"

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.construct.builder import Guesses
-from joulemap.construct.source import InputSpec, ModelRequest, read_setting
-from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.construct import Guesses, InputSpec, ModelRequest, read_setting
+from joulemap.system import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.convert import SETTING, store_weights

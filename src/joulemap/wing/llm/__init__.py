@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.system import make_lookup
-from joulemap.system.wing import Ask, Command, Wing
+from joulemap.system import Ask, Command, Wing, make_lookup
 
 if TYPE_CHECKING:
     from joulemap.domain.dimension import Dimension
@@ -74,7 +73,7 @@ def register() -> Wing:
 def list_dimensions() -> tuple[Dimension, ...]:
     """Return the dimensions that distinguish passes of a language model, in addition to its name."""
     from joulemap.domain.dimension import Dimension
-    from joulemap.system.name import join_choices
+    from joulemap.system import join_choices
     from joulemap.wing.llm.phase import MIXED, PHASE_NAMES
 
     choices = join_choices([*PHASE_NAMES, MIXED])

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.store.literal import execute
-from joulemap.system.errors import JoulemapError
+from joulemap.store import execute
+from joulemap.system import JoulemapError
 
 if TYPE_CHECKING:
+    from joulemap.store import Connection
     from joulemap.store.check import Fault
-    from joulemap.store.connection import Connection
 
 RULE: Final = "the ledger of a served pass is what llm computes for it"
 
@@ -34,7 +34,7 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
     rows = execute(connection, SERVED, {}).fetchall()
     if not rows:
         return
-    from joulemap.plan.version import formula_version
+    from joulemap.plan import formula_version
     from joulemap.store.hardware import read_hardware
     from joulemap.wing.llm.decoder.pass_name import decoder_version, find_pass
     from joulemap.wing.llm.serving.chip import scale

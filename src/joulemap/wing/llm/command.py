@@ -6,14 +6,10 @@ from typing import Annotated
 
 import typer
 
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, PriceOptions, UsageOptions, offer
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import offer
 from joulemap.cli.option.hardware import ServedHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import LIMIT_HELP, Check
-from joulemap.cli.panel import OUTPUT
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system import ExitCode, UsageError
 from joulemap.wing.llm.option import BATCHES, ServedOutputOptions, ServedRunOptions, ServingOptions
 
 

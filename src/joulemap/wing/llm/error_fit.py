@@ -30,7 +30,7 @@ import attrs
 from joulemap.ask.query import query
 from joulemap.calibrate.error_fit import Key, find_quantile
 from joulemap.physics.interval.error_scale import FULL_GROUPS
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.error_scale import (
     SERVED_POWER,
     SERVED_TIME,
@@ -41,7 +41,7 @@ from joulemap.wing.llm.error_scale import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.plan.source import Source
+    from joulemap.plan import Source
 
 LEVELS: Final = ("vendor", "name")
 """Attributes that the rows of a group may share, from coarse to fine."""

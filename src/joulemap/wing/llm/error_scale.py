@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.sheet import read_records
-from joulemap.domain.scope import SCOPE
-from joulemap.physics.interval.error_scale import ErrorGroup
-from joulemap.system.record import frozen
+from joulemap.domain import SCOPE
+from joulemap.physics import ErrorGroup
+from joulemap.system import frozen
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.row import Prediction

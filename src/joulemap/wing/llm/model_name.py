@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.default import SETTINGS
+from joulemap.catalog import load_models
+from joulemap.domain import SETTINGS, find_model_name
 from joulemap.domain.operator.name import find_kind
-from joulemap.plan.model_name import ModelNames
-from joulemap.system.errors import UsageError
+from joulemap.plan import ModelNames
+from joulemap.system import UsageError
 from joulemap.wing.llm.decoder import pass_name
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Precision
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.record.runtime import RuntimeName
-    from joulemap.physics.record.workload import Workload
-    from joulemap.plan.model import Model
-    from joulemap.plan.source import Talk
+    from joulemap.domain import HardwareEntry, ModelEntry, Settings, ShippedWorkload
+    from joulemap.physics import Hardware, Precision, RuntimeName, Workload
+    from joulemap.plan import Model, Talk
     from joulemap.plan.target import Modifier
     from joulemap.wing.llm.decoder.pass_name import NamedPass
 
@@ -185,7 +179,7 @@ class DecoderNames(ModelNames):
         weights = "" if point["weight_precision"] == precision else point["weight_precision"]
 
         def choose(first: Hardware, second: Hardware) -> Hardware:
-            from joulemap.physics.bulk import Together
+            from joulemap.physics import Together
             from joulemap.wing.llm.decoder.column import pass_columns
 
             together = Together((pass_columns(decoder, [asked])[asked],))

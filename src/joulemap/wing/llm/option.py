@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
+from joulemap.cli import (
+    GIVEN,
+    OutputOptions,
+    complete_hardware,
+    complete_precisions,
+    complete_weights,
+    offer,
+    precisions,
+    read_as,
+    read_counts,
+    read_quantity,
+    repeat_options,
+)
 from joulemap.cli.command import option
-from joulemap.cli.complete import complete_hardware, complete_precisions, complete_weights, offer
-from joulemap.cli.option.run import GIVEN, WEIGHT_HELP, ManyRunOptions, WholeRunOptions, precisions, repeat_options
-from joulemap.cli.output import OUTPUT_HELP, OutputOptions
-from joulemap.cli.value import read_as, read_counts, read_quantity
-from joulemap.system.errors import UsageError
-from joulemap.system.name import join_choices
-from joulemap.system.number import read_whole
-from joulemap.system.record import frozen
+from joulemap.cli.option.run import WEIGHT_HELP, ManyRunOptions, WholeRunOptions
+from joulemap.cli.output import OUTPUT_HELP
+from joulemap.system import UsageError, frozen, join_choices, read_whole
 from joulemap.wing.llm.phase import ANSWER, PHASE, PHASE_NAMES, PHASES, PROMPT, PhaseName
 
 if TYPE_CHECKING:

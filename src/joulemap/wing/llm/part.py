@@ -9,18 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from joulemap.physics import NO_KEY, Evaluator, WorkloadColumns, columns_of
 from joulemap.physics.fuse import fuse
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.workload import NO_KEY
-from joulemap.physics.workload import WorkloadColumns, columns_of
-from joulemap.system.record import frozen
-from joulemap.system.units import FS_PER_S
+from joulemap.system import FS_PER_S, frozen
 from joulemap.wing.llm.decoder.column import describe_columns, find_repeat
 from joulemap.wing.llm.decoder.layer import build_graph
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import Configuration
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Configuration, Hardware
     from joulemap.wing.llm.decoder.column import Asked, Repeat
     from joulemap.wing.llm.decoder.config import Decoder
 

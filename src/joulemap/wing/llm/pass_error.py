@@ -15,26 +15,31 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from joulemap.bundle.chip import load_chips
-from joulemap.physics.bulk import Total
-from joulemap.physics.interval.error_scale import MODEL
-from joulemap.physics.interval.point import Case, PointErrors
+from joulemap.bundle import load_chips
+from joulemap.physics import (
+    MODEL,
+    Case,
+    Configuration,
+    Evaluator,
+    PointColumns,
+    PointErrors,
+    RunColumns,
+    Total,
+    evaluate_together,
+    stack_totals,
+)
 from joulemap.physics.kernel import FEW
 from joulemap.physics.kind import Kinds
-from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.run import RunColumns
+from joulemap.physics.pipeline import Gathering
 from joulemap.physics.sum import Patterns
-from joulemap.physics.total import PointColumns, stack_totals
-from joulemap.system.record import define, frozen
+from joulemap.system import define, frozen
 from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
+    from joulemap.physics import Hardware, WorkloadColumns
     from joulemap.physics.kernel import KernelColumns
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import WorkloadColumns
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.serving.deployment import Deployment
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 
 PhaseName = Literal["prefill", "decode"]
 

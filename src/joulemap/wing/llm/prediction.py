@@ -9,30 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.record.calibration import UNCALIBRATED
-from joulemap.physics.record.configuration import BOARD, BoundaryName
-from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
-from joulemap.plan.reader import reading_if_there
-from joulemap.plan.version import formula_version
+from joulemap.catalog import DATA, catalogue_digest
+from joulemap.domain import DEFAULT_MODE, HardwareRef, find_entry
+from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
+from joulemap.plan import ensure_catalogue, formula_version, known_hardware, read_known, reading_if_there, writing
+from joulemap.store import transaction
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import transaction
 from joulemap.store.reason import write_values
-from joulemap.system.errors import CatalogueError, Reason, UnknownNameError, UsageError
-from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code, package_version, remember
+from joulemap.system import CatalogueError, Reason, UnknownNameError, UsageError, digest_code, frozen, package_version
+from joulemap.system.resource import remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
 from joulemap.wing.llm.stored import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain import HardwareEntry
     from joulemap.physics.record.calibration import CalibrationEntry
-    from joulemap.plan.calibration import CalibrationUse
-    from joulemap.plan.source import Source
-    from joulemap.plan.target import Target
+    from joulemap.plan import CalibrationUse, Source, Target
     from joulemap.wing.llm.row import Prediction, ServingRow
 
 CODE: Final = (

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.report import ReportPart, attempt
+from joulemap.ask import ReportPart
+from joulemap.ask.report import attempt
 from joulemap.wing.llm.decoder.pass_name import is_pass
 
 if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
-    from joulemap.show.report import Drawn
-    from joulemap.show.webpage.report import Chapter
+    from joulemap.ask import Answer
+    from joulemap.domain import Settings
+    from joulemap.plan import Source
+    from joulemap.show import Chapter, Drawn
 
 
 TITLE: Final = "Serving"

@@ -11,9 +11,8 @@ from typing import Final
 import attrs
 
 from joulemap.domain.scope import SCOPE_NAMES
-from joulemap.physics.record.configuration import BOARD, MEASURED_AT, BoundaryName
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.physics import BOARD, MEASURED_AT, BoundaryName
+from joulemap.system import UsageError, frozen
 
 QUANTITIES: Final = (
     "time_to_first_token_s",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.field import ABOVE_0, as_path, each_count, each_text, is_count, whole_to, within
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import ABOVE_0, each_count, each_text, is_count
+from joulemap.domain.field import as_path, whole_to, within
+from joulemap.system import UsageError, frozen
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.load import Load, Tier

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.construct.source import ModelRequest, check_batch
-from joulemap.domain.hardware_ref import HardwareRef, name_configured
-from joulemap.domain.operator.name import read_arguments
-from joulemap.physics.record.configuration import BOARD
-from joulemap.physics.record.operating_point import read_point
-from joulemap.plan.model import Model
-from joulemap.plan.selection import select_hardware
-from joulemap.plan.workload import find_model, opening_workload
-from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
+from joulemap.construct import ModelRequest, check_batch
+from joulemap.domain import HardwareRef, name_configured, read_arguments
+from joulemap.physics import BOARD, read_point
+from joulemap.plan import Model, find_model, opening_workload, select_hardware
+from joulemap.system import ModelError, UnknownFamilyError, UnknownNameError, UsageError, package_version
 from joulemap.system.name import find_meant
-from joulemap.system.resource import package_version
 from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import (
@@ -35,11 +30,10 @@ from joulemap.wing.place.record import BOX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.workload import WorkloadColumns
+    from joulemap.domain import Settings
+    from joulemap.physics import WorkloadColumns
+    from joulemap.plan import Selection, Source
     from joulemap.plan.model import Describer
-    from joulemap.plan.selection import Selection
-    from joulemap.plan.source import Source
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
@@ -223,7 +217,8 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
 
 
 def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    from joulemap.store.workload import read_columns, read_notes
+    from joulemap.store import read_columns
+    from joulemap.store.workload import read_notes
     from joulemap.wing.llm.decoder.traced import TracedDecoder
 
     def sample(step: DecoderPass, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:

@@ -23,11 +23,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.physics.record.quantity import COUNTS, Quantity, read_evidence
-from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES
-from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
-from joulemap.system.name import find_nearest, fold_name
-from joulemap.system.record import frozen
+from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Quantity
+from joulemap.physics.record.quantity import COUNTS, read_evidence
+from joulemap.system import CatalogueError, UnknownNameError, UsageError, find_nearest, fold_name, frozen
 
 RELEASES: Final = Path(__file__).parent / "data" / "stack"
 """Folder of the engines' files."""

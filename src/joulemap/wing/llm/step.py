@@ -17,13 +17,9 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.physics.change import change_hardware
-from joulemap.physics.record.constant import Change
-from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.physics.workload import Floats
+from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, read_weight_format
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
-from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
-from joulemap.system.record import define, frozen
+from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
 from joulemap.wing.llm.decoder.overhead import VERIFIED
@@ -37,7 +33,7 @@ from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.decoder.config import Decoder
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from joulemap.store.connection import Connection
-from joulemap.store.digest import SERVING_MEASUREMENT, SERVING_PREDICTION, Digester
-from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id, utc_now
-from joulemap.system.record import frozen
+from joulemap.store import Connection, Digester, execute, insert_records, next_id, utc_now
+from joulemap.store.digest import SERVING_MEASUREMENT, SERVING_PREDICTION
+from joulemap.system import frozen
 from joulemap.wing.llm.row import COLUMNS, Prediction, ServingRow
 
 

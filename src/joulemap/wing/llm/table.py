@@ -9,12 +9,12 @@ import attrs
 
 from joulemap.catalog.measurement import FIGURES, check_columns, check_range, check_text, name_or_keep
 from joulemap.domain.scope import SCOPES
-from joulemap.physics.record.configuration import BOUNDARY_NAMES, MEASURED_AT
+from joulemap.physics import BOUNDARY_NAMES, MEASURED_AT
 from joulemap.wing.llm.row import COLUMNS, IDLE, QUANTITIES, ServingRow, read_serving_row
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.store.connection import Connection
+    from joulemap.domain import HardwareEntry
+    from joulemap.store import Connection
 
 NUMBER: Final = "serving_measurement_id"
 """Column of exported rows that is an id of one database, not data."""

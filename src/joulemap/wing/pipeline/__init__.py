@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.system.wing import Wing
+from joulemap.system import Wing
 
 PICTURE: Final = "-txt2img"
 """Suffix of the names of built-in text-to-image pipelines."""

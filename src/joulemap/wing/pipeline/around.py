@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.operator.name import Argument, find_operator, read_arguments
-from joulemap.plan.model import Model
-from joulemap.system.record import frozen
+from joulemap.domain import Argument, read_arguments
+from joulemap.domain.operator.name import find_operator
+from joulemap.plan import Model
+from joulemap.system import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.operator.name import Value
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.workload import Workload
-    from joulemap.plan.source import Talk
+    from joulemap.domain import Settings, Value
+    from joulemap.physics import Workload
+    from joulemap.plan import Talk
 
 KIND: Final = "around"
 """Kind of workload request that stands for pre- or postprocessing."""
@@ -136,7 +136,7 @@ def find_around(name: str, settings: Settings, batch: int | None) -> Model | Non
     around = read_around(name)
     if around is None:
         return None
-    from joulemap.construct.source import ModelRequest
+    from joulemap.construct import ModelRequest
     from joulemap.wing.pipeline.stage import pipeline_version
 
     return Model(

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+from joulemap.physics import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.wing.pipeline import FRAME
 
 BETWEEN: Final = "; its stages run one after another; work between stages, such as cropping or sampling, is not counted"

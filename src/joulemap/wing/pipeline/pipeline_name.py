@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan.model_name import ModelNames
-from joulemap.system.name import fold_name
+from joulemap.plan import ModelNames
+from joulemap.system import fold_name
 from joulemap.wing.pipeline import JOIN, PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.model import Model
+    from joulemap.domain import Settings
+    from joulemap.plan import Model
 
 
 FRAME: Final = "frame"

@@ -26,18 +26,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
-from joulemap.domain.operator.name import Argument, read_arguments
-from joulemap.plan.model import Model
-from joulemap.system.errors import UnknownNameError, UsageError
-from joulemap.system.name import fold_name
-from joulemap.system.record import frozen
+from joulemap.catalog import DATA
+from joulemap.domain import Argument, read_arguments
+from joulemap.plan import Model
+from joulemap.system import UnknownNameError, UsageError, fold_name, frozen
 from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.workload import Workload
-    from joulemap.plan.source import Talk
+    from joulemap.domain import Settings
+    from joulemap.physics import Workload
+    from joulemap.plan import Talk
 
 
 @frozen(kw_only=True)
@@ -169,7 +167,7 @@ class Frame:
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of one frame; raise UsageError if it has too many operators."""
-        from joulemap.plan.workload import find_workload_of
+        from joulemap.plan import find_workload_of
         from joulemap.wing.pipeline.merge import merge_workloads
 
         works = [(find_workload_of(part, talk), count) for part, count in self.parts]
@@ -248,8 +246,8 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the model of one frame of a pipeline; raise UsageError if its name cannot be parsed, and otherwise the
     errors of `find_model`.
     """
-    from joulemap.construct.source import ModelRequest
-    from joulemap.plan.workload import find_model
+    from joulemap.construct import ModelRequest
+    from joulemap.plan import find_model
 
     if settings.inputs or settings.arguments or settings.config:
         raise UsageError("a pipeline takes no --input, --model-arg or --config: each stage has its own inputs")
@@ -277,6 +275,6 @@ def pipeline_version() -> str:
 
     It is part of a pipeline's key, together with the keys of its stages.
     """
-    from joulemap.system.resource import digest_code
+    from joulemap.system import digest_code
 
     return digest_code(*CODE)

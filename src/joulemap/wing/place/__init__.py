@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from joulemap.system import make_lookup
-from joulemap.system.wing import Ask, Command, Wing
+from joulemap.system import Ask, Command, Wing, make_lookup
 
 if TYPE_CHECKING:
     from joulemap.wing.place.generated.public import *

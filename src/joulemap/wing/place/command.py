@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import attrs
 import typer
 
+from joulemap.cli import GIVEN, Check, Limit, Model, OutputOptions, PageOptions, RunOptions, precisions, repeat_options
 from joulemap.cli.command import command, option
-from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Check, Limit, Model, RunOptions, precisions, repeat_options
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.option.run import RUNTIME_HELP
 from joulemap.cli.panel import HARDWARE
 from joulemap.domain.dimension import ASKED
-from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
-from joulemap.system.record import frozen
+from joulemap.physics import DEPLOYED_RUNTIME
+from joulemap.system import frozen
 from joulemap.wing.place.record import Goal
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import Precision
+    from joulemap.domain import Settings
+    from joulemap.physics import Precision
 
 PRECISION: Final[tuple[Precision, ...]] = ("fp16",)
 """Precision of placements of models whose file states none."""

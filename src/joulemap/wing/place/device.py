@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from joulemap.catalog.chip import is_box_file
-from joulemap.catalog.digest import is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.record.configuration import BOUNDARY
-from joulemap.physics.record.target import extend_digest
-from joulemap.plan.catalogue import read_known
+from joulemap.catalog import is_box_file, is_hardware_path
+from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
+from joulemap.physics import BOUNDARY, extend_digest
+from joulemap.plan import read_known
 from joulemap.plan.selection import find_default_chip
-from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
-from joulemap.system.record import frozen
+from joulemap.system import CatalogueError, JoulemapError, UsageError, frozen
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import BoundaryName
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.calibration import CalibrationUse
-    from joulemap.plan.target import Target
+    from joulemap.physics import BoundaryName, Hardware
+    from joulemap.plan import CalibrationUse, Target
     from joulemap.wing.place.record import Box
 
 

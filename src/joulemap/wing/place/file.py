@@ -8,16 +8,14 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.catalog.chip import is_box_file
-from joulemap.catalog.digest import box_files, catalogue_digest, own_files
+from joulemap.catalog import catalogue_digest, is_box_file
+from joulemap.catalog.digest import box_files, own_files
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_link_default
 from joulemap.catalog.parser import name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
-from joulemap.physics.record.quantity import Quantity
-from joulemap.system.errors import CatalogueError, UnknownNameError
-from joulemap.system.name import find_nearest, fold_name
-from joulemap.system.record import frozen
+from joulemap.physics import Quantity
+from joulemap.system import CatalogueError, UnknownNameError, find_nearest, fold_name, frozen
 from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 

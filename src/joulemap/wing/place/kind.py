@@ -10,13 +10,9 @@ from joulemap.wing.place.record import BOX
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.physics.record.configuration import BoundaryName, Configuration
-    from joulemap.physics.record.constant import Change, Constant
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.run import RunColumns
-    from joulemap.physics.workload import WorkloadColumns
-    from joulemap.plan.calibration import CalibrationUse
+    from joulemap.domain import HardwareEntry
+    from joulemap.physics import BoundaryName, Change, Configuration, Constant, Hardware, RunColumns, WorkloadColumns
+    from joulemap.plan import CalibrationUse
     from joulemap.wing.place.box.hardware import BoxHardware
     from joulemap.wing.place.box.variation import VariedBox
     from joulemap.wing.place.device import BoxedTargets
@@ -39,7 +35,7 @@ class BoxKind:
 
     def is_file(self, path: Path) -> bool:
         """Return True if a file describes a box."""
-        from joulemap.catalog.chip import is_box_file
+        from joulemap.catalog import is_box_file
 
         return is_box_file(path)
 

@@ -6,19 +6,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan.reader import reading_if_there
-from joulemap.plan.version import formula_version
-from joulemap.store.connection import Connection, transaction
-from joulemap.store.digest import PLACEMENT, Digester
-from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id, utc_now
-from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code, package_version, remember
+from joulemap.plan import formula_version, reading_if_there
+from joulemap.store import Connection, Digester, execute, insert_records, next_id, transaction, utc_now
+from joulemap.store.digest import PLACEMENT
+from joulemap.system import digest_code, frozen, package_version
+from joulemap.system.resource import remember
 from joulemap.wing.place.box.interval import half_width
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.plan import Source
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.interval import PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
@@ -87,7 +84,7 @@ def ensure_placements(
     # a solver or a longer search may find another placement with the same devices and form
     found = {name: [run.latency_fs, run.period_fs, run.energy_fj] for name, run in kept.items()}
     if {name: results for name, (_, *results) in stored.items()} != found:
-        from joulemap.plan.catalogue import ensure_catalogue, writing
+        from joulemap.plan import ensure_catalogue, writing
 
         with writing(source.anchor()) as connection:
             with transaction(connection):

@@ -7,8 +7,8 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.physics.record.quantity import Quantity
-from joulemap.system.record import frozen
+from joulemap.physics import Quantity
+from joulemap.system import frozen
 
 BOX: Final = "box"
 """Architecture class that represents a box."""

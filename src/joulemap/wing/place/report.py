@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.ask.report import ReportPart
+from joulemap.ask import ReportPart
 from joulemap.cli.command import option
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 
 if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
-    from joulemap.show.report import Drawn
-    from joulemap.show.webpage.report import Chapter
+    from joulemap.ask import Answer
+    from joulemap.domain import Settings
+    from joulemap.plan import Source
+    from joulemap.show import Chapter, Drawn
 
 
 class PlacePart(ReportPart):

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.digest import is_hardware_path
+from joulemap.catalog import is_hardware_path
+from joulemap.domain import HardwareRef
 from joulemap.domain.architecture import find_class
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.fallback import choose_precision
-from joulemap.physics.record.configuration import PRECISION_BYTES, Configuration
-from joulemap.physics.record.product import FP32
-from joulemap.physics.record.quantity import Quantity
-from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.run import plan_runs
+from joulemap.physics import FP32, PRECISION_BYTES, Configuration, Quantity, choose_precision
+from joulemap.plan import find_targets, known_hardware, plan_runs
 from joulemap.plan.selection import is_hardware
-from joulemap.plan.stored_runs import find_targets
-from joulemap.system.errors import UnknownNameError, UsageError
-from joulemap.system.name import split_names
+from joulemap.system import UnknownNameError, UsageError, split_names
 from joulemap.wing.place.box.hardware import state_static_power
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.device import check_boundary
@@ -28,9 +22,9 @@ from joulemap.wing.place.file import find_box, make_link, refuse_box
 from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.physics import Hardware
+    from joulemap.plan import Source
 
 ASKED: Final = "asked for"
 
@@ -146,7 +140,7 @@ def _share(hardware: Sequence[Hardware]) -> BoxMemory:
 
 
 def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
-    from joulemap.system.number import read_real
+    from joulemap.system import read_real
 
     lanes = _LANES.fullmatch(text.lower())
     number = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]+/s)", text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.system.wing import Command, Wing
+from joulemap.system import Command, Wing
 
 
 def register() -> Wing:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from joulemap.ask.answer import Answer
-from joulemap.domain.computed import described, make_table, take
-from joulemap.domain.table import Table
-from joulemap.system.record import frozen
+from joulemap.ask import Answer
+from joulemap.domain import Table, described, make_table, take
+from joulemap.system import frozen
 from joulemap.wing.record.chain import Chain
 from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.score import FILE, rank_losses, read_scores

@@ -18,12 +18,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.day import read_day
-from joulemap.system.draft import drafting
-from joulemap.system.errors import CatalogueError
-from joulemap.system.file import FileError, read_bytes, read_text
-from joulemap.system.number import read_whole
-from joulemap.system.record import frozen
+from joulemap.domain import read_day
+from joulemap.system import CatalogueError, FileError, drafting, frozen, read_bytes, read_text, read_whole
 from joulemap.wing.record.row import count_rows
 
 INDEX: Final = "index.csv"

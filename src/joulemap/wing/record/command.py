@@ -11,11 +11,8 @@ from typing import Annotated, Final
 
 import typer
 
+from joulemap.cli import LIMIT_HELP, OUTPUT, OutputOptions, emit_line, group
 from joulemap.cli.command import command, option
-from joulemap.cli.option.run import LIMIT_HELP
-from joulemap.cli.output import OutputOptions, emit_line
-from joulemap.cli.panel import OUTPUT
-from joulemap.cli.usage import group
 from joulemap.cli.voice import end_progress, move_progress, voice
 from joulemap.wing.llm.option import ServedOutputOptions
 from joulemap.wing.verify.command import FactOptions
@@ -87,8 +84,8 @@ def score(
     joulemap record score llama_bench.json --hardware rtx_4090
     joulemap record score --shipped
     """
-    from joulemap.domain.day import check_day
-    from joulemap.system.errors import UnscoredError, UsageError
+    from joulemap.domain import check_day
+    from joulemap.system import UnscoredError, UsageError
     from joulemap.wing.record.ask import list_scores
     from joulemap.wing.record.score import score_results
 

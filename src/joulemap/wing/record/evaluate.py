@@ -8,13 +8,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from joulemap.bundle.chip import load_chips
-from joulemap.bundle.workload import open_zoo
-from joulemap.catalog.digest import ZOO
-from joulemap.physics.record.hardware import Hardware
+from joulemap.bundle import load_chips, open_zoo
+from joulemap.catalog import ZOO
+from joulemap.physics import Hardware
 from joulemap.prediction import find_chip, predict
-from joulemap.system.errors import JoulemapError
-from joulemap.system.record import frozen
+from joulemap.system import JoulemapError, frozen
 from joulemap.wing.llm.serve import (
     LOCALSCORE,
     Prediction,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from joulemap.bundle.version import bundle_version
-from joulemap.system.errors import UsageError
-from joulemap.system.resource import package_version
+from joulemap.bundle import bundle_version
+from joulemap.system import UsageError, package_version
 from joulemap.wing.llm.serve import serving_version
 from joulemap.wing.record.chain import Entry, append_entry, digest, find_previous, name_file, read_chain
 from joulemap.wing.record.evaluate import Task, evaluate, list_tasks

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.bundle.chip import load_chips
-from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.record.configuration import BOARD
-from joulemap.physics.record.product import DEFAULT, choose_setting
-from joulemap.system.errors import JoulemapError
+from joulemap.bundle import load_chips
+from joulemap.domain import DEFAULT_MODE, HardwareRef
+from joulemap.physics import BOARD, DEFAULT
+from joulemap.physics.record.product import choose_setting
+from joulemap.system import JoulemapError
 from joulemap.wing.llm.serve import LOCALSCORE, ServingRow, find_deployment, find_shipped
 from joulemap.wing.record.row import BATCH, LOCAL, Predicted
 
 if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
+    from joulemap.domain import Measurement
 
 TOLERANCE: Final = 0.02
 """Relative difference of lengths and of requests in flight up to which they count as equal. A time differs by less."""

@@ -20,15 +20,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.bundle.chip import load_chips
-from joulemap.bundle.workload import open_zoo
-from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_models
+from joulemap.bundle import load_chips, open_zoo
+from joulemap.catalog import ZOO, load_models
 from joulemap.domain.catalogue import find_family
-from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
-from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code
+from joulemap.physics import DEPLOYED_RUNTIME, Hardware
+from joulemap.system import digest_code, frozen
 from joulemap.wing.verify.reader import OFFLINE_BATCH, RANGE_MEAN
 
 CHIPS: Final = Path(__file__).parent / "data" / "chip.toml"

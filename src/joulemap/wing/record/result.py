@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.catalog.measurement import load_measurements, read_measurements
-from joulemap.catalog.public import load_public_tables
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.day import find_date, read_day
-from joulemap.domain.measurement import Measurement
-from joulemap.domain.operator.name import is_operator
-from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
-from joulemap.system.record import frozen
+from joulemap.catalog import load_measurements, load_models, load_public_tables, read_measurements
+from joulemap.domain import Measurement, find_date, is_operator, read_day
+from joulemap.plan import known_hardware
+from joulemap.system import CatalogueError, JoulemapError, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.file import read_file
 from joulemap.wing.verify.measured import Content, open_content, recognize

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from joulemap.system.errors import CatalogueError
-from joulemap.system.file import FileError, read_bytes
+from joulemap.system import CatalogueError, FileError, read_bytes
 
 DIGITS: Final = 3
 """Significant digits of a number in the file, as answers show them."""

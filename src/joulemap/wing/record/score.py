@@ -23,14 +23,20 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.bundle.chip import load_chips
-from joulemap.domain.day import check_day
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.system.errors import CatalogueError, JoulemapError, UsageError
-from joulemap.system.file import FileError, read_bytes, read_text
+from joulemap.bundle import load_chips
+from joulemap.domain import HardwareRef, check_day
+from joulemap.system import (
+    CatalogueError,
+    FileError,
+    JoulemapError,
+    UsageError,
+    frozen,
+    read_bytes,
+    read_real,
+    read_text,
+    read_whole,
+)
 from joulemap.system.handle import holding
-from joulemap.system.number import read_real, read_whole
-from joulemap.system.record import frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, read_lines, replace_file
 from joulemap.wing.record.generated.row import ScoreRow

@@ -16,17 +16,12 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.measurement import KNOWN, load_measurements, read_measurements
-from joulemap.catalog.public import load_public_tables
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.day import check_day, find_date
-from joulemap.domain.measurement import Measurement
-from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.reader import reading_if_there
-from joulemap.plan.source import Source
+from joulemap.catalog import load_measurements, load_models, load_public_tables, read_measurements
+from joulemap.catalog.measurement import KNOWN
+from joulemap.domain import Measurement, check_day, find_date
+from joulemap.plan import Source, known_hardware, reading_if_there
 from joulemap.store.measurement import read_measurements as read_stored
-from joulemap.system.errors import NoMeasurementError, UsageError
-from joulemap.system.record import frozen
+from joulemap.system import NoMeasurementError, UsageError, frozen
 from joulemap.wing.llm.serve import COLUMNS, ServingRow, read_serving_rows
 from joulemap.wing.record.result import Row
 from joulemap.wing.verify.file import read_file

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 import typer
 
+from joulemap.cli import read_as
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
-from joulemap.cli.value import read_as
 from joulemap.cli.voice import voice
-from joulemap.plan.source import Source
-from joulemap.system.record import frozen
+from joulemap.plan import Source
+from joulemap.system import frozen
 from joulemap.wing.verify.command import FactOptions
 
 Files = Annotated[

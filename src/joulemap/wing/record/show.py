@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.show.present.cell import show_count, show_plain, show_share
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
+from joulemap.show import Part, Sheet, show_count, show_plain, show_share
 from joulemap.wing.record.ask import RecordsAnswer, ScoresAnswer
 from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.score import ALL, LATER, rank_losses

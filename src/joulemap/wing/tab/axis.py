@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from joulemap.show.present.cell import show_quantity
-from joulemap.system.record import frozen
+from joulemap.show import show_quantity
+from joulemap.system import frozen
 
 STEPS: Final = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0))
 """Ticks of a decade, fewest first."""

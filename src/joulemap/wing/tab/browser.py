@@ -49,7 +49,7 @@ class Absent:
 
 def list_chip_states() -> list[dict[str, str]]:
     """Return states that ask about one chip of each vendor and class, because some of them have data of their own."""
-    from joulemap.bundle.chip import load_chips
+    from joulemap.bundle import load_chips
     from joulemap.wing.tab.state import MODELS
 
     chips = load_chips()
@@ -60,7 +60,7 @@ def list_chip_states() -> list[dict[str, str]]:
 
 def record() -> dict[str, Any]:
     """Return paths of modules and of data, and prepared answers as pairs of a state and its answer."""
-    from joulemap.bundle.version import bundle_version
+    from joulemap.bundle import bundle_version
 
     bundle_version()  # before anything is recorded, because it reads the whole catalogue
     read: set[str] = set()

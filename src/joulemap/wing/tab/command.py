@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from joulemap.cli import emit_line
 from joulemap.cli.command import command, option
-from joulemap.cli.output import emit_line
 
 
 @command

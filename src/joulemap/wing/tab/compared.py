@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from joulemap.ask.fact import Term
-from joulemap.show.caveat import describe_trust
+from joulemap.ask import Term
+from joulemap.show import describe_trust, name_run
 from joulemap.show.choice import describe_answer, list_reasons
-from joulemap.show.run_name import name_run
 from joulemap.show.term import describe_difference, describe_ranges
-from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.system import JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
 from joulemap.wing.tab.draw import draw_front, draw_intervals, draw_parts, draw_waterfall

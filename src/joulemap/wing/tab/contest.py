@@ -14,26 +14,22 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
-from joulemap.bundle.chip import load_chips
-from joulemap.bundle.workload import open_zoo
-from joulemap.catalog.digest import ZOO
-from joulemap.catalog.sheet import load_models
-from joulemap.construct.source import ModelRequest, resolve_model
-from joulemap.domain.assumed import LEAST_ASSUMED, MOSTLY_STATIC
-from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
+from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.fact import Cause
+from joulemap.bundle import load_chips, open_zoo
+from joulemap.catalog import ZOO, load_models
+from joulemap.construct import ModelRequest
+from joulemap.construct.source import resolve_model
+from joulemap.domain import LEAST_ASSUMED, METRIC, MOSTLY_STATIC, TIE_RATIO, MetricName, find_model_name
+from joulemap.physics import TOLD_APART, PointColumns
 from joulemap.physics.interval.covariance import ErrorColumns, split_errors
-from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.probability import Powers
 from joulemap.physics.interval.standing import Axis, Candidate, Standing, estimate_front, rank_candidates
 from joulemap.physics.record.runtime import USUAL_RUNTIME
-from joulemap.physics.total import PointColumns
 from joulemap.prediction import Cells, Prediction, evaluate_cells, form_prediction
 from joulemap.show.present.category import ON_CHIP
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J
+from joulemap.system import FJ_PER_J, frozen
 
 POWERS: Final[Mapping[MetricName, Powers]] = {"energy": Powers(0.0, 1.0), "latency": Powers(1.0, 0.0)}
 """Metric that a comparison decides -> its exponents of latency and energy."""

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from joulemap.ask.fact import Quantity, Term
-from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.ask import Quantity, Term
+from joulemap.physics import TOLD_APART
+from joulemap.show import show_chance, show_ends, show_quantity, show_share
 from joulemap.show.present.category import CATEGORY, name_category
-from joulemap.show.present.cell import show_chance, show_ends, show_quantity, show_share, show_signed
-from joulemap.system.units import FJ_PER_J
+from joulemap.show.present.cell import show_signed
+from joulemap.system import FJ_PER_J
 from joulemap.wing.tab import show
 from joulemap.wing.tab.axis import Axis
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from joulemap.bundle.chip import load_chips
-from joulemap.domain.catalogue import HardwareEntry, find_alike
+from joulemap.bundle import load_chips
+from joulemap.domain import HardwareEntry, find_alike
 
 LONGEST: Final = 200
 """Characters of a reported name that are read."""

@@ -12,12 +12,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from joulemap.bundle.chip import load_chips
-from joulemap.bundle.workload import open_zoo
-from joulemap.catalog.digest import ZOO
-from joulemap.physics.record.configuration import PRECISION_BYTES
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.bundle import load_chips, open_zoo
+from joulemap.catalog import ZOO
+from joulemap.physics import PRECISION_BYTES, RUNTIME_NAMES
+from joulemap.system import JoulemapError, UsageError
 from joulemap.wing.llm.serve import GGUF
 from joulemap.wing.tab import show
 from joulemap.wing.tab.compared import compare, explain

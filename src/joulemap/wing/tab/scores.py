@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.wing.record.score import read_scores
 from joulemap.wing.record.show import LOSSES, NUMBERS, SCORE_HEADINGS, SEEN, describe, list_cells
 

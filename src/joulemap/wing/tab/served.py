@@ -7,13 +7,12 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Quantity
+from joulemap.ask import Quantity
 from joulemap.domain.value import read_value
 from joulemap.prediction import find_constant
+from joulemap.show import show_quantity
 from joulemap.show.caveat import RANGES
-from joulemap.show.present.cell import show_quantity
-from joulemap.system.errors import JoulemapError, UnknownNameError
-from joulemap.system.record import frozen
+from joulemap.system import JoulemapError, UnknownNameError, frozen
 from joulemap.wing.llm.serve import GGUF, READING_RATE, Passes, find_decoder, find_engine, list_decoders, predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals

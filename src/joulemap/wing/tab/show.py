@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.show.present.template import Template
+from joulemap.show import Template
 
 SUBJECT: Final = Template("{model}, batch {batch}, {precision}, {runtime}, board")
 DIFFERENCE: Final = Template("{subject}: energy of {first} (A) and {second} (B)")

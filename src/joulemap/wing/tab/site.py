@@ -21,13 +21,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from joulemap.bundle import bundle_version
 from joulemap.bundle.chip import FILE
 from joulemap.bundle.pack import pack_for_browser
-from joulemap.bundle.version import PACKED, STAMP, bundle_version, check_stamp, form_stamp
+from joulemap.bundle.version import PACKED, STAMP, check_stamp, form_stamp
 from joulemap.bundle.workload import FILE as WORKLOADS, is_predicted
-from joulemap.catalog.digest import VARIABLE, ZOO
-from joulemap.system.errors import MissingPackageError, UsageError
-from joulemap.system.file import make_folder, write_file
+from joulemap.catalog import ZOO
+from joulemap.catalog.digest import VARIABLE
+from joulemap.system import MissingPackageError, UsageError, make_folder
+from joulemap.system.file import write_file
 from joulemap.wing.tab import browser
 from joulemap.wing.tab.browser import PACKAGE
 from joulemap.wing.tab.scores import FILE as SCORES, write_scores

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from joulemap.physics.record.hardware import Hardware
+from joulemap.physics import Hardware
 from joulemap.prediction import find_chip
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 
 Answer = dict[str, Any]
 """Sentences, pictures and the command that gives the same, as JSON."""

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from joulemap.cli import (
+    GIVEN,
+    Limit,
+    Model,
+    OutputOptions,
+    PageOptions,
+    PriceOptions,
+    RunOptions,
+    UsageOptions,
+    offer,
+    precisions,
+    read_as,
+    read_counts,
+    read_quantity,
+)
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import offer
 from joulemap.cli.option.hardware import TrainedHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions
-from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, precisions
-from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_as, read_counts, read_quantity
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 
 if TYPE_CHECKING:
     from joulemap.wing.train.setting import Training
@@ -59,7 +68,7 @@ class TrainingOptions:
 
     def read(self) -> Training:
         """Return the settings of training; UsageError names an option that cannot be read."""
-        from joulemap.system.name import split_names
+        from joulemap.system import split_names
         from joulemap.wing.train.setting import Training
 
         return read_as(

@@ -12,22 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.settings import Settings
-from joulemap.physics.communication import find_path
-from joulemap.physics.record.configuration import OPERAND_ONLY
-from joulemap.plan.run import Plan, plan_selected
+from joulemap.domain import Settings
+from joulemap.physics import OPERAND_ONLY, find_path
+from joulemap.plan import Plan, plan_selected
 from joulemap.store.connection import log
-from joulemap.system.errors import ModelError, UnsupportedError, UsageError
-from joulemap.system.name import find_nearest
-from joulemap.system.record import frozen
+from joulemap.system import ModelError, UnsupportedError, UsageError, find_nearest, frozen
 from joulemap.wing.train.row import find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.selection import Selection
+    from joulemap.physics import Hardware
+    from joulemap.plan import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
 """Precisions of GEMMs in training; at fp8 everything else is 16 bits. Source: Transformer Engine, introduction.rst
@@ -256,8 +253,8 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
 
 def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> Memory:
     """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
-    from joulemap.physics.workload import columns_of
-    from joulemap.plan.workload import find_model, find_workload_of
+    from joulemap.physics import columns_of
+    from joulemap.plan import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training
 
     def of(name: str) -> Memory:

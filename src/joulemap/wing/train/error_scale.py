@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.physics.interval.error_scale import ErrorGroup
+from joulemap.physics import ErrorGroup
 
 if TYPE_CHECKING:
     from joulemap.calibrate.error_fit import Residual
-    from joulemap.plan.source import Source
+    from joulemap.plan import Source
 
 TRAINING: Final = "training"
 """Kind of work of training steps."""

@@ -21,12 +21,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.catalog.digest import DATA
-from joulemap.domain.computed import described, make_table
-from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
-from joulemap.plan.source import Source
-from joulemap.system.record import frozen
+from joulemap.catalog import DATA
+from joulemap.domain import Settings, Table, described, make_table
+from joulemap.plan import Source
+from joulemap.system import frozen
 from joulemap.wing.train.ask.train import train
 from joulemap.wing.train.setting import Training
 
@@ -65,7 +63,7 @@ def published_training(source: Source) -> Table[PublishedRate]:
 
 
 def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterator[PublishedRate]:
-    from joulemap.plan.catalogue import known_hardware
+    from joulemap.plan import known_hardware
 
     for row in rows:
         tokens = int(row["tokens"]) if row["tokens"] else None

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.computed import described, find_unknown, take
-from joulemap.system.record import frozen
+from joulemap.domain import described, find_unknown, take
+from joulemap.system import frozen
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.field import ABOVE_0, each_count, each_text, is_count
-from joulemap.system.record import frozen
+from joulemap.domain import ABOVE_0, each_count, each_text, is_count
+from joulemap.system import frozen
 
 
 @frozen(kw_only=True)

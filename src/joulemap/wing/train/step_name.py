@@ -14,16 +14,15 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.operator.name import read_arguments
-from joulemap.plan.model_name import ModelNames
-from joulemap.system.errors import UsageError
+from joulemap.domain import read_arguments
+from joulemap.plan import ModelNames
+from joulemap.system import UsageError
 from joulemap.trace.version import closed_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.workload import Workload
-    from joulemap.plan.model import Model
-    from joulemap.plan.source import Talk
+    from joulemap.domain import Settings
+    from joulemap.physics import Workload
+    from joulemap.plan import Model, Talk
     from joulemap.wing.train.training.recipe import Recipe
 
 
@@ -85,9 +84,9 @@ class StepNames(ModelNames):
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the training step of a model; raises like `find_model`, UsageError for a single operator."""
-        from joulemap.construct.source import ModelRequest
-        from joulemap.plan.model import Model
-        from joulemap.plan.workload import find_model, name_model
+        from joulemap.construct import ModelRequest
+        from joulemap.plan import Model, find_model
+        from joulemap.plan.workload import name_model
 
         inner, recipe = read_step(name)
         model = find_model(inner, settings, batch)
@@ -115,7 +114,7 @@ class StepNames(ModelNames):
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a step, derived from the shipped or traced workload of its model."""
-        from joulemap.plan.workload import find_workload_of
+        from joulemap.plan import find_workload_of
         from joulemap.wing.train.training.step import describe_training
 
         assert model.base is not None

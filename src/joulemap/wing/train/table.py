@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.memory import find_usable
-from joulemap.domain.hardware_ref import name_configured
-from joulemap.physics.communication import find_path, find_send
-from joulemap.physics.record.configuration import OPERAND_ONLY
-from joulemap.plan.stored_runs import StoredRuns, opening_runs
-from joulemap.plan.workload import find_workload_id, stored_key
-from joulemap.store.query import fetch
-from joulemap.store.workload import read_columns
-from joulemap.system.errors import UnsupportedError
+from joulemap.catalog import find_usable
+from joulemap.domain import name_configured
+from joulemap.physics import OPERAND_ONLY, find_path, find_send
+from joulemap.plan import find_workload_id, opening_runs, stored_key
+from joulemap.plan.stored_runs import StoredRuns
+from joulemap.store import fetch, read_columns
+from joulemap.system import UnsupportedError
 from joulemap.wing.llm.serve import find_overhead
 from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
 from joulemap.wing.train.generated.row import TrainedStep
@@ -33,11 +31,8 @@ from joulemap.wing.train.show.refusal import EACH, NEEDS, NOTHING, REFUSED_RUN, 
 from joulemap.wing.train.training.memory import Memory, measure
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import WorkloadColumns
-    from joulemap.plan.model import Model
-    from joulemap.plan.run import Plan, PlannedRun
-    from joulemap.plan.source import Source
+    from joulemap.physics import Hardware, WorkloadColumns
+    from joulemap.plan import Model, Plan, PlannedRun, Source
 
 DEQUANTIZED_BY: Final = "gpu"
 """Class whose formulas time the kernels that dequantize a base; on others, a step takes longer."""

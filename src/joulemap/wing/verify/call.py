@@ -28,8 +28,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves
 
 from joulemap.domain.settings import Device
-from joulemap.system.errors import UsageError
-from joulemap.system.record import define, frozen
+from joulemap.system import UsageError, define, frozen
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.tensor import dtype_name
 

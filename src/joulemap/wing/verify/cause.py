@@ -16,25 +16,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.measurement import find_workloads
-from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.scope import SCOPE
-from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
-from joulemap.physics.workload import ROLE_CODE
-from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.system.errors import UnknownNameError
-from joulemap.system.record import frozen
+from joulemap.ask import find_workloads
+from joulemap.domain import DEFAULT_MODE, SCOPE, HardwareRef
+from joulemap.physics import ROLE_CODE, RUNTIME, RUNTIME_NAMES
+from joulemap.plan import known_hardware, read_known
+from joulemap.system import UnknownNameError, frozen
 from joulemap.wing.llm.serve import ServingRow, find_stack
 from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast, measured_of
 from joulemap.wing.verify.generated.row import CauseRow
 from joulemap.wing.verify.show.word import describe_change
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.calibration import Calibration
-    from joulemap.plan.source import Source
+    from joulemap.domain import HardwareEntry, Measurement
+    from joulemap.physics import Calibration
+    from joulemap.plan import Source
     from joulemap.wing.verify.file import Reading
 
 SHARES: Final = (0.85, 0.7, 0.5)

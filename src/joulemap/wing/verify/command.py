@@ -8,18 +8,12 @@ from typing import Annotated, Any
 import attrs
 import typer
 
+from joulemap.cli import LIMIT_HELP, OUTPUT, complete_hardware, complete_models, complete_precisions
 from joulemap.cli.command import command, option
-from joulemap.cli.complete import (
-    complete_hardware,
-    complete_models,
-    complete_precisions,
-    complete_runtimes,
-)
-from joulemap.cli.option.run import CALIBRATION_HELP, LIMIT_HELP
-from joulemap.cli.panel import OUTPUT
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.system.name import join_choices
-from joulemap.system.record import frozen
+from joulemap.cli.complete import complete_runtimes
+from joulemap.cli.option.run import CALIBRATION_HELP
+from joulemap.physics import RUNTIME_NAMES
+from joulemap.system import frozen, join_choices
 from joulemap.wing.llm.option import ServedOutputOptions, complete_engines
 
 
@@ -130,11 +124,11 @@ def verify(
     )
     output.write(answer.document(limit=limit))
     if not answer.judged:
-        from joulemap.system.errors import UnscoredError
+        from joulemap.system import UnscoredError
 
         raise UnscoredError("no measurement could be scored: the answer gives the reasons")
     if answer.outside:
-        from joulemap.show.present.cell import show_count
+        from joulemap.show import show_count
         from joulemap.system.errors import OutsideError
 
         judged, count = show_count(len(answer.judged), "measurement"), len(answer.outside)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Quantity
-from joulemap.domain.scope import SCOPE
+from joulemap.ask import Quantity
+from joulemap.domain import SCOPE
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.forecast import Forecast, measured_of
 from joulemap.wing.verify.generated.row import VerifiedRow
@@ -16,8 +16,8 @@ from joulemap.wing.verify.show.word import NOUN, REQUEST, REQUESTS, SERVED_RUN, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.measurement import Measurement
-    from joulemap.system.errors import Reason
+    from joulemap.domain import Measurement
+    from joulemap.system import Reason
     from joulemap.wing.verify.file import Reading
     from joulemap.wing.verify.generated.row import CauseRow
 

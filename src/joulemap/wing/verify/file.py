@@ -10,29 +10,23 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.ask.fact import Value
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import UNKNOWN
+from joulemap.ask import UNKNOWN, Finding, Value
+from joulemap.catalog import load_models
 from joulemap.catalog.measurement import check_single
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
-from joulemap.domain.hardware_ref import HardwareRef, name_configured
-from joulemap.domain.operator.name import is_operator
-from joulemap.domain.settings import check_name
-from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
-from joulemap.physics.record.runtime import RUNTIME
-from joulemap.physics.record.weight import GGUF, read_weight_format
-from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import (
-    AmbiguousNameError,
-    CatalogueError,
-    JoulemapError,
-    Reason,
-    UnknownNameError,
-    UsageError,
+from joulemap.domain import (
+    DEFAULT_MODE,
+    HardwareRef,
+    check_name,
+    find_entry,
+    find_model_name,
+    is_operator,
+    name_configured,
 )
-from joulemap.system.name import find_nearest
-from joulemap.system.record import frozen
+from joulemap.physics import PRECISION_BYTES, RUNTIME, name_precision, read_weight_format
+from joulemap.physics.record.weight import GGUF
+from joulemap.plan import known_hardware
+from joulemap.system import CatalogueError, JoulemapError, Reason, UnknownNameError, UsageError, find_nearest, frozen
+from joulemap.system.errors import AmbiguousNameError
 from joulemap.wing.llm.serve import (
     check_measured,
     find_by_size,
@@ -60,7 +54,7 @@ from joulemap.wing.verify.reader import READERS, assume
 from joulemap.wing.verify.show.word import join_conditions
 
 if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
+    from joulemap.domain import Measurement
     from joulemap.wing.llm.serve import ServingRow
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {

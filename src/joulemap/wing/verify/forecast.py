@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.settings import Settings
+from joulemap.domain import HardwareRef, Settings
 from joulemap.generated.compare import Comparison
-from joulemap.plan.calibration import use_calibration
-from joulemap.plan.run import plan_runs
-from joulemap.plan.stored_runs import ensure_all, opening_runs
-from joulemap.store.query import fetch
+from joulemap.plan import ensure_all, opening_runs, plan_runs, use_calibration
+from joulemap.store import fetch
 from joulemap.store.reading import RunReading
-from joulemap.system.errors import JoulemapError, Reason
-from joulemap.system.record import frozen
+from joulemap.system import JoulemapError, Reason, frozen
 from joulemap.wing.llm.serve import ServingRow, load_served_doubt, predict_served
 
 if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.calibration import Calibration
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.domain import Measurement
+    from joulemap.physics import Calibration
+    from joulemap.plan import Plan, Source
     from joulemap.wing.llm.serve import ServingPrediction
 
 FIGURES: Final = {

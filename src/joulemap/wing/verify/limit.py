@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, SYSTEM
-from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.domain import HardwareRef
+from joulemap.physics import FLOPS_PER_MAC
+from joulemap.physics.record.configuration import SYSTEM
+from joulemap.plan import known_hardware, read_known
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.source import Source
-    from joulemap.system.errors import Reason
+    from joulemap.domain import Measurement
+    from joulemap.physics import Hardware
+    from joulemap.plan import Source
+    from joulemap.system import Reason
     from joulemap.wing.verify.file import Reading
 
 POWER_MARGIN: Final = 1.5
@@ -89,7 +90,7 @@ def _find_power(row: Measurement | ServingRow, limit_w: float) -> Iterator[Found
 
 def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterator[Found]:
     """Yield times and rates of a single run beyond the peak rate."""
-    from joulemap.ask.measurement import find_workloads
+    from joulemap.ask import find_workloads
 
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if isinstance(work, str):
@@ -104,8 +105,7 @@ def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterat
 
 def _find_served(row: ServingRow, hardware: Hardware, count: int) -> Iterator[Found]:
     """Yield times and rates of a served model beyond the peak rate or the memory bandwidth."""
-    from joulemap.physics.record.workload import NO_KEY
-    from joulemap.physics.workload import ROLE_CODE, columns_of
+    from joulemap.physics import NO_KEY, ROLE_CODE, columns_of
     from joulemap.wing.llm.serve import DecoderPass, describe_step, find_decoder
 
     decoder = find_decoder(row.model)

@@ -24,9 +24,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.errors import CatalogueError, Reason
-from joulemap.system.file import FileError, decode, read_bytes, read_input
-from joulemap.system.record import define, frozen
+from joulemap.system import CatalogueError, FileError, Reason, decode, define, frozen, read_bytes
+from joulemap.system.file import read_input
 
 STDIN: Final = "-"
 """File name that means standard input."""

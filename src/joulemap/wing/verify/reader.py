@@ -17,11 +17,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from joulemap.ask.fact import Quantity, Value
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import UNKNOWN
-from joulemap.physics.record.product import DEFAULT, HIGHEST
-from joulemap.system.errors import UsageError
+from joulemap.ask import UNKNOWN, Finding, Quantity, Value
+from joulemap.physics import DEFAULT
+from joulemap.physics.record.product import HIGHEST
+from joulemap.system import UsageError
 from joulemap.wing.llm.serve import LOCALSCORE
 from joulemap.wing.verify.measured import (
     SCALE,

@@ -20,22 +20,20 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.ask import Finding
 from joulemap.ask.calibrate import find_target
-from joulemap.ask.finding import Finding
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.scope import SCOPE
-from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace, name_pace
-from joulemap.plan.calibration import use_calibration
-from joulemap.plan.reader import reading_if_there
-from joulemap.plan.version import formula_version
-from joulemap.system.errors import NoMeasurementError, UsageError
+from joulemap.domain import SCOPE, HardwareRef
+from joulemap.physics import Calibration, name_pace
+from joulemap.physics.record.calibration import FittedValue, is_pace
+from joulemap.plan import formula_version, reading_if_there, use_calibration
+from joulemap.system import NoMeasurementError, UsageError
 from joulemap.wing.llm.serve import ANSWER, PROMPT, read_serving_rows
 from joulemap.wing.verify.forecast import Case, Forecast, forecast
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.source import Source
+    from joulemap.physics import Hardware
+    from joulemap.plan import Source
     from joulemap.wing.llm.serve import ServingRow
 
 PRIOR_MODELS: Final = 1.0

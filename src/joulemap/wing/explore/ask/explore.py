@@ -10,19 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import Answer
-from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import UNKNOWN, weigh_findings
+from joulemap.ask import UNKNOWN, Answer, Choice, Entry, Fact, Facts, Finding, Quantity, Share, Subject, weigh_findings
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.computed import described, make_table
-from joulemap.domain.default import LIMITS, SETTINGS
-from joulemap.domain.settings import Limits, Settings, check_name
-from joulemap.domain.table import Table
-from joulemap.physics.record.silicon import RETICLE
-from joulemap.plan.source import Source
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, described, make_table
+from joulemap.physics import RETICLE
+from joulemap.plan import Source
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.design.best import (
     BestDesign,

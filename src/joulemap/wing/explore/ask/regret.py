@@ -5,17 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from joulemap.ask.answer import Answer
+from joulemap.ask import Answer
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import CANDIDATES, LIMITS
-from joulemap.domain.settings import Limits, Settings, check_name
-from joulemap.domain.table import Table
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
-from joulemap.plan.source import Source
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.domain import CANDIDATES, LIMITS, Limits, Settings, Table, check_name, make_table
+from joulemap.plan import Source, plan_selected, select_hardware
+from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.explore.design.outcome import OBJECTIVES
 from joulemap.wing.explore.design.question import NO_SHARES, read_bounds, read_shares
 from joulemap.wing.explore.design.regret import (

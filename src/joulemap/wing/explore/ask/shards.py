@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from joulemap.ask.answer import Answer
-from joulemap.domain.computed import described, make_table
-from joulemap.domain.table import Table
-from joulemap.plan.source import Source
-from joulemap.store.shard import Shard, is_abandoned
-from joulemap.system.errors import DatabaseError
-from joulemap.system.record import frozen
+from joulemap.ask import Answer
+from joulemap.domain import Table, described, make_table
+from joulemap.plan import Source
+from joulemap.store import Shard
+from joulemap.store.shard import is_abandoned
+from joulemap.system import DatabaseError, frozen
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
 

@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from joulemap.catalog.design import name_design, write_design
-from joulemap.domain.computed import described
-from joulemap.domain.constant import name_constant
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.value import show_constant
-from joulemap.physics.record.constant import STATIC, list_constants
-from joulemap.physics.record.silicon import RETICLE
-from joulemap.show.present.cell import join_names, show_count, show_plain, show_quantity
-from joulemap.system.errors import UsageError
-from joulemap.system.file import write_text
-from joulemap.system.record import frozen
+from joulemap.domain import HardwareRef, described, name_constant, show_constant
+from joulemap.physics import RETICLE, STATIC, list_constants
+from joulemap.show import join_names, show_count, show_plain, show_quantity
+from joulemap.system import UsageError, frozen, write_text
 from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.constant import Constant
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Constant, Hardware
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.physics.interval.error_scale import LOGISTIC, TOLD_APART
+from joulemap.physics import LOGISTIC, TOLD_APART
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Booleans, Floats, Integers
+    from joulemap.physics import Booleans, Floats, Integers
 
 SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 """Difference of two designs, as a multiple of its half-width, above which the designs are significantly different."""

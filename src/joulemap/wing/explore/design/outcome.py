@@ -17,23 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.metric import METRIC
+from joulemap.domain import METRIC
+from joulemap.physics import CLOCK, MODEL, UNCALIBRATED, Address, Case, PointColumns
 from joulemap.physics.change import follow
-from joulemap.physics.interval.error_scale import MODEL
-from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import describe_precision
-from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, Address
-from joulemap.physics.record.calibration import UNCALIBRATED
-from joulemap.physics.total import PointColumns, empty, evaluate_points
-from joulemap.system.record import define, frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics.record.address import MEMORY_BANDWIDTH
+from joulemap.physics.total import empty, evaluate_points
+from joulemap.system import FJ_PER_J, FS_PER_S, define, frozen
 
 if TYPE_CHECKING:
-    from joulemap.physics.interval.point import PointErrors
-    from joulemap.physics.pipeline import Evaluator
-    from joulemap.physics.record.configuration import Configuration
-    from joulemap.physics.record.workload import Workload
-    from joulemap.physics.workload import Booleans, Floats, Integers, Texts
+    from joulemap.physics import Booleans, Configuration, Evaluator, Floats, Integers, PointErrors, Workload
+    from joulemap.physics.workload import Texts
     from joulemap.wing.explore.design.rule import Law
     from joulemap.wing.explore.design.space import Space
 

@@ -12,23 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.error_scale import load_doubt
-from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.settings import Limits, check_name
-from joulemap.physics.interval.point import PointErrors
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.calibration import UNCALIBRATED
-from joulemap.physics.record.configuration import Configuration
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
-from joulemap.plan.stored_runs import find_targets, opening_runs
+from joulemap.catalog import load_doubt
+from joulemap.domain import Limits, check_name, name_configured
+from joulemap.physics import UNCALIBRATED, Configuration, Evaluator, PointErrors
+from joulemap.plan import find_targets, opening_runs, plan_selected, select_hardware
+from joulemap.store import fetch, read_columns
 from joulemap.store.interval import load_record
-from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
-from joulemap.store.workload import read_columns, read_work, read_workload
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.number import parse_si, read_real
-from joulemap.system.record import frozen
+from joulemap.store.workload import read_work, read_workload
+from joulemap.system import UnsupportedError, UsageError, frozen, parse_si, read_real
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, ModelShare
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
@@ -37,9 +29,8 @@ from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.generated.row import DesignDoubt
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.run import Plan, PlannedRun
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.plan import Plan, PlannedRun, Source
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.survey import Watch
 
@@ -200,7 +191,7 @@ def _check_total(count: int | None, total: int) -> None:
 
 
 def _find_work(connection: Any, plan: Plan, index: int) -> tuple[str, int]:
-    from joulemap.plan.workload import find_workload_id, stored_key
+    from joulemap.plan import find_workload_id, stored_key
 
     key = stored_key(connection, plan.models[index])
     assert key is not None  # its runs are stored

@@ -14,28 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.computed import described
-from joulemap.domain.hardware_ref import HardwareRef, name_configured
+from joulemap.domain import HardwareRef, described, name_configured
 from joulemap.generated.compare import PairChance
-from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import Configuration
+from joulemap.physics import TOLD_APART, Configuration, Evaluator
 from joulemap.physics.total import evaluate_totals
-from joulemap.plan.reader import reading
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
-from joulemap.plan.stored_runs import find_targets, opening_runs
-from joulemap.plan.workload import opening_workload
-from joulemap.store.query import fetch
-from joulemap.store.workload import read_columns
-from joulemap.system.record import frozen
+from joulemap.plan import find_targets, opening_runs, opening_workload, plan_selected, reading, select_hardware
+from joulemap.store import fetch, read_columns
+from joulemap.system import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
+    from joulemap.domain import Settings
     from joulemap.physics.outcome import Asked
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.plan import Plan, Source
     from joulemap.wing.explore.design.outcome import Bound, Objective
 
 

@@ -17,17 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from joulemap.physics.area import ARRAY, Area
-from joulemap.physics.record.address import Address
-from joulemap.physics.record.constant import STATIC, Change
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J
+from joulemap.physics import STATIC, Address, Area, Change
+from joulemap.physics.area import ARRAY
+from joulemap.system import FJ_PER_J, UsageError, frozen
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.constant import Constant
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import Floats
+    from joulemap.physics import Constant, Floats, Hardware
 
 
 MEMORY_SHARE: Final = 0.2

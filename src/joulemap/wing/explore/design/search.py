@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.system.errors import MissingPackageError
+from joulemap.system import MissingPackageError
 from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Integers
+    from joulemap.physics import Integers
     from joulemap.wing.explore.design.outcome import Bound
     from joulemap.wing.explore.design.task import Group
 

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.domain.constant import name_constant
-from joulemap.domain.value import show_constant
+from joulemap.domain import name_constant, show_constant
 from joulemap.physics.record.constant import check_value
 from joulemap.physics.root import MOST_FACTOR, TOLERANCE
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.explore.design.survey import evaluate_rows
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Floats
+    from joulemap.physics import Floats
     from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.task import Group
 

@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from joulemap.domain.value import read_values
-from joulemap.physics.area import Area
+from joulemap.physics import CLOCK, SHORT, Area, list_constants
 from joulemap.physics.change import open_to_change
-from joulemap.physics.record.address import CLOCK
-from joulemap.physics.record.constant import SHORT, list_constants, match_names
-from joulemap.system.errors import UsageError
-from joulemap.system.name import find_nearest
-from joulemap.system.record import frozen
+from joulemap.physics.record.constant import match_names
+from joulemap.system import UsageError, find_nearest, frozen
 from joulemap.wing.explore.design.rule import Law, check_together
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.constant import Constant
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import Floats, Integers
+    from joulemap.physics import Constant, Floats, Hardware, Integers
 
 USUAL: Final = {
     "unit_count": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),

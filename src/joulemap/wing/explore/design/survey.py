@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.system.record import define, frozen
+from joulemap.system import define, frozen
 from joulemap.wing.explore.design.front import SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
     Bound,
@@ -26,7 +26,7 @@ from joulemap.wing.explore.design.outcome import (
 from joulemap.wing.explore.design.task import Group
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Booleans, Floats, Integers
+    from joulemap.physics import Booleans, Floats, Integers
 
 
 @define(kw_only=True, eq=False)

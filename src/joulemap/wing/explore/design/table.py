@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.domain.table import Column, Table
+from joulemap.domain import Column, Table
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import find_constant
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.explore.design.outcome import DesignColumns, ModelShare, Outcomes, combine, evaluate_model
 from joulemap.wing.explore.design.space import Space
 from joulemap.wing.explore.lake.block import describe_block, read_points, vary
@@ -21,7 +21,7 @@ from joulemap.wing.explore.lake.fill import Filled, fill
 from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:
-    from joulemap.physics.workload import Floats, Integers
+    from joulemap.physics import Floats, Integers
     from joulemap.wing.explore.block import Block
 
 

@@ -9,13 +9,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from joulemap.physics.record.calibration import UNCALIBRATED
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.workload import Workload
-from joulemap.plan.version import formula_version
-from joulemap.store.shard import find_damage, list_shards
-from joulemap.system.errors import DatabaseError
+from joulemap.physics import UNCALIBRATED, Configuration, Hardware, Workload
+from joulemap.plan import formula_version
+from joulemap.store import find_damage
+from joulemap.store.shard import list_shards
+from joulemap.system import DatabaseError
 from joulemap.wing.explore.block import Block
 from joulemap.wing.explore.lake.footer import read_footers
 from joulemap.wing.explore.lake.shard import TOTALS

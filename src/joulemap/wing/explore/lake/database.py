@@ -22,16 +22,12 @@ import duckdb
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.domain.host import HOST_COLUMNS
-from joulemap.plan.version import formula_version
-from joulemap.store.connection import Connection, configure, reporting_failures
-from joulemap.store.engine import connect
-from joulemap.store.literal import execute, quote_name, quote_text
-from joulemap.store.shard import Shard, find_damage
-from joulemap.store.sharing import Kind
+from joulemap.plan import formula_version
+from joulemap.store import Connection, Kind, Shard, configure, connect, execute, find_damage, quote_text
+from joulemap.store.connection import reporting_failures
+from joulemap.store.literal import quote_name
+from joulemap.system import DatabaseError, drafting, frozen
 from joulemap.system.cache import cache_folder, read_cached, write_cached
-from joulemap.system.draft import drafting
-from joulemap.system.errors import DatabaseError
-from joulemap.system.record import frozen
 from joulemap.system.resource import folder as resource_folder
 from joulemap.wing.explore.lake.footer import COLUMNS, Footer, check_rows, confine, read_footers
 from joulemap.wing.explore.lake.shard import (

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
 
-from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+from joulemap.system import JoulemapError, MissingPackageError, UsageError, define
 from joulemap.system.pool import open_pool, shielded
-from joulemap.system.record import define
 from joulemap.wing.explore.lake.database import survey
 from joulemap.wing.explore.lake.shard import open_lake, store_points
 

@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
-    from joulemap.store.sharing import Kind
+    from joulemap.plan import Source
+    from joulemap.store import Connection, Kind
 
 
 class LakeFolder:

@@ -18,18 +18,14 @@ import attrs
 import duckdb
 
 from joulemap.catalog.parser import structure
-from joulemap.physics.record.configuration import BOUNDARY_NAMES
-from joulemap.physics.record.constant import SHORT
+from joulemap.physics import BOUNDARY_NAMES, SHORT
 from joulemap.physics.record.product import MATMUL_PRECISIONS
-from joulemap.show.present.cell import show_quantity, show_span
-from joulemap.store.connection import ALLOWED, CONFINED, READING, Connection, configure
-from joulemap.store.engine import IN_MEMORY, connect
-from joulemap.store.literal import quote_text
-from joulemap.store.shard import Shard
-from joulemap.store.sharing import Kind
-from joulemap.system.errors import CatalogueError
+from joulemap.show import show_quantity, show_span
+from joulemap.store import Connection, Kind, Shard, configure, connect, quote_text
+from joulemap.store.connection import ALLOWED, CONFINED, READING
+from joulemap.store.engine import IN_MEMORY
+from joulemap.system import CatalogueError, frozen
 from joulemap.system.key import describe_unknown, keep_once
-from joulemap.system.record import frozen
 from joulemap.wing.explore.block import PREFIX, QUESTION, name_column
 from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD
 

@@ -22,10 +22,9 @@ import numpy as np
 
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.run import BOTTLENECKS
-from joulemap.store.shard import Shard, make_token, read_name, write_shard
-from joulemap.system.errors import DatabaseError, UsageError
-from joulemap.system.file import FileError, read_text
-from joulemap.system.resource import digest_code, package_version
+from joulemap.store import Shard
+from joulemap.store.shard import make_token, read_name, write_shard
+from joulemap.system import DatabaseError, FileError, UsageError, digest_code, package_version, read_text
 from joulemap.wing.explore.block import LAKE_COLUMNS, QUESTION, Block, name_column
 
 MARKER: Final = "joulemap-lake.json"

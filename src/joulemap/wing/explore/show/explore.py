@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Choice, Entry, Facts, Share
-from joulemap.domain.computed import described, find_unknown, make_table
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.table import Table
-from joulemap.domain.value import show_constant
-from joulemap.physics.record.product import FP32
+from joulemap.ask import Choice, Entry, Facts, Share
+from joulemap.domain import TIE_RATIO, HardwareRef, Table, described, find_unknown, make_table, show_constant
+from joulemap.physics import FP32
 from joulemap.physics.record.silicon import count_dies
-from joulemap.show.caveat import list_notes
-from joulemap.show.choice import MOST_WORDS
-from joulemap.show.page import Figures
-from joulemap.show.present.cell import Number, number, show_interval, show_plain, show_quantity, show_share
-from joulemap.show.present.document import Grid
-from joulemap.show.present.template import Template
+from joulemap.show import (
+    MOST_WORDS,
+    Figures,
+    Grid,
+    Part,
+    Sheet,
+    Template,
+    list_notes,
+    show_interval,
+    show_plain,
+    show_quantity,
+    show_share,
+)
+from joulemap.show.present.cell import Number, number
 from joulemap.show.product import Fp32Run, describe_fp32
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.explore.ask.explore import ALIKE, SAME, ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
@@ -314,7 +316,7 @@ class Dot:
 
 def draw_designs(answer: ExploreAnswer) -> Figures:
     """Return a figure of the front and the tied designs in the first two objectives; empty for one objective."""
-    from joulemap.show.figure.figure import make_figure
+    from joulemap.show import make_figure
 
     if len(answer.objectives) < 2:
         return ()

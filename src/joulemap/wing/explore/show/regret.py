@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.show.present.cell import show_chance
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
+from joulemap.domain import TIE_RATIO
+from joulemap.show import Part, Sheet, Template, show_chance
 from joulemap.wing.explore.ask.regret import RegretAnswer
 from joulemap.wing.explore.design.best import show_objective
 from joulemap.wing.explore.design.regret import MOST_RIVALS

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
+from joulemap.show import Part, Sheet, Template
 from joulemap.wing.explore.ask.shards import LakeAnswer
 
 TITLE: Final = Template("{path}: {content}")

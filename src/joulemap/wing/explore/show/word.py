@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.show.present.template import Template
-from joulemap.show.word import Words
+from joulemap.show import Template, Words
 
 WORDS: Final = Words(
     caveats={

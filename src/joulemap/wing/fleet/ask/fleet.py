@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.ask.answer import RunAnswer
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.ask.finding import Finding
+from joulemap.ask import (
+    Choice,
+    Entry,
+    Facts,
+    Finding,
+    Limit,
+    Quantity,
+    Refusal,
+    RunAnswer,
+    Scope,
+    Subject,
+    represent,
+    weigh_findings,
+)
 from joulemap.ask.price import find_chip
-from joulemap.ask.rule import represent, weigh_findings
-from joulemap.ask.scope import Scope
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import DEPLOYED, USAGE
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.catalog import load_models
+from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Price, Settings, Table, Usage, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.plan.source import Source
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.physics import TOLD_APART
+from joulemap.plan import Source
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
@@ -35,7 +38,7 @@ from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, P
 from joulemap.wing.llm.serve import SERVING, Serving
 
 if TYPE_CHECKING:
-    from joulemap.ask.check import Checks
+    from joulemap.ask import Checks
     from joulemap.wing.fleet.demand import Level
 
 LEAST_ENERGY: Final = "least_energy"
@@ -110,7 +113,7 @@ class FleetAnswer(RunAnswer):
 
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
-        from joulemap.ask.check import Checks, PairedRun, check_runs
+        from joulemap.ask import Checks, PairedRun, check_runs
         from joulemap.wing.llm.serve import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.domain.computed import find_unknown, take
+from joulemap.domain import find_unknown, take
 from joulemap.domain.use import add_up
 from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow

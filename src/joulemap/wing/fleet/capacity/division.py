@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import define, frozen
+from joulemap.system import UnsupportedError, define, frozen
 from joulemap.wing.fleet.capacity.row import NEAR
 from joulemap.wing.fleet.capacity.served import Server, find_work_s, open_server
 from joulemap.wing.llm.serve import OK
 
 if TYPE_CHECKING:
-    from joulemap.plan.run import Plan
+    from joulemap.plan import Plan
     from joulemap.wing.fleet.demand import Demand
     from joulemap.wing.llm.serve import Case, Question, SaturatedRates
 

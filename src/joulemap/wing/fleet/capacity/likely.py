@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.physics.interval.error_scale import LOGISTIC
+from joulemap.physics import LOGISTIC
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.row import FleetRow

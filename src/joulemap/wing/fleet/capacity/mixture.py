@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
@@ -91,7 +91,7 @@ def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow
     `parts` are rows with their values by the objective. Parts of one hardware and precision share their error, so that
     only the difference of their shares counts. Other errors are independent.
     """
-    from joulemap.physics.interval.probability import probability_better
+    from joulemap.physics import probability_better
 
     objective, total = terms.demand.objective, math.fsum(value for _, value in parts)
     whole = None if best is None else terms.value(best)

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import attrs
 import numpy as np
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_parts
 
 APART: Final = 100

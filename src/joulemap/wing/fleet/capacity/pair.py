@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
 from joulemap.wing.fleet.capacity.row import DeviceLoad, Sizing

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 
 Array: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from joulemap.physics.interval.error_scale import LOGISTIC
-from joulemap.show.present.template import Template
-from joulemap.system.record import frozen
+from joulemap.physics import LOGISTIC
+from joulemap.show import Template
+from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.likely import grow_devices
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.generated.row import FleetWinner
@@ -172,7 +172,8 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
     """
     import numpy as np
 
-    from joulemap.physics.interval.probability import probability_above, probability_better
+    from joulemap.physics import probability_better
+    from joulemap.physics.interval.probability import probability_above
 
     width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
     if not width:

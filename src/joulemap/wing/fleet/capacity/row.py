@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.computed import described
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.system.record import frozen
+from joulemap.domain import HardwareRef, described
+from joulemap.system import frozen
 from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
 
 if TYPE_CHECKING:

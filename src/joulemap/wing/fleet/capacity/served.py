@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.show.present.template import Template
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.show import Template
+from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
 from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, Sizing
 from joulemap.wing.fleet.demand import MOST_CARRIED

@@ -8,25 +8,15 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.candidate import read_usage
-from joulemap.ask.fact import Refusal
-from joulemap.ask.finding import Finding
-from joulemap.ask.price import price_parameters
-from joulemap.ask.rule import list_findings
-from joulemap.ask.scope import Scope, opening_scope
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
-from joulemap.domain.default import DEPLOYED
-from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.ask import Finding, Refusal, Scope, list_findings, price_parameters, read_usage
+from joulemap.ask.scope import opening_scope
+from joulemap.catalog import load_models
+from joulemap.domain import DEFAULT_MODE, DEPLOYED, Price, Settings, Table, Usage, find_model_name
 from joulemap.generated.cost import AssumedNumber
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import Selection, select_hardware
-from joulemap.plan.source import Source
+from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
-from joulemap.store.query import fetch
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.store import fetch
+from joulemap.system import UsageError, frozen
 from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing

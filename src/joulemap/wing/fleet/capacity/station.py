@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.show.present.template import Template
+from joulemap.show import Template
 from joulemap.wing.fleet.capacity.cost import complete_fleet, make_late
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate
 from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, FleetRow, Sizing

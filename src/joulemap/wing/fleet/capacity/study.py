@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, scale
 from joulemap.wing.fleet.capacity.row import DeviceLoad

@@ -6,20 +6,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.table import Column, Table
-from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import MOST_WHY, MOST_WORDS
-from joulemap.show.page import Figures, lay_rows
-from joulemap.show.present.cell import join_names, mark_projected, show_chance, show_plain, show_quantity, show_share
-from joulemap.show.present.document import Block, Text
-from joulemap.show.present.template import Template
-from joulemap.show.refusal import ENCLOSED, describe_refusal
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal
+from joulemap.domain import TIE_RATIO, Column, Table
+from joulemap.physics import spell_precision
+from joulemap.show import (
+    MOST_WHY,
+    MOST_WORDS,
+    Block,
+    Figures,
+    Part,
+    Shape,
+    Template,
+    Text,
+    Title,
+    describe_refusal,
+    join_names,
+    lay_rows,
+    mark_projected,
+    name_run,
+    show_chance,
+    show_plain,
+    show_quantity,
+    show_share,
+)
+from joulemap.show.refusal import ENCLOSED
 from joulemap.show.run import find_conditions, repeat_boundary
-from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape
-from joulemap.show.title import Title, bind
+from joulemap.show.title import bind
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cut_seller
 from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
@@ -399,7 +411,7 @@ def draw(answer: FleetAnswer) -> Figures:
     """Return figures of the values of fleets, of their queues at several rates, and of utilization at each rate of
     the day.
     """
-    from joulemap.show.figure.figure import make_figure
+    from joulemap.show import make_figure
 
     best, subject = first_of_each(answer.ok), bind(title_fleets(answer), find_conditions(answer.scope))
     if not best:

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import Answer
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import UNKNOWN, weigh_findings
-from joulemap.domain.computed import make_table, take
-from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.table import Table
-from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.physics.interval.probability import probability_better
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.ask import (
+    UNKNOWN,
+    Answer,
+    Choice,
+    Entry,
+    Facts,
+    Finding,
+    Limit,
+    Quantity,
+    Refusal,
+    Subject,
+    weigh_findings,
+)
+from joulemap.domain import SETTINGS, TIE_RATIO, Table, make_table, take
+from joulemap.physics import TOLD_APART, probability_better
+from joulemap.system import UsageError, frozen
 from joulemap.wing.here.check import list_run_checks, list_served_checks
 from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips, match_machine
@@ -39,8 +43,8 @@ from joulemap.wing.here.serve import (
 from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.plan import Source
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"

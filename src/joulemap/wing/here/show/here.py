@@ -9,16 +9,23 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.domain.computed import make_table
-from joulemap.show.choice import describe_choice
-from joulemap.show.page import lay_rows
-from joulemap.show.plain import list_facts
-from joulemap.show.present.cell import join_names, show_ends, show_interval, show_plain, show_quantity
-from joulemap.show.present.document import Grid, Text
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
+from joulemap.domain import make_table
+from joulemap.show import (
+    Grid,
+    Part,
+    Sheet,
+    Template,
+    Text,
+    describe_choice,
+    join_names,
+    lay_rows,
+    list_facts,
+    show_ends,
+    show_interval,
+    show_plain,
+    show_quantity,
+)
 from joulemap.wing.here.ask.here import HereAnswer
 from joulemap.wing.here.generated.row import ServedHere
 from joulemap.wing.here.match import CPU

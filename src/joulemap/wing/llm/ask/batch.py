@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Facts, Quantity, Share, Value
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
+from joulemap.ask import Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from joulemap.ask.check import Checks, find_checks
-from joulemap.catalog.check import LANGUAGE, CheckedRun
-from joulemap.physics.record.weight import split_precision
+from joulemap.ask import Checks
+from joulemap.ask.check import find_checks
+from joulemap.catalog import LANGUAGE, CheckedRun
+from joulemap.physics import split_precision
 from joulemap.wing.llm.decoder.pass_name import find_checkpoint
 from joulemap.wing.llm.stack import DEFAULT, find_engine
 

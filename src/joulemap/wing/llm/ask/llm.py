@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.candidate import HOURS, drop_idle_hours, find_busy_hours, read_usage
-from joulemap.ask.fact import Facts
-from joulemap.ask.price import price_parameters
-from joulemap.ask.scope import Scope
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.ask import Facts, RunAnswer, Scope, drop_idle_hours, price_parameters, read_usage
+from joulemap.ask.answer import fetch_tables
+from joulemap.ask.candidate import HOURS, find_busy_hours
+from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
-from joulemap.plan.selection import is_choice
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.plan import is_choice
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask import batch, load
 from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
@@ -38,9 +31,8 @@ from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask.check import Checks
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.ask import Checks
+    from joulemap.plan import Plan, Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import Stored

@@ -6,14 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Facts, Limit, Quantity, Share
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import UNKNOWN, find_caveats
-from joulemap.ask.scope import Scope
-from joulemap.domain.assumed import LEAST_ASSUMED, MOSTLY_STATIC
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.physics.interval.probability import probability_better
+from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Limit, Quantity, Scope, Share, find_caveats
+from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC, TIE_RATIO
+from joulemap.physics import TOLD_APART, probability_better
 from joulemap.wing.llm.ask.served import (
     COST,
     ENERGY,

@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.ask.answer import Answer
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.ask import Answer
+from joulemap.domain import SERVED, Settings, Table, make_table
+from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.capacity.offload import divide_layers
 from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
 from joulemap.wing.llm.generated.row import OffloadRow
@@ -21,7 +17,7 @@ from joulemap.wing.llm.source import find_mixed, read_decoder
 from joulemap.wing.llm.stack import describe_engine, find_engine
 
 if TYPE_CHECKING:
-    from joulemap.plan.source import Source
+    from joulemap.plan import Source
 
 ENGINE: Final = "llamacpp"
 """Engine that divides layers between a device and its host."""

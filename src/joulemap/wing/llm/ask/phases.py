@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.ask.answer import RunAnswer
+from joulemap.ask import Change, Choice, Entry, Fact, Facts, Quantity, RunAnswer, Scope, Share, Subject, find_caveats
 from joulemap.ask.architecture import opening_classes
-from joulemap.ask.fact import Change, Choice, Entry, Fact, Facts, Quantity, Share, Subject
-from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
-from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
+from joulemap.domain import Settings, Table
 from joulemap.generated.architectures import ArchitectureSummary
-from joulemap.plan.source import Source
-from joulemap.store.query import fetch
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.plan import Source
+from joulemap.store import fetch
+from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.phase import PHASE_NAMES
 from joulemap.wing.llm.source import read_decoder

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask.fact import Entry, Quantity, Subject
-from joulemap.ask.finding import Finding
-from joulemap.ask.scope import Scope
-from joulemap.system.record import frozen
+from joulemap.ask import Entry, Finding, Quantity, Scope, Subject
+from joulemap.system import frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase
 

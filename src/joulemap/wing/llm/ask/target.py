@@ -6,10 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.ask.fact import Choice, Facts, Limit, Quantity, Refusal
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import represent as represent_rows, weigh_findings
-from joulemap.ask.scope import Scope
+from joulemap.ask import (
+    Choice,
+    Facts,
+    Finding,
+    Limit,
+    Quantity,
+    Refusal,
+    Scope,
+    represent as represent_rows,
+    weigh_findings,
+)
 from joulemap.wing.llm.ask.served import (
     COST,
     FIRST,

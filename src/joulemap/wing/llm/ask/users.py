@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import RunAnswer
-from joulemap.ask.candidate import drop_idle_hours
-from joulemap.ask.fact import Facts, Refusal
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import list_findings
-from joulemap.ask.scope import Scope
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.ask import Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
+from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.ask.llm import read_tables
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS
@@ -52,9 +43,8 @@ from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask.check import Checks
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.ask import Checks
+    from joulemap.plan import Plan, Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.generated.row import ServedPhase

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
-from joulemap.domain.hardware_ref import name_configured
+from joulemap.catalog import DATA
+from joulemap.domain import name_configured
+from joulemap.physics import label_precision
 from joulemap.physics.communication import HOST_DEVICES
-from joulemap.physics.record.weight import label_precision
-from joulemap.plan.catalogue import known_hardware
-from joulemap.show.present.cell import join_names
-from joulemap.show.present.template import Template
-from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.plan import known_hardware
+from joulemap.show import Template, join_names
+from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
 from joulemap.wing.llm.capacity.question import Question, choose_activations
 from joulemap.wing.llm.serving.deployment import check_links
 from joulemap.wing.llm.serving.memory import Room
@@ -29,9 +27,9 @@ from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
+    from joulemap.plan import Plan, PlannedRun
     from joulemap.plan.evaluate import Targets
-    from joulemap.plan.run import Plan, PlannedRun
     from joulemap.wing.llm.serving.deployment import Deployment
 
 OK: Final = "ok"

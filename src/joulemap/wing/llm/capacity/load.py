@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.assumed import AssumedEnergy
-from joulemap.domain.computed import find_unknown, take
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.units import FJ_PER_J
+from joulemap.domain import AssumedEnergy, find_unknown, take
+from joulemap.system import FJ_PER_J, UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow

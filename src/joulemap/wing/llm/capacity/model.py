@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 import attrs
 
-from joulemap.domain.default import SERVED
-from joulemap.domain.settings import check_name
-from joulemap.physics.record.configuration import Precision
-from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import is_choice, select_hardware
-from joulemap.plan.stored_runs import find_targets
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import SERVED, check_name
+from joulemap.physics import GGUF_METHOD, Precision, read_weight_format
+from joulemap.plan import find_targets, is_choice, plan_selected, select_hardware
+from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
     ACTIVATIONS,
@@ -33,12 +28,9 @@ from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.record.runtime import RuntimeName
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.domain import HardwareEntry, Settings
+    from joulemap.physics import Hardware, RuntimeName
+    from joulemap.plan import Plan, Source
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.setting import Serving
 

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.catalog.memory import find_usable
-from joulemap.domain.computed import find_unknown, take
-from joulemap.domain.default import SERVED
-from joulemap.physics.fallback import choose_precision
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.reference import FJ_PER_J
-from joulemap.plan.calibration import use_calibration
-from joulemap.show.present.template import Template
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.catalog import find_usable
+from joulemap.domain import SERVED, find_unknown, take
+from joulemap.physics import FJ_PER_J, Configuration, choose_precision
+from joulemap.plan import use_calibration
+from joulemap.show import Template
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
 from joulemap.wing.llm.generated.row import OffloadRow
@@ -28,7 +24,7 @@ from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 

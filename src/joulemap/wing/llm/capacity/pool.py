@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import count_hits, form_load, is_idle_assumed, read_load
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow

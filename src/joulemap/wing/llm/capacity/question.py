@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import Precision
-from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.show.present.template import Template
-from joulemap.system.errors import UsageError
-from joulemap.system.record import define
+from joulemap.domain import SERVED, Settings
+from joulemap.physics import GGUF_METHOD, Precision, read_weight_format
+from joulemap.show import Template
+from joulemap.system import UsageError, define
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
 from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
@@ -24,10 +21,10 @@ from joulemap.wing.llm.setting import MOST_GUESSED, Serving
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask.scope import Scope
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.run import Plan, PlannedRun
-    from joulemap.store.connection import Connection
+    from joulemap.ask import Scope
+    from joulemap.physics import Hardware
+    from joulemap.plan import Plan, PlannedRun
+    from joulemap.store import Connection
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.memory import Room
     from joulemap.wing.llm.stack import Stack
@@ -81,7 +78,7 @@ class Question:
 
     def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
         """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
-        from joulemap.ask.scope import Scope
+        from joulemap.ask import Scope
 
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.computed import find_unknown, take
+from joulemap.domain import find_unknown, take
 from joulemap.wing.llm.capacity.case import TOO_LARGE
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.physics.interval.probability import probability_better
-from joulemap.system.record import frozen
+from joulemap.physics import probability_better
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.chip import list_kinds
 
 if TYPE_CHECKING:

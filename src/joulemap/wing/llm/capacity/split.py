@@ -13,7 +13,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.capacity.pool import FULL, count_kept
 from joulemap.wing.llm.serving.batch import grow
 from joulemap.wing.llm.serving.draft import guess

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.domain.assumed import AssumedEnergy
-from joulemap.physics.record.configuration import name_precision
+from joulemap.domain import AssumedEnergy
+from joulemap.physics import name_precision
+from joulemap.plan import find_model
 from joulemap.plan.stored_runs import opening_plans
-from joulemap.plan.workload import find_model
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J
+from joulemap.system import FJ_PER_J, frozen
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 
 if TYPE_CHECKING:
-    from joulemap.plan.run import Plan, PlannedRun
-    from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
+    from joulemap.plan import Plan, PlannedRun, Source
+    from joulemap.store import Connection
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.load import Served

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.show.present.template import Template
-from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
-from joulemap.system.record import define, frozen
+from joulemap.show import Template
+from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
@@ -32,7 +31,7 @@ from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
-    from joulemap.physics.bulk import Total
+    from joulemap.physics import Total
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import StoredCase
@@ -494,7 +493,7 @@ def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool
 
 def _find_chance(deployed: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
-    from joulemap.physics.interval.probability import probability_better
+    from joulemap.physics import probability_better
 
     target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:

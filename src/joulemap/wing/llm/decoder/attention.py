@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.physics.record.workload import FEW_TOKENS
+from joulemap.physics import FEW_TOKENS
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.config import Attention, Latent

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.system.errors import ModelError
+from joulemap.physics import read_weight_format
+from joulemap.system import ModelError
 from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
 from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint

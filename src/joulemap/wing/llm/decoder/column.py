@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
+from joulemap.physics import NO_KEY, WorkloadColumns, columns_of
 from joulemap.physics.fuse import fuse
-from joulemap.physics.record.workload import NO_KEY
-from joulemap.physics.workload import WorkloadColumns, columns_of
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.physics.record.workload import FEW_TOKENS
+from joulemap.physics import FEW_TOKENS
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend_piece, multiply

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.physics.record.configuration import Precision, name_precision
-from joulemap.physics.record.weight import GGUF_METHOD, read_weight_format
-from joulemap.system.record import define, frozen
+from joulemap.physics import GGUF_METHOD, Precision, name_precision, read_weight_format
+from joulemap.system import define, frozen
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the most common first."""

@@ -17,9 +17,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.operator.name import Argument, Value
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import Argument, Value
+from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.decoder.config import Attention, Compressed, Decoder, Experts, Network, Recurrence
 from joulemap.wing.llm.stack import find_engine
 

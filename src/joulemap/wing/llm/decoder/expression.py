@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.wing.hub.configuration import read_whole
 
 INDEX: Final = "i"

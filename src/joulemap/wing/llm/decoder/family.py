@@ -19,9 +19,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, read_text
+from joulemap.catalog import DATA
+from joulemap.system import FileError, ModelError, read_text
 from joulemap.wing.llm.decoder.config import (
     Attention,
     Compressed,

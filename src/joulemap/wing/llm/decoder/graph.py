@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import attrs
 
-from joulemap.domain.operator.name import Value, make_operator
-from joulemap.physics.record.workload import KEPT, Access, Edge, Operator, Tensor, Workload, WorkloadKey, allocate
+from joulemap.domain import Value, make_operator
+from joulemap.physics import KEPT, Access, Edge, Operator, Tensor, Workload, WorkloadKey, allocate
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, Flow, Held, Shape, make_operator as count_operator

@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from joulemap.physics.record.workload import EVENLY, KEPT, LOOKUP, STORED_AS, Workload, WorkloadKey
+from joulemap.physics import EVENLY, KEPT, STORED_AS, Workload, WorkloadKey
+from joulemap.physics.record.workload import LOOKUP
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from joulemap.physics import OVERHEAD, Operator
 from joulemap.physics.record.reference import (
-    OVERHEAD,
     OVERHEAD_DEVICE as DEVICE,
     OVERHEAD_HOST as HOST,
     OVERHEAD_SERIAL as SERIAL,
 )
-from joulemap.physics.record.workload import Operator
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.setting import MOST_GUESSED

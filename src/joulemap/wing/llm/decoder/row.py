@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from joulemap.domain.operator.name import make_operator
-from joulemap.physics.record.workload import APPEND
-from joulemap.system.record import frozen
+from joulemap.domain import make_operator
+from joulemap.physics import APPEND
+from joulemap.system import frozen
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, ITEM_BYTES, Shape

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 

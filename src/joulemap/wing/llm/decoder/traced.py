@@ -17,12 +17,10 @@ from typing import Any, ClassVar, Final
 import attrs
 import numpy as np
 
+from joulemap.physics import EVENLY, NO_KEY, ROLE_CODE, WorkloadColumns, columns_of
 from joulemap.physics.bulk import JOINED, join
 from joulemap.physics.fuse import fuse
-from joulemap.physics.record.workload import EVENLY, NO_KEY
-from joulemap.physics.workload import ROLE_CODE, WorkloadColumns, columns_of
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.record import define
+from joulemap.system import ModelError, UsageError, define
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass

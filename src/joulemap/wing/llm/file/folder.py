@@ -20,11 +20,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.system.errors import ModelError, UnknownFamilyError
-from joulemap.system.reading import Reading
-from joulemap.system.record import frozen
-from joulemap.system.units import format_si
+from joulemap.physics import read_weight_format
+from joulemap.system import ModelError, Reading, UnknownFamilyError, format_si, frozen
 from joulemap.wing.hub.configuration import read_checkpoint_files
 from joulemap.wing.llm.decoder.checkpoint import (
     count_formats,

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.wing.llm.file.header import MOST_TENSORS, FileHeader, HeaderReader, StoredTensor, check_shape, open_header
 
 MAGIC: Final = b"GGUF"

@@ -12,9 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, open_regular
-from joulemap.system.record import frozen
+from joulemap.system import FileError, ModelError, frozen, open_regular
 
 MOST_TENSORS: Final = 1_000_000
 """Maximum tensors of a file; the largest published models have 60,000 in all parts."""

@@ -19,10 +19,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.physics.record.weight import GGUF_METHOD
-from joulemap.system.errors import ModelError
-from joulemap.system.reading import Reading
-from joulemap.system.units import format_si
+from joulemap.physics import GGUF_METHOD
+from joulemap.system import ModelError, Reading, format_si
 from joulemap.wing.hub.configuration import check_sizes
 from joulemap.wing.llm.decoder.checkpoint import store_formats
 from joulemap.wing.llm.decoder.config import Decoder, Published

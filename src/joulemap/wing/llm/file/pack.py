@@ -13,8 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.physics.record.weight import WHOLE_ROW, read_weight_format
-from joulemap.system.errors import UsageError
+from joulemap.physics import read_weight_format
+from joulemap.physics.record.weight import WHOLE_ROW
+from joulemap.system import UsageError
 from joulemap.wing.llm.file.header import StoredTensor
 from joulemap.wing.llm.file.safetensors import RawTensor
 

@@ -14,9 +14,7 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any, Final
 
-from joulemap.system.errors import ModelError
-from joulemap.system.file import FileError, read_text
-from joulemap.system.record import frozen
+from joulemap.system import FileError, ModelError, frozen, read_text
 from joulemap.wing.llm.file.header import MOST_TENSORS, HeaderReader, check_shape, open_header
 
 SUFFIX: Final = ".safetensors"

@@ -18,8 +18,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.workload import Floats
-from joulemap.system.record import frozen
+from joulemap.physics import Floats
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.surface import Cost, Passes, Surface
 
 NODES: Final = 3

@@ -22,19 +22,25 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
+from joulemap.physics import (
+    FLOPS_PER_MAC,
+    OVERHEAD,
+    ROUTED,
+    EnergyAction,
+    Quantity,
+    extend_digest,
+    name_pace,
+    price_by,
+    read_weight_format,
+)
 from joulemap.physics.interval.error_scale import find_thinnest
-from joulemap.physics.record.calibration import name_pace
-from joulemap.physics.record.configuration import FLOPS_PER_MAC
-from joulemap.physics.record.quantity import Evidence, Quantity
-from joulemap.physics.record.reference import AWAKE_ACTION, OVERHEAD, WAIT_ACTION, EnergyAction, price_by
-from joulemap.physics.record.target import extend_digest
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.physics.record.workload import ROUTED
-from joulemap.system.record import frozen
+from joulemap.physics.record.quantity import Evidence
+from joulemap.physics.record.reference import AWAKE_ACTION, WAIT_ACTION
+from joulemap.system import frozen
 from joulemap.wing.llm.decoder.overhead import VERIFIED
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
@@ -326,7 +332,8 @@ class UnderEngine:
 
     def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> str:
         """Return the kernel families of GEMMs with weights, cut into full tiles or not, as `Hardware.kernels`."""
-        from joulemap.physics.workload import STREAMED, UNPACKED
+        from joulemap.physics import UNPACKED
+        from joulemap.physics.workload import STREAMED
 
         streamed = STREAMED if self.stack.streams and not is_tiled else ""
         unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""

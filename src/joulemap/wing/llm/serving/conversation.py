@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.system.errors import UsageError
+from joulemap.system import UsageError
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Load, Prefixes, Requests
 
 BLOCK_TOKENS: Final = 16

@@ -20,12 +20,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.physics.bulk import Together, Total
-from joulemap.physics.communication import find_path, find_send
-from joulemap.physics.workload import Floats, WorkloadColumns
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import define, frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics import Floats, Together, Total, WorkloadColumns, find_path, find_send
+from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, define, frozen
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
 from joulemap.wing.llm.decoder.overhead import VERIFIED
@@ -33,7 +29,7 @@ from joulemap.wing.llm.serving.chip import UnderEngine, scale
 from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import accept
 from joulemap.wing.llm.serving.surface import Cost, Passes, Surface
 

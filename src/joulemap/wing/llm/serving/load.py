@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.serving.log import Log
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from joulemap.system.record import define
+from joulemap.system import define
 
 Spell = tuple[float, int, float, float, float, float, int, int, int, float, int]
 """One spell, a series of passes of the same sequences: start; number of passes; seconds of the first pass and increase

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
-from joulemap.physics.workload import Floats
-from joulemap.system.record import frozen
+from joulemap.physics import PRECISION_BYTES, Floats, carried_precision
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
 

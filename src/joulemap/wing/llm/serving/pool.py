@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
 from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft, guess
 from joulemap.wing.llm.serving.front import Answers, Prompts, ReusingPrompts, assign_homes, sum_hits

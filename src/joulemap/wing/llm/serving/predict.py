@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.scope import SCOPE
-from joulemap.physics.record.weight import BESIDE, WeightFormat, read_weight_format
-from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
+from joulemap.domain import SCOPE
+from joulemap.physics import read_weight_format
+from joulemap.physics.record.weight import BESIDE, WeightFormat
+from joulemap.system import JoulemapError, Reason, UnsupportedError
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import LOCALSCORE, Prediction
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
@@ -30,7 +31,7 @@ from joulemap.wing.llm.serving.thin import find_thin_widths
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.row import ServingRow
 

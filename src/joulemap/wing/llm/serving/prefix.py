@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-from joulemap.system.record import define
+from joulemap.system import define
 from joulemap.wing.llm.serving.load import Hit, Tier
 
 DEVICE = "device"

@@ -19,7 +19,7 @@ from bisect import insort
 from collections import deque
 from typing import Final
 
-from joulemap.system.errors import UnsupportedError
+from joulemap.system import UnsupportedError
 from joulemap.wing.llm.serving.grid import Grid, Pass
 from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests
 from joulemap.wing.llm.serving.log import Log, Spell

@@ -8,9 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, read_text
-from joulemap.system.number import read_real, read_whole
+from joulemap.system import FileError, UsageError, read_real, read_text, read_whole
 from joulemap.wing.llm.serving.conversation import share_blocks
 from joulemap.wing.llm.serving.load import LONGEST, MOST_REQUESTS, Load, Prefixes, Requests
 from joulemap.wing.llm.serving.trace import SUFFIX, read_trace

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from joulemap.catalog.digest import DATA
-from joulemap.system.errors import UsageError
-from joulemap.system.number import read_real, read_whole
+from joulemap.catalog import DATA
+from joulemap.system import UsageError, read_real, read_whole
 
 ACCEPTANCES: Final = DATA / "model" / "acceptance.toml"
 """File with the published acceptance of draft tokens by depth."""

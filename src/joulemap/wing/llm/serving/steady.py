@@ -29,8 +29,8 @@ from typing import Final, Self
 
 import attrs
 
-from joulemap.physics.workload import Floats
-from joulemap.system.record import frozen
+from joulemap.physics import Floats
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import NODES, grow
 from joulemap.wing.llm.serving.surface import Passes, Surface
 

@@ -16,9 +16,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.physics.workload import Floats
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.physics import Floats
+from joulemap.system import UsageError, frozen
 
 KNOTS: Final = 4.0
 """Ratio between neighboring knots of a table."""

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from joulemap.physics import Configuration, Evaluator, evaluate_together, stack_totals
 from joulemap.physics.interval.error_scale import find_peak, find_thin_bounds
 from joulemap.physics.interval.half_width import find_moving_width
-from joulemap.physics.pipeline import Evaluator, evaluate_together
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.total import stack_totals
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.workload import Floats
+    from joulemap.physics import Floats, Hardware
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.serving.deployment import Deployment
 

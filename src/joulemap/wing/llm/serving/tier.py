@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from joulemap.catalog.digest import DATA
-from joulemap.system.errors import UsageError
-from joulemap.system.number import parse_si
+from joulemap.catalog import DATA
+from joulemap.system import UsageError, parse_si
 from joulemap.wing.llm.serving.load import Tier
 
 ENERGIES: Final = DATA / "model" / "tier.toml"

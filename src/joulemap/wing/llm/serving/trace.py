@@ -10,8 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, read_text
+from joulemap.system import FileError, UsageError, read_text
 from joulemap.wing.llm.serving.load import LONGEST, MOST_REQUESTS, Prefixes, Requests
 
 SUFFIX: Final = ".jsonl"

@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.llm.serving.conversation import COUNTED, GOLDEN, form_conversations
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests

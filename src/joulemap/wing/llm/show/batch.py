@@ -8,12 +8,18 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
-from joulemap.show.caveat import describe_caveat
-from joulemap.show.choice import MOST_WHY, describe_choice, describe_choices
-from joulemap.show.present.cell import show_plain, show_quantity
-from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_all, name_run
+from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
+from joulemap.show import (
+    MOST_WHY,
+    Template,
+    describe_caveat,
+    describe_choice,
+    describe_choices,
+    name_all,
+    name_run,
+    show_plain,
+    show_quantity,
+)
 from joulemap.wing.llm.phase import PHASE_NAMES, PROMPT
 
 MOST_NAMED: Final = 2

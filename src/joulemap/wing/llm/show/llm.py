@@ -7,16 +7,26 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Facts
-from joulemap.physics.record.configuration import BOUNDARY
-from joulemap.physics.record.weight import spell_precision
-from joulemap.show.layout import head_assumed, show_assumed
-from joulemap.show.page import Figures, draw_figure, lay_rows, tell_left_out
-from joulemap.show.present.cell import mark_projected, show_count
-from joulemap.show.present.document import SHARE_HEADING, Block, Grid, Text, choose_rows
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part, Shape
-from joulemap.show.title import Title
+from joulemap.ask import Facts
+from joulemap.physics import BOUNDARY, spell_precision
+from joulemap.show import (
+    Block,
+    Figures,
+    Grid,
+    Part,
+    Shape,
+    Template,
+    Text,
+    Title,
+    draw_figure,
+    head_assumed,
+    lay_rows,
+    mark_projected,
+    show_assumed,
+    show_count,
+)
+from joulemap.show.page import tell_left_out
+from joulemap.show.present.document import SHARE_HEADING, choose_rows
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Share
-from joulemap.show.caveat import show_range
-from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.present.cell import show_quantity
-from joulemap.show.present.template import Template
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.ask import Choice, Entry, Facts, Limit, Share
+from joulemap.show import MOST_WHY, Template, describe_choices, name_all, name_run, show_quantity, show_range
+from joulemap.show.run_name import join_names
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.show.serving import describe_hits
 

@@ -7,10 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.physics.record.weight import split_precision
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
+from joulemap.physics import split_precision
+from joulemap.show import Part, Sheet, Template
 from joulemap.wing.llm.ask.offload import OffloadAnswer
 
 TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")

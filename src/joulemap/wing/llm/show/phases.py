@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask.fact import Change, Choice, Facts, Share
-from joulemap.physics.record.weight import spell_precision
-from joulemap.show.present.cell import show_quantity, show_share, show_span
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part, Shape
-from joulemap.show.title import Title
+from joulemap.ask import Change, Choice, Facts, Share
+from joulemap.physics import spell_precision
+from joulemap.show import Part, Shape, Template, Title, show_quantity, show_share, show_span
 from joulemap.wing.llm.ask.phases import PhasesAnswer
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, find_phase
 

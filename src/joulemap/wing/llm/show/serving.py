@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.fact import Quantity
+from joulemap.ask import Quantity
+from joulemap.domain import Table
 from joulemap.domain.offer import describe_pay
-from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.show.candidate import describe_use
-from joulemap.show.caveat import show_range
-from joulemap.show.present.document import Text
-from joulemap.show.present.template import Template
-from joulemap.show.title import Title
+from joulemap.show import Template, Text, Title, describe_use, show_range
 from joulemap.wing.llm.serving.batch import accept
 
 if TYPE_CHECKING:

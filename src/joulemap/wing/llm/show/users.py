@@ -6,13 +6,21 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity
 from joulemap.ask.engine import describe_unread
-from joulemap.ask.fact import Choice, Entry, Facts, Limit, Quantity
-from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import MOST_WHY, MOST_WORDS, name_metric
-from joulemap.show.present.cell import join_names, show_chance, show_plain, show_quantity
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part, Shape
+from joulemap.physics import spell_precision
+from joulemap.show import (
+    MOST_WHY,
+    MOST_WORDS,
+    Part,
+    Shape,
+    Template,
+    join_names,
+    show_chance,
+    show_plain,
+    show_quantity,
+)
+from joulemap.show.choice import name_metric
 from joulemap.wing.llm.ask.target import CHEAPER, LIKELY
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.show.serving import (

@@ -8,15 +8,15 @@ import attrs
 
 from joulemap.ask import compare as core
 from joulemap.ask.compare import CompareAnswer
-from joulemap.domain.default import SETTINGS
+from joulemap.domain import SETTINGS
 from joulemap.domain.metric import PartMetricName
-from joulemap.plan.run import plan_runs
-from joulemap.system.record import frozen
+from joulemap.plan import plan_runs
+from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
+    from joulemap.domain import Settings
+    from joulemap.plan import Source
 
 
 @frozen(kw_only=True)

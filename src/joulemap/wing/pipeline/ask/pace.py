@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from joulemap.domain.table import Table
+from joulemap.domain import Table
 from joulemap.generated.recommend import RankedConfiguration
-from joulemap.plan.run import plan_selected
-from joulemap.plan.stored_runs import opening_runs
-from joulemap.store.query import fetch
-from joulemap.system.record import frozen
+from joulemap.plan import opening_runs, plan_selected
+from joulemap.store import fetch
+from joulemap.system import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
 from joulemap.wing.pipeline.pipeline_name import is_pipeline
 from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
@@ -17,8 +16,7 @@ from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
+    from joulemap.plan import Plan, Source
 
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""

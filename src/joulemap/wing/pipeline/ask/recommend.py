@@ -9,15 +9,15 @@ import attrs
 from joulemap.ask import recommend as core
 from joulemap.ask.candidate import plan_candidates
 from joulemap.ask.recommend import RecommendAnswer
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
-from joulemap.domain.metric import MetricName
-from joulemap.system.record import frozen
+from joulemap.domain import CANDIDATES, LIMITS, USAGE, MetricName
+from joulemap.domain.default import price_at_wall
+from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 from joulemap.wing.pipeline.pipeline_name import FRAME
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Limits, Settings, Usage
-    from joulemap.plan.source import Source
+    from joulemap.domain import Limits, Settings, Usage
+    from joulemap.plan import Source
 
 
 @frozen(kw_only=True)

@@ -8,10 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.show import Part, Template, mark_projected, show_quantity, show_share
 from joulemap.show.compare import COMPARE, choose
-from joulemap.show.present.cell import mark_projected, show_quantity, show_share
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
 from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.show.pace import name_busiest
 

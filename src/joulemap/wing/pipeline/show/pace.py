@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from joulemap.show.present.template import Template
+from joulemap.show import Template
 from joulemap.wing.pipeline.ask.pace import Paced
 
 BUSIEST: Final = Template("{model} ({share_fraction:%})")

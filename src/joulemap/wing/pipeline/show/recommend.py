@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.show import recommend as core
-from joulemap.show.shape import Part, Shape
+from joulemap.show import Part, Shape, recommend as core
 from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.show.pace import name_busiest
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from joulemap.ask.answer import Answer
-from joulemap.domain.computed import described, make_table
-from joulemap.domain.table import Table
-from joulemap.plan.source import Source
-from joulemap.system.record import frozen
+from joulemap.ask import Answer
+from joulemap.domain import Table, described, make_table
+from joulemap.plan import Source
+from joulemap.system import frozen
 from joulemap.wing.place.file import find_box, load_boxes, refuse_box
 from joulemap.wing.place.record import Box, BoxLink, BoxMemory
 

@@ -7,26 +7,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import Answer
-from joulemap.ask.check import Checks, PairedRun, check_runs
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Subject, Value
-from joulemap.ask.finding import Finding
-from joulemap.ask.rule import weigh_findings
-from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.error_scale import load_doubt
-from joulemap.domain.computed import make_table
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.settings import Settings, check_name
-from joulemap.domain.table import Table
-from joulemap.physics.interval.error_scale import TOLD_APART
+from joulemap.ask import (
+    Answer,
+    Checks,
+    Choice,
+    Entry,
+    Facts,
+    Finding,
+    PairedRun,
+    Quantity,
+    Refusal,
+    Subject,
+    Value,
+    check_runs,
+    weigh_findings,
+)
+from joulemap.catalog import is_hardware_path, load_doubt
+from joulemap.domain import HardwareRef, Settings, Table, check_name, make_table
+from joulemap.physics import TOLD_APART
+from joulemap.plan import Source, find_model, opening_workload, reading, stored_key
 from joulemap.plan.model_name import find_precisions
-from joulemap.plan.reader import reading
-from joulemap.plan.source import Source
-from joulemap.plan.workload import find_model, opening_workload, stored_key
-from joulemap.store.query import fetch, fetch_none
-from joulemap.store.workload import find_work, read_columns
-from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.store import fetch, read_columns
+from joulemap.store.query import fetch_none
+from joulemap.store.workload import find_work
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.place.ask.row import (
     DeviceRow,
     EventRow,
@@ -46,7 +50,7 @@ from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box
 
 if TYPE_CHECKING:
-    from joulemap.system.errors import Reason
+    from joulemap.system import Reason
     from joulemap.wing.place.box.member import Member
 
 ALONE: Final = "alone"

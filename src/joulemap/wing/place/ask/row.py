@@ -6,12 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.assumed import AssumedEnergy
-from joulemap.domain.computed import described, find_unknown
-from joulemap.domain.hardware_ref import name_configured
-from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.domain import AssumedEnergy, described, find_unknown, name_configured
+from joulemap.physics import HOST_ACTION, STATIC_ACTION
+from joulemap.system import FJ_PER_J, FS_PER_S, frozen
 from joulemap.wing.place.box.interval import half_width
 from joulemap.wing.place.box.line import IDLE
 

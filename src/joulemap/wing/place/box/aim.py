@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Floats, Integers
-from joulemap.system.record import frozen
+from joulemap.physics import Booleans, Floats, Integers
+from joulemap.system import frozen
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.schedule import find_makespan
 from joulemap.wing.place.box.score import add_up, score

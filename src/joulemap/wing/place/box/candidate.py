@@ -17,11 +17,8 @@ from typing import Final, TypeVar
 import attrs
 import numpy as np
 
-from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import Integers
-from joulemap.system.errors import Reason, UnsupportedError
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics import Integers, RunColumns
+from joulemap.system import FJ_PER_J, FS_PER_S, Reason, UnsupportedError, frozen
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.choose import Choice, choose, improve
 from joulemap.wing.place.box.line import list_lines, list_waits

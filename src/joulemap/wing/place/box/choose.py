@@ -19,8 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Floats, Integers
-from joulemap.system.record import frozen
+from joulemap.physics import Booleans, Floats, Integers
+from joulemap.system import frozen
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, list_moves, overlap
 from joulemap.wing.place.box.problem import Problem

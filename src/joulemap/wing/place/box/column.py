@@ -18,25 +18,21 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.physics import (
+    HOST_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    Configuration,
+    Floats,
+    Hardware,
+    Integers,
+    RunColumns,
+    WorkloadColumns,
+)
 from joulemap.physics.kernel import share_exactly
 from joulemap.physics.law import join_laws
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION, ActionKey
-from joulemap.physics.run import (
-    BANDWIDTH,
-    DEVICES,
-    ONE_BY_ONE,
-    POWER_CAP,
-    STAGE,
-    OperatorColumns,
-    RunColumns,
-    SubgraphColumns,
-)
-from joulemap.physics.workload import Floats, Integers, WorkloadColumns
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
-from joulemap.system.units import FS_PER_S
+from joulemap.physics.run import BANDWIDTH, DEVICES, ONE_BY_ONE, POWER_CAP, STAGE, OperatorColumns, SubgraphColumns
+from joulemap.system import FS_PER_S, UnsupportedError, frozen
 from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
 from joulemap.wing.place.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
 from joulemap.wing.place.box.line import Lines, list_conversions

@@ -13,11 +13,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.change import change_hardware
-from joulemap.physics.record.address import Address, replace_value, set_fields
-from joulemap.physics.record.constant import Change, Constant, list_constants, word_changes
-from joulemap.physics.record.quantity import Quantity
-from joulemap.physics.record.target import extend_digest
+from joulemap.physics import Address, Change, Constant, Quantity, change_hardware, extend_digest, list_constants
+from joulemap.physics.record.address import replace_value, set_fields
+from joulemap.physics.record.constant import word_changes
 from joulemap.system.record import vary
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 from joulemap.wing.place.record import Box, BoxLink

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from joulemap.physics import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns
 from joulemap.physics.fallback import find_writers
-from joulemap.physics.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns
 
 
 def find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, Integers, Floats, Floats]:

@@ -16,22 +16,25 @@ from typing import Final, Self, cast
 
 import attrs
 
-from joulemap.physics.fallback import choose_precision
-from joulemap.physics.record.configuration import BOARD, PRECISION_BYTES, Configuration
-from joulemap.physics.record.hardware import Hardware, Peak, PowerMode
-from joulemap.physics.record.operating_point import read_point
-from joulemap.physics.record.product import MatmulPrecision
-from joulemap.physics.record.quantity import Quantity, least_sure
-from joulemap.physics.record.reference import (
+from joulemap.physics import (
+    BOARD,
     FJ_PER_J,
+    PRECISION_BYTES,
     STATIC_ACTION,
     ActionKey,
+    Configuration,
     EnergyAction,
-    EnergyReference,
+    Hardware,
+    Quantity,
+    choose_precision,
     price_by,
+    read_point,
 )
-from joulemap.system.errors import UnknownNameError
-from joulemap.system.record import frozen
+from joulemap.physics.record.hardware import Peak, PowerMode
+from joulemap.physics.record.product import MatmulPrecision
+from joulemap.physics.record.quantity import least_sure
+from joulemap.physics.record.reference import EnergyReference
+from joulemap.system import UnknownNameError, frozen
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.record import BOX, GOALS, Box, BoxDevice, Goal
 

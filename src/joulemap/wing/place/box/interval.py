@@ -17,10 +17,10 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.physics import probability_better
 from joulemap.physics.interval.error_scale import OWN, Doubt, DoubtQuantity
 from joulemap.physics.interval.half_width import widen_by_prices
-from joulemap.physics.interval.probability import probability_better
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.generated.row import DoubtedDevice

@@ -8,11 +8,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION, ActionKey, EnergyAction
-from joulemap.physics.run import LedgerColumns, RunColumns
-from joulemap.physics.workload import Floats, Integers
-from joulemap.system.record import define, frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics import STATIC_ACTION, ActionKey, EnergyAction, Floats, Integers, RunColumns
+from joulemap.physics.record.reference import LINK_ACTION
+from joulemap.physics.run import LedgerColumns
+from joulemap.system import FJ_PER_J, FS_PER_S, define, frozen
 from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
 from joulemap.wing.place.box.problem import Problem, converts
 from joulemap.wing.place.record import PlacementLine

@@ -13,13 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.quantity import Quantity
-from joulemap.physics.record.reference import FJ_PER_J, STATIC_ACTION
-from joulemap.physics.record.weight import label_precision
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.physics import FJ_PER_J, STATIC_ACTION, Configuration, Hardware, Quantity, label_precision
+from joulemap.system import UsageError, frozen
 from joulemap.wing.place.record import Box, BoxDevice
 
 TYPICAL_BYTES: Final = 2.0**20

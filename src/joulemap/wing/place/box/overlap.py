@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Floats, Integers
+from joulemap.physics import Booleans, Floats, Integers
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.score import fit_weights
 from joulemap.wing.place.box.search import Costs, search

@@ -21,22 +21,20 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.fallback import STATIC_ACTIONS, cross, find_fallen, split_work
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.runtime import RUNTIME
-from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import (
-    KIND_CODE,
+from joulemap.physics import (
+    RUNTIME,
     Booleans,
+    Evaluator,
     Floats,
     Integers,
+    RunColumns,
     WorkloadColumns,
     precision_scale,
-    sum_by,
+    split_work,
 )
-from joulemap.system.errors import JoulemapError, Reason, UnsupportedError
-from joulemap.system.record import define
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics.fallback import STATIC_ACTIONS, cross, find_fallen
+from joulemap.physics.workload import KIND_CODE, sum_by
+from joulemap.system import FJ_PER_J, FS_PER_S, JoulemapError, Reason, UnsupportedError, define
 from joulemap.wing.place.box.flow import find_values, list_readers, share_ends, sort_nodes
 from joulemap.wing.place.box.member import Member, Ways, find_ways, time_way
 from joulemap.wing.place.box.search import group_values

@@ -18,13 +18,8 @@ from functools import cached_property
 import attrs
 import numpy as np
 
-from joulemap.physics.fallback import split_work
-from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import Integers
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.physics import Evaluator, Integers, RunColumns, split_work
+from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, frozen
 from joulemap.wing.place.box.line import Copy, list_lines, list_transfers, list_waits
 from joulemap.wing.place.box.problem import Problem, is_dynamic
 from joulemap.wing.place.box.schedule import Followed, follow, share_rate

@@ -14,8 +14,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Floats, Integers
-from joulemap.system.record import frozen
+from joulemap.physics import Booleans, Floats, Integers
+from joulemap.system import frozen
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.score import cut_rows, find_copies, share_groups
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.physics.workload import Booleans, Floats, Integers
-from joulemap.system.record import frozen
+from joulemap.physics import Booleans, Floats, Integers
+from joulemap.system import frozen
 from joulemap.wing.place.box.problem import Problem
 
 TOGETHER: Final = 500_000

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.physics.workload import Floats, Integers
-from joulemap.system.record import define, frozen
+from joulemap.physics import Floats, Integers
+from joulemap.system import define, frozen
 
 MOST_STATES: Final = 512
 """Maximum states kept per node, after dominated states are dropped."""

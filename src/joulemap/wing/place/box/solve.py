@@ -25,9 +25,9 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.physics.workload import Integers
+from joulemap.physics import Integers
+from joulemap.system import define, frozen
 from joulemap.system.descriptor import silencing
-from joulemap.system.record import define, frozen
 from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.score import room, share_groups
 

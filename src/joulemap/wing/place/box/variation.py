@@ -13,18 +13,12 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.pipeline import Evaluator
+from joulemap.physics import STATIC, Address, Configuration, Evaluator, Hardware, RunColumns, WorkloadColumns
 from joulemap.physics.power import PowerLaw
-from joulemap.physics.record.address import Address
-from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.constant import LOSS, STATIC
-from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.constant import LOSS
 from joulemap.physics.record.reference import LOSS_ACTION
-from joulemap.physics.run import RunColumns
 from joulemap.physics.variation import FAILURES, Totals, Varied, watch_asked
-from joulemap.physics.workload import WorkloadColumns
-from joulemap.system.record import define
-from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.system import FJ_PER_J, FS_PER_S, define
 from joulemap.wing.place.box.candidate import Candidate, run_again
 from joulemap.wing.place.box.column import place
 from joulemap.wing.place.box.constant import LINK_FIELDS, name_link

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.show import Part, Sheet, Template
 from joulemap.show.present.document import Lines
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 from joulemap.wing.place.ask.box import BoxAnswer
 
 TITLE: Final = Template("{box}: {name}")

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Refusal
-from joulemap.physics.record.weight import spell_precision
-from joulemap.show.caveat import list_notes, show_range
-from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.layout import head_assumed, show_assumed
-from joulemap.show.page import Figures
-from joulemap.show.present.cell import show_chance, show_quantity
-from joulemap.show.present.template import Template, join_clauses
-from joulemap.show.run_name import join_names, name_run
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
-from joulemap.system.units import FJ_PER_J
+from joulemap.ask import Choice, Entry, Facts, Refusal
+from joulemap.physics import spell_precision
+from joulemap.show import (
+    MOST_WHY,
+    Figures,
+    Part,
+    Sheet,
+    Template,
+    describe_choices,
+    head_assumed,
+    list_notes,
+    name_run,
+    show_assumed,
+    show_chance,
+    show_quantity,
+    show_range,
+)
+from joulemap.show.present.template import join_clauses
+from joulemap.show.run_name import join_names
+from joulemap.system import FJ_PER_J
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.box.solve import has_solver
 
@@ -141,7 +149,7 @@ ACTION: Final = Template("{device}: {component} {action}")
 
 def draw(answer: PlaceAnswer) -> Figures:
     """Return figures of the placements, their timelines and their energy difference."""
-    from joulemap.show.figure.figure import make_figure
+    from joulemap.show import make_figure
     from joulemap.show.waterfall import draw_bars, form_bars
 
     title = title_placement(answer)

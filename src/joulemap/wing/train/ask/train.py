@@ -8,30 +8,31 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask.answer import RunAnswer
-from joulemap.ask.candidate import drop_idle_hours, read_usage
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Refusal, Share, Subject
-from joulemap.ask.finding import Finding
-from joulemap.ask.price import price_parameters
-from joulemap.ask.rule import UNKNOWN, find_caveats
-from joulemap.ask.scope import Scope
-from joulemap.domain.computed import make_table
-from joulemap.domain.default import LEARNED, USAGE
-from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.ask import (
+    UNKNOWN,
+    Choice,
+    Entry,
+    Facts,
+    Finding,
+    Quantity,
+    Refusal,
+    RunAnswer,
+    Scope,
+    Share,
+    Subject,
+    drop_idle_hours,
+    find_caveats,
+    price_parameters,
+    read_usage,
+)
+from joulemap.domain import TIE_RATIO, USAGE, Price, Settings, Table, Usage, make_table
+from joulemap.domain.default import LEARNED
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics.interval.error_scale import TOLD_APART
-from joulemap.physics.interval.probability import probability_better
-from joulemap.physics.record.configuration import BOARD
-from joulemap.plan.selection import is_choice, select_hardware
-from joulemap.plan.source import Source
-from joulemap.plan.stored_runs import ensure_all, find_targets, opening_runs
-from joulemap.store.connection import Connection
-from joulemap.store.query import fetch
-from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.physics import BOARD, TOLD_APART, probability_better
+from joulemap.plan import Source, ensure_all, find_targets, is_choice, opening_runs, select_hardware
+from joulemap.store import Connection, fetch
+from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.serve import open_boxes
 from joulemap.wing.train.demand import list_steps
 from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, TrainingRow

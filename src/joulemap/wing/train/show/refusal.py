@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.show.present.template import Template
+from joulemap.show import Template
 
 NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B} usable")
 UNSUPPORTED: Final = Template(

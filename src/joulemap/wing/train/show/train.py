@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Refusal, Share
-from joulemap.show.candidate import describe_use
-from joulemap.show.caveat import describe_caveat, show_range
-from joulemap.show.choice import MOST_WHY, describe_choices
-from joulemap.show.page import Figures, draw_figure
-from joulemap.show.present.cell import show_interval, show_quantity
-from joulemap.show.present.document import Block, Grid, Text
-from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape
-from joulemap.show.title import Title
+from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share
+from joulemap.show import (
+    MOST_WHY,
+    Block,
+    Figures,
+    Grid,
+    Part,
+    Shape,
+    Template,
+    Text,
+    Title,
+    describe_caveat,
+    describe_choices,
+    describe_use,
+    draw_figure,
+    name_run,
+    show_interval,
+    show_quantity,
+    show_range,
+)
 from joulemap.wing.train.ask.train import TRAINING, TrainAnswer
 from joulemap.wing.train.demand import TOKENS as USUAL_TOKENS
 

@@ -17,12 +17,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.configuration import PRECISION_BYTES
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.physics.record.workload import KEPT, ROUTED, STORED_AS, Operator
-from joulemap.physics.workload import UNPACKED
-from joulemap.system.errors import ModelError, UsageError
-from joulemap.system.name import FROZEN
+from joulemap.physics import KEPT, PRECISION_BYTES, ROUTED, STORED_AS, UNPACKED, Operator, read_weight_format
+from joulemap.system import FROZEN, ModelError, UsageError
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import LOSS, Forward, is_weight
 from joulemap.wing.train.training.recipe import ALL_LINEAR, BASE_FORMATS, Recipe

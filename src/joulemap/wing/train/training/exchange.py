@@ -14,8 +14,8 @@ from typing import Final
 
 import attrs
 
+from joulemap.physics import OPTIMIZER
 from joulemap.physics.communication import AHEAD, BEHIND
-from joulemap.physics.record.workload import OPTIMIZER
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import FIXED, Forward
 from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe

@@ -8,9 +8,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.physics.record.workload import APPEND, Access, Workload
-from joulemap.system.errors import ModelError
-from joulemap.system.name import FROZEN
+from joulemap.physics import APPEND, Access, Workload
+from joulemap.system import FROZEN, ModelError
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.tape import Call, Use, Value
 

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.physics import Operator
 from joulemap.physics.fuse.group import GATHERING, JOINING
-from joulemap.physics.record.workload import Operator
 from joulemap.physics.workload import OPERANDS
-from joulemap.system.record import frozen
+from joulemap.system import frozen
 from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, SAVES_OUTPUT, Forward
 from joulemap.wing.train.training.tape import Call, Use
 

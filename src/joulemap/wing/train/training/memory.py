@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.physics.record.configuration import carried_precision
-from joulemap.physics.record.runtime import RUNTIME
-from joulemap.physics.workload import WorkloadColumns, precision_scale
-from joulemap.system.record import frozen
+from joulemap.physics import RUNTIME, WorkloadColumns, carried_precision, precision_scale
+from joulemap.system import frozen
 
 
 @frozen(kw_only=True)

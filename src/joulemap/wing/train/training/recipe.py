@@ -8,11 +8,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.operator.name import Argument, Value
-from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES
-from joulemap.physics.record.weight import read_weight_format
-from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import Argument, Value
+from joulemap.physics import PRECISION_BYTES, read_weight_format
+from joulemap.physics.record.configuration import CARRIED
+from joulemap.system import UsageError, frozen
 
 
 @frozen

@@ -18,10 +18,10 @@ from typing import Final
 
 import attrs
 
+from joulemap.physics import Operator, Workload, WorkloadKey
 from joulemap.physics.fuse import fuse
-from joulemap.physics.record.workload import Operator, Workload, WorkloadKey
 from joulemap.physics.workload import number_calls
-from joulemap.system.errors import ModelError
+from joulemap.system import ModelError
 from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.adapter import adapt, find_stored_bytes
 from joulemap.wing.train.training.exchange import Exchange, Unit

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from joulemap.physics.record.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
-from joulemap.system.record import frozen
+from joulemap.physics import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+from joulemap.system import frozen
 
 Use = tuple[int, int]
 """(index of a tensor, bytes of it that are used)."""

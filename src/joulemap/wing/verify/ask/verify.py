@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.answer import Answer
+from joulemap.ask import (
+    Answer,
+    Caveat,
+    Change,
+    Facts,
+    Finding,
+    Quantity,
+    Refusal,
+    Score,
+    Subject,
+    Value,
+    weigh_findings,
+)
 from joulemap.ask.calibrate import calibrate as fit
-from joulemap.ask.fact import Caveat, Change, Facts, Quantity, Refusal, Score, Subject, Value
-from joulemap.ask.finding import Finding
 from joulemap.ask.measurement import find_measurements, store_measurements
-from joulemap.ask.rule import weigh_findings
-from joulemap.domain.computed import make_table
-from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.settings import check_name
-from joulemap.domain.table import Table
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.plan.source import Source
-from joulemap.system.errors import JoulemapError, Reason, UsageError
-from joulemap.system.record import frozen
+from joulemap.domain import HardwareRef, Table, check_name, make_table
+from joulemap.physics import RUNTIME_NAMES
+from joulemap.plan import Source
+from joulemap.system import JoulemapError, Reason, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.cause import Cause, find_causes
 from joulemap.wing.verify.compared import UNIT, list_rows, quantify
@@ -33,8 +38,8 @@ from joulemap.wing.verify.limit import drop_impossible
 from joulemap.wing.verify.served import calibrate_served
 
 if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.calibration import Calibration
+    from joulemap.domain import Measurement
+    from joulemap.physics import Calibration
 
 LIKELY: Final = ("assumed", "open", "stated")
 """Standings of causes that do not contradict a file."""

@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.ask.answer import Answer
-from joulemap.ask.fact import Facts, Quantity, Refusal, Score, Subject
-from joulemap.ask.finding import Finding
+from joulemap.ask import UNKNOWN, Answer, Facts, Finding, Quantity, Refusal, Score, Subject, weigh_findings
 from joulemap.ask.measure import find_here
 from joulemap.ask.model import ModulesAnswer, modules
-from joulemap.ask.rule import UNKNOWN, weigh_findings
-from joulemap.domain.computed import make_table
+from joulemap.domain import Settings, Table, make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
-from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
-from joulemap.physics.record.workload import OPTIMIZER
+from joulemap.physics import OPTIMIZER
+from joulemap.plan import Source
 from joulemap.plan.selection import select_one
-from joulemap.plan.source import Source
-from joulemap.system.errors import ModelError, UnsupportedError, UsageError
+from joulemap.system import ModelError, UnsupportedError, UsageError, define, frozen
 from joulemap.system.name import PROJECTED
-from joulemap.system.record import define, frozen
 from joulemap.system.resource import need_torch
 from joulemap.wing.train.training.forward import LOSS
 from joulemap.wing.verify.generated.row import WatchedModule
@@ -34,8 +28,7 @@ if TYPE_CHECKING:
     import torch
 
     from joulemap.generated.model import ModulePart
-    from joulemap.physics.record.configuration import Precision
-    from joulemap.physics.record.hardware import Hardware
+    from joulemap.physics import Hardware, Precision
     from joulemap.wing.verify.call import CallKind, CallRecorder, TimedCall
 
 WATCHED: Final = Settings(precision=(), runtime="eager")

@@ -9,17 +9,25 @@ from functools import partial
 from statistics import median
 from typing import Any, Final
 
-from joulemap.ask.fact import Caveat, Change, Facts, Quantity, Refusal, Score
-from joulemap.show.caveat import describe_trust
-from joulemap.show.choice import MOST_WHY, MOST_WORDS
-from joulemap.show.plain import list_facts
-from joulemap.show.present.cell import show, show_interval, show_plain, show_quantity, show_share, show_span
-from joulemap.show.present.document import Text
-from joulemap.show.present.template import Template
-from joulemap.show.refusal import describe_refusal
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
-from joulemap.system.units import format_si
+from joulemap.ask import Caveat, Change, Facts, Quantity, Refusal, Score
+from joulemap.show import (
+    MOST_WHY,
+    MOST_WORDS,
+    Part,
+    Sheet,
+    Template,
+    Text,
+    describe_refusal,
+    describe_trust,
+    list_facts,
+    show,
+    show_interval,
+    show_plain,
+    show_quantity,
+    show_share,
+    show_span,
+)
+from joulemap.system import format_si
 from joulemap.wing.verify.ask.verify import VerifyAnswer
 from joulemap.wing.verify.compared import UNIT, quantify
 from joulemap.wing.verify.generated.row import VerifiedRow

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from joulemap.ask.fact import Facts, Score
-from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.ask import Facts, Score
+from joulemap.show import Block, Part, Sheet, Template, describe_trust, list_facts, list_notes, show, show_quantity
 from joulemap.show.model import SPLIT, WORK, draw_modules
 from joulemap.show.part import describe_ranges
-from joulemap.show.plain import list_facts
-from joulemap.show.present.cell import show, show_quantity
-from joulemap.show.present.document import Block
-from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 from joulemap.wing.verify.ask.watch import WatchAnswer
 from joulemap.wing.verify.generated.row import WatchedModule
 from joulemap.wing.verify.show.word import list_conditions

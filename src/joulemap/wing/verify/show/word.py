@@ -7,12 +7,10 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Caveat, Facts
-from joulemap.ask.finding import Finding
-from joulemap.show.caveat import describe_values, list_notes
-from joulemap.show.present.template import Template
-from joulemap.show.word import Words
-from joulemap.system.errors import Reason
+from joulemap.ask import Caveat, Facts, Finding
+from joulemap.show import Template, Words, list_notes
+from joulemap.show.caveat import describe_values
+from joulemap.system import Reason
 
 WORDS: Final = Words(
     caveats={
