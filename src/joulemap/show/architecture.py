@@ -89,7 +89,8 @@ UNEQUAL: Final = "chips also differ in size and process node: differences hold f
 INTO_LEAST: Final = "analyze {model} {least} {precision}"
 INTO_PAIR: Final = "explain {model} {most} {least} {precision}"
 AT_BATCH: Final = (
-    "architectures {model}[ --hardware {hardware}][ --precision {asked}][ --weight-precision {weights}] --batch 64"
+    "architectures {model}[ --hardware {hardware}][ --precision {at_precision}][ --weight-precision {weights}] "
+    "--batch 64"
 )
 
 DOMINANT: Final = 0.5
@@ -240,7 +241,7 @@ def choose(
         "least": answer.scope.spell(least.hardware),
         "precision": spell_precision(least.precision),
         "hardware": "" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
-        "asked": "" if answer.asked == COMMON_PRECISION else answer.asked,
+        "at_precision": "" if answer.asked == COMMON_PRECISION else answer.asked,
         "weights": ",".join(dict.fromkeys(filter(None, weights))),
     }
 

@@ -24,6 +24,9 @@ from joulemap.system.record import frozen
 TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
+READ: Final = ("asked", "notes", "omitted", "options", "row", "shown", "steps", "told")
+"""Choices that are no rows of a part, though a table may have their name."""
+
 NOTHING: Final[Mapping[str, Any]] = {}
 EMPTY: Final = Template("")
 
@@ -162,9 +165,8 @@ class Part:
             ]
         else:
             name = self.rows or self.table.format(**values)
-            chosen = values.get(name, "")
-            is_text = isinstance(chosen, str | tuple)  # the choice of a title, or of parts, with the name of a table
-            parts = [(values, getattr(answer, name) if is_text else chosen)]
+            chosen = "" if name in READ else values.get(name, "")
+            parts = [(values, getattr(answer, name) if isinstance(chosen, str) else chosen)]
         kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:

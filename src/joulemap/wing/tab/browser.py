@@ -95,9 +95,10 @@ def record() -> dict[str, Any]:
         for path in map(Path, read)
         if path.is_relative_to(PACKAGE) and path.suffix not in (".py", ".pyc") and path.is_file()
     }
+    doors = {f"generated/{Path(name).parent}.pyi" for name in modules if name.endswith("/__init__.py")}
     return {
         "modules": sorted(modules),
-        "data": sorted(data),
+        "data": sorted(data | {name for name in doors if (PACKAGE / name).is_file()}),
         "defaults": DEFAULTS,
         "answers": answers,
         "choices": choices,
