@@ -80,7 +80,7 @@ class PackageFinding:
 
 @frozen
 class Fault:
-    """What a check found, wrong or not: its kind, and the row and the values that its sentence names."""
+    """Finding of a check, wrong or not: its kind, and the row and the values that its sentence names."""
 
     kind: str
     row: object
