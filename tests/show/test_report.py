@@ -353,7 +353,7 @@ def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MissingPackageError("vl-convert-python", "plot")
 
     for module in ("figure.convert", "figure.figure", "webpage.page"):
-        monkeypatch.setattr(f"joulemap.{module}.is_installed", lambda: False)
+        monkeypatch.setattr(f"joulemap.show.{module}.is_installed", lambda: False)
     monkeypatch.setattr("joulemap.show.figure.convert.import_converter", refuse)
 
 

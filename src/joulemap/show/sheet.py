@@ -101,13 +101,14 @@ class Sheet:
         filled = (fill_steps(asked, row, repeated, **values, **one) for one in self.each(answer))
         return list(dict.fromkeys(shlex.join(("joulemap", *words)) for some in filled for words in some))
 
-    def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _list_data(self, answer: Any, told: Mapping[str, Any]) -> Any:
         if self.data is not None:
             return self.data(answer, told)
-        own = {**answer.data(), **self.words(answer)}
+        own, words = answer.data(), self.words(answer)
         if not self.is_decision:
-            return own
-        return {**own, "answer": told["answer"], "how_sure": told["how_sure"], **list_facts(answer.facts)}
+            return {**own, **words} if words else own  # a list has no texts beside it
+        texts = {"answer": told["answer"], "how_sure": told["how_sure"]}
+        return {**own, **words, **texts, **list_facts(answer.facts)}
 
     def figures(self, answer: Any) -> Figures:
         """Return the figures (charts) of an answer."""
