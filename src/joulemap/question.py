@@ -192,7 +192,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "stream": Question("joulemap.ask.query"),
     "stream_query": Question("joulemap.ask.query"),
     "describe": Question("joulemap.ask.query"),
-    "hardware_list": Question("joulemap.ask.hardware"),
+    "hardware_list": Question("joulemap.ask.listing"),
     "hardware": Question("joulemap.ask.hardware", is_shared=True),
     "describe_hardware": Question("joulemap.ask.hardware"),
     "energy_reference": Question("joulemap.ask.hardware"),

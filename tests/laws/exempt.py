@@ -75,7 +75,7 @@ EXEMPT: Final = (
             why="a compiler divides a fabric into contexts for the rate of images, not for the time of one",
             source="physics/architecture/npu/fabric.py",
         )
-        for law in ("depth is not faster", "depth is not cheaper")
+        for law in ("depth is not faster", "depth is not cheaper", "size is not faster")
     ),
     Exempt(
         law="batch is not faster",

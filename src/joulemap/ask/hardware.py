@@ -1,19 +1,18 @@
-"""List hardware, and show all numbers of one chip after its calibration."""
+"""Show all numbers of one chip after its calibration."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 from joulemap.ask.answer import Answer, fetch_tables
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.architecture import find_class
-from joulemap.domain.catalogue import DEFAULT_MODE, find_alike
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.settings import Deployment, Settings, check_name, name_boundary
+from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.hardware import (
@@ -22,30 +21,24 @@ from joulemap.generated.hardware import (
     HardwareFact,
     HardwareLink,
     HardwareSummary,
-    ListedHardware,
     RidgePoint,
 )
 from joulemap.physics.record.compiler import ANY, EXCEPTED, REFUSED
-from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName, Precision
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName
 from joulemap.plan.calibration import use_calibration
-from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue, opening_chips
-from joulemap.plan.kind import list_kinds
-from joulemap.plan.selection import check_architectures, find_chip, find_default_chip, resolve_name
+from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
+from joulemap.plan.selection import find_chip, find_default_chip, resolve_name
 from joulemap.plan.source import Source
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
-from joulemap.store.query import fetch, find_projected
-from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.store.query import fetch
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.offer import SellerPrice
     from joulemap.physics.record.calibration import Calibration, CalibrationEntry
     from joulemap.physics.record.hardware import Hardware
-
-
-EVERY_FAMILY: Final = "all"
-"""Value of `family` that selects the members of all families."""
 
 
 @frozen(kw_only=True)
@@ -225,72 +218,3 @@ def load_named(name: str) -> tuple[Hardware, str]:
     else:
         hardware = find_hardware(label)
     return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
-
-
-def hardware_list(
-    source: Source,
-    *,
-    architecture: str = "",
-    deployment: Deployment | Literal[""] = "",
-    precision: Precision | Literal[""] = "",
-    min_memory_bytes: float | None = None,
-    max_power_w: float | None = None,
-    max_price_usd: float | None = None,
-    family: str = "",
-) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
-
-    `family` selects the members of a family instead, `all` those of every family. Raises UnknownNameError for an
-    unknown family, class or deployment, UsageError for an unknown precision.
-    """
-    architecture = find_class(architecture) or architecture
-    if architecture:
-        check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
-    filters = Settings(deployment=deployment or (), precision=precision or ())
-    given = {
-        "architecture": architecture,
-        "deployment": next(iter(filters.deployment), ""),
-        "precision": next(iter(filters.precision), ""),
-        "min_memory_bytes": min_memory_bytes or 0.0,
-        "max_power_w": max_power_w or 0.0,
-        "max_price_usd": max_price_usd or 0.0,
-    }
-    with _opening_family(family) if family else opening_catalogue(source) as connection:
-        return find_projected(connection, fetch(connection, ListedHardware, **given))
-
-
-@contextlib.contextmanager
-def _opening_family(family: str) -> Iterator[Connection]:
-    """Yield a connection to a temporary database with the members of a family, or of all families for `all`."""
-    from joulemap.catalog.family import find_family, list_families
-
-    families = list_families()
-    if family != EVERY_FAMILY and family not in families:
-        raise UnknownNameError("family", family, (EVERY_FAMILY, *families))
-    chosen = families if family == EVERY_FAMILY else (family,)
-    with opening_chips({one.id: one for name in chosen for one in find_family(name)}, family) as connection:
-        yield connection
-
-
-def count_members(architectures: Collection[str] = ()) -> int:
-    """Return the number of chips that only families list, of these classes or of all."""
-    from joulemap.catalog.family import list_members
-
-    return sum(not architectures or one.architecture in architectures for one in list_members().values())
-
-
-def list_others() -> list[tuple[str, tuple[str, ...]]]:
-    """Return (question, columns that a narrow table keeps) of the list of each kind of hardware other than chips.
-
-    Raises UsageError if no wing adds a kind.
-    """
-    if not (kinds := list_kinds()):
-        raise UsageError("no installed wing adds hardware other than chips")
-    return [(kind.list_question, kind.list_columns) for kind in kinds]
-
-
-def find_description(name: str) -> str:
-    """Return the question that describes hardware other than a chip, by name or file; empty for a chip."""
-    if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), HardwareRef.read(name).label)):
-        return ""
-    return next((kind.show_question for kind in list_kinds() if kind.is_name(name)), "")

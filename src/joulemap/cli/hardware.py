@@ -66,7 +66,7 @@ def list_(
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
     if boxes:
-        from joulemap.ask.hardware import list_others
+        from joulemap.ask.listing import list_others
 
         for question, keep in list_others():
             output.write_table(getattr(output.workspace(), question)(), keep=keep, most=limit)
@@ -80,7 +80,7 @@ def list_(
         "max_price_usd": read_quantity("--max-price", max_price, "USD"),
     }
     rows = output.workspace().hardware_list(**filters, family=family)
-    from joulemap.show.hardware import describe_classes
+    from joulemap.show.listing import describe_classes
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
@@ -122,7 +122,7 @@ def show(
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("BoundaryName", boundary)
-    from joulemap.ask.hardware import find_description
+    from joulemap.ask.listing import find_description
 
     if not energy and (question := find_description(hardware)):
         output.write(getattr(workspace, question)(hardware).document())

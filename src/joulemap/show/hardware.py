@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask.hardware import HardwareAnswer, count_members
+from joulemap.ask.hardware import HardwareAnswer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.host import suggest_host
 from joulemap.domain.label import CUT_MEANING
-from joulemap.domain.table import Table
-from joulemap.generated.hardware import HardwareCompiler, ListedHardware
+from joulemap.generated.hardware import HardwareCompiler
 from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines
@@ -90,33 +89,6 @@ MEANING: Final = Template(
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a chip that holds its price."""
-
-CLASSES: Final = Template(
-    "{chips}[: {classes:list}][, {unavailable} not available][; {members} (`joulemap hardware list --family all`)]."
-)
-CLASS: Final = Template("{count} {architecture}")
-MORE: Final = Template("{count} more are listed only in chip families")
-SOME: Final = "chips of families are not shown"
-NO_MATCH: Final = "No chip matches."
-
-
-def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
-    """Return a sentence with the number of listed chips per class and of unavailable chips.
-
-    `has_families` adds the number of chips in families; `is_filtered` omits this number, because filters apply to it
-    too.
-    """
-    counts = Counter(row.architecture for row in rows)
-    if not counts:
-        return NO_MATCH
-    alone = next(iter(counts)) if len(counts) == 1 else None
-    members = count_members((alone,) if alone else ())
-    return CLASSES(
-        chips=show_count(len(rows), f"{alone} chip" if alone else "chip"),
-        classes=None if alone else [CLASS(count=count, architecture=name) for name, count in counts.most_common()],
-        unavailable=sum(not row.is_available for row in rows) or None,
-        members=(SOME if is_filtered else MORE(count=members)) if has_families and members else None,
-    )
 
 
 def title_chip(answer: HardwareAnswer) -> str:
