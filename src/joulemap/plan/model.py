@@ -16,11 +16,12 @@ from joulemap.system.resource import remember
 from joulemap.trace.version import recorder_version, workload_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.physics.record.workload import Workload
     from joulemap.plan.source import Talk
+    from joulemap.plan.target import Modifier
 
 
 @cache
@@ -69,6 +70,12 @@ class Model:
     """Model whose workload this model's is derived from, as for a training step; None otherwise."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """Dimension that a wing declares -> value for this model; defaults are omitted."""
+    modifiers: Callable[[Mapping[str, str]], tuple[Modifier, ...]] | None = attrs.field(
+        default=None, eq=False, repr=False
+    )
+    """Function of a point, dimension of the run such as the precision -> value, to the changes of a chip for runs of
+    this model, such as those of the engine that a pass names; None for a model that changes no chip.
+    """
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
     """Wing that describes the model's workload; None for a model of the core."""
 

@@ -11,13 +11,12 @@ from joulemap.system.wing import find_parts, list_wings, load
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from joulemap.domain.catalogue import HardwareEntry, ModelEntry, ShippedWorkload
+    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
-    from joulemap.plan.target import Modifier
 
 PORT: Final = "models"
 
@@ -128,14 +127,6 @@ class ModelNames:
         """Return a note for each part of the models' checkpoints that predictions ignore."""
         del models
         return []
-
-    def modify(self, model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
-        """Return the changes of a chip for runs of a model, such as those of the engine that a pass names.
-
-        `point` maps dimensions of the run, such as the precision, to values.
-        """
-        del model, entry, point
-        return ()
 
 
 UNKNOWN: Final = ModelNames()

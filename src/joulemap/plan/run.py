@@ -15,7 +15,7 @@ from joulemap.physics.record.weight import pair_precisions
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import Changed, find_changes, split_changes
 from joulemap.plan.model import Model
-from joulemap.plan.model_name import UNKNOWN, find_names, list_names
+from joulemap.plan.model_name import list_names
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AtMatmulPrecision, Target
 from joulemap.plan.version import formula_version
@@ -88,12 +88,11 @@ class Plan:
         With a `model`, hardware that does not run at its batch size is left out, and hardware is as for runs of it.
         """
         planned = []
-        names = UNKNOWN if model is None else find_names(model.request.model)
         for point in self.settings.points:
             for entry, mode in self._pairs(None if model is None else model.request.batch):
                 target = self.target(entry, mode, choose_setting(self.settings.matmul_precision, point["precision"]))
-                if model is not None and (own := names.modify(model, entry, point)):
-                    target = target.modified(*own)
+                if model is not None and model.modifiers is not None:
+                    target = target.modified(*model.modifiers(point))
                 version = formula_version(entry.architecture)
                 parts = (workload_key, target.digest, mode, *point.values(), version)
                 planned.append(
@@ -110,8 +109,7 @@ class Plan:
 
     def list_runs(self) -> tuple[PlannedRun, ...]:
         """Return runs with every target of the plan; runs of models that do not change hardware occur once."""
-        first = next(((entry, point) for entry, _ in self.selection.pairs for point in self.settings.points), None)
-        own = [one for one in self.models if first is not None and find_names(one.request.model).modify(one, *first)]
+        own = [one for one in self.models if one.modifiers is not None]
         shared = () if own and len(own) == len(self.models) else self.runs("")
         return (*shared, *(run for model in own for run in self.runs("", model)))
 

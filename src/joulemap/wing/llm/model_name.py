@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -17,10 +16,9 @@ from joulemap.system import UsageError
 from joulemap.wing.llm.decoder import pass_name
 
 if TYPE_CHECKING:
-    from joulemap.domain import HardwareEntry, ModelEntry, Settings, ShippedWorkload
-    from joulemap.physics import Hardware, Precision, RuntimeName, Workload
+    from joulemap.domain import ModelEntry, Settings, ShippedWorkload
+    from joulemap.physics import Precision, RuntimeName, Workload
     from joulemap.plan import Model, Talk
-    from joulemap.plan.target import Modifier
     from joulemap.wing.llm.decoder.pass_name import NamedPass
 
 CACHED: Final = 2048
@@ -161,57 +159,10 @@ class DecoderNames(ModelNames):
         published = (one.decoder.published for one in passes)
         return list(dict.fromkeys(one.doubt for one in published if one and one.doubt and not one.weights))
 
-    def modify(self, model: Model, entry: HardwareEntry, point: Mapping[str, str]) -> tuple[Modifier, ...]:
-        """Return the engine that a pass names, as a change of the chip; empty for other models.
-
-        `point` has the precisions of the run. Raises like `find_pass`.
-        """
-        del entry
-        name, batch = model.request.model, model.request.batch or 1
-        named = _find_engine_pass(name) if "engine=" in name else None
-        if named is None or not named.step.engine:
-            return ()
-        from joulemap.wing.llm.serving.chip import UnderEngine
-        from joulemap.wing.llm.stack import find_engine
-
-        decoder, asked = named.decoder, (named.step, batch)
-        precision, runtime = point["precision"], point["runtime"]
-        weights = "" if point["weight_precision"] == precision else point["weight_precision"]
-
-        def choose(first: Hardware, second: Hardware) -> Hardware:
-            from joulemap.physics import Together
-            from joulemap.wing.llm.decoder.column import pass_columns
-
-            together = Together((pass_columns(decoder, [asked])[asked],))
-            times = [
-                one.latency_fs or 0
-                for chip in (first, second)
-                for one in together.evaluate(chip, precision, runtime, weight_precision=weights)
-            ]
-            return second if 0 < times[1] < times[0] else first
-
-        return (
-            UnderEngine.of(
-                find_engine(named.step.engine),
-                decoder,
-                asked,
-                precision=precision,
-                weight_precision=weights,
-                pass_key=f"{name}:{batch}",
-                faster=choose,
-            ),
-        )
-
 
 def _find_pass(name: str) -> NamedPass | None:
     """Return the pass of a name; None for the name of another kind of model, of which no file is read."""
     return pass_name.find_pass(name) if pass_name.is_pass(name) else None
-
-
-@cache
-def _find_engine_pass(name: str) -> NamedPass | None:
-    """Return the pass of a name with an engine, cached because each chip asks for it."""
-    return pass_name.find_pass(name)
 
 
 def _name_step(model: str) -> str:

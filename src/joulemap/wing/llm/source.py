@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from joulemap.domain import Settings
-    from joulemap.physics import WorkloadColumns
+    from joulemap.physics import Hardware, WorkloadColumns
     from joulemap.plan import Selection, Source
     from joulemap.plan.model import Describer
+    from joulemap.plan.target import Modifier
     from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.decoder.pass_name import NamedPass
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 
@@ -117,8 +120,48 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
         version=decoder_version(),
     )
     may_run = settings.is_named or settings.trust
-    dimensions = describe_pass(asked.step)
-    return Model(request=request, retrace=settings.retrace, may_run=may_run, names=names, dimensions=dimensions)
+    return Model(
+        request=request,
+        retrace=settings.retrace,
+        may_run=may_run,
+        names=names,
+        dimensions=describe_pass(asked.step),
+        modifiers=partial(_run_under, asked, request.batch or 1) if asked.step.engine else None,
+    )
+
+
+def _run_under(asked: NamedPass, batch: int, point: Mapping[str, str]) -> tuple[Modifier, ...]:
+    """Return the engine that a pass names, as a change of the chip; `point` has the precisions of the run."""
+    from joulemap.wing.llm.serving.chip import UnderEngine
+    from joulemap.wing.llm.stack import find_engine
+
+    decoder, step = asked.decoder, (asked.step, batch)
+    precision, runtime = point["precision"], point["runtime"]
+    weights = "" if point["weight_precision"] == precision else point["weight_precision"]
+
+    def choose(first: Hardware, second: Hardware) -> Hardware:
+        from joulemap.physics import Together
+        from joulemap.wing.llm.decoder.column import pass_columns
+
+        together = Together((pass_columns(decoder, [step])[step],))
+        times = [
+            one.latency_fs or 0
+            for chip in (first, second)
+            for one in together.evaluate(chip, precision, runtime, weight_precision=weights)
+        ]
+        return second if 0 < times[1] < times[0] else first
+
+    return (
+        UnderEngine.of(
+            find_engine(asked.step.engine),
+            decoder,
+            step,
+            precision=precision,
+            weight_precision=weights,
+            pass_key=f"{asked}:{batch}",
+            faster=choose,
+        ),
+    )
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
