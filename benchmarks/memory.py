@@ -33,6 +33,7 @@ from joulemap.construct.source import resolve_model
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
@@ -92,7 +93,7 @@ def load_rows() -> list[Row]:
     for entry in table:
         work = columns[entry["model"], int(entry["batch"])]
         precision = entry["precision"]
-        weights = work.weight_bytes_at(precision)
+        weights = Widths(work, precision).weight_bytes
         read = attrs.evolve(work, buffer_release=work.buffer_death)
         rows.append(
             Row(
@@ -102,8 +103,8 @@ def load_rows() -> list[Row]:
                 batch=int(entry["batch"]),
                 mode=entry["mode"],
                 measured=float(entry["peak_memory_bytes"]),
-                run=weights + work.peak_activation_bytes(precision, is_fused=False),
-                read=weights + read.peak_activation_bytes(precision, is_fused=False),
+                run=weights + Widths(work, precision).peak_activation_bytes(is_fused=False),
+                read=weights + Widths(read, precision).peak_activation_bytes(is_fused=False),
             )
         )
     return rows

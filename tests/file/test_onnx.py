@@ -21,6 +21,7 @@ from joulemap.construct.source import parse_input
 from joulemap.domain.settings import Settings
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.plan.run import plan_runs
 from joulemap.plan.workload import choose_batches
@@ -167,7 +168,7 @@ def test_packed_weights_have_their_bits(bits: int, scale: Any, activations: str,
     assert find_precision(str(name)) == (activations, f"int{bits}:32")
     work = read(name, batch=2)
     assert (work.mac_count, work.parameter_count) == (2 * 64 * 80, 64 * 80 + 160)
-    held = columns_of(work).weight_bytes_at(activations or "fp32", f"int{bits}:32")
+    held = Widths(columns_of(work), activations or "fp32", f"int{bits}:32").weight_bytes
     assert held == 64 * 80 * (bits / 8 + 2 / 32)
 
 

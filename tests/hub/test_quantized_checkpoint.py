@@ -13,6 +13,7 @@ from joulemap.construct.source import parse_argument, parse_input
 from joulemap.physics.fuse import fuse
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Matrix
@@ -55,7 +56,7 @@ def test_a_llama_of_four_bits_holds_its_codes_scales_and_zeros(tmp_path: Path) -
     stored = LAYERS * (LAYER // 2 + LAYER // 128 * 2 + LAYER // 128 // 2)
     frequencies = 32
     columns = columns_of(packed)
-    assert columns.weight_bytes_at("bf16") == stored + 2 * (2 * WORDS * WIDTH + NORMS + frequencies)
+    assert Widths(columns, "bf16").weight_bytes == stored + 2 * (2 * WORDS * WIDTH + NORMS + frequencies)
     assert packed.mac_count == wide.mac_count
     assert packed.parameter_count == wide.parameter_count
     kernels = [form_kernels(columns_of(one), "bf16", "fused").kernel_count for one in (packed, wide)]
@@ -65,7 +66,7 @@ def test_a_llama_of_four_bits_holds_its_codes_scales_and_zeros(tmp_path: Path) -
     assert "model.layers.0.self_attn.q_proj" in products
     eight = traced(tmp_path, {**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, 1,
                    "quantization_config.bits=8")  # fmt: skip
-    assert columns_of(eight).weight_bytes_at("bf16") == columns.weight_bytes_at("bf16") + LAYERS * (
+    assert Widths(columns_of(eight), "bf16").weight_bytes == Widths(columns, "bf16").weight_bytes + LAYERS * (
         LAYER // 2 + LAYER // 128 // 2
     )
 
@@ -81,7 +82,7 @@ def test_gpt_oss_reads_the_experts_that_are_hit(tmp_path: Path, tokens: int, hit
     )
     expert = 3 * WIDTH * WIDTH
     packed_expert = expert // 2 + expert // 32
-    held = [columns_of(one).weight_bytes_at("bf16") for one in (wide, packed)]
+    held = [Widths(columns_of(one), "bf16").weight_bytes for one in (wide, packed)]
     assert held[0] - held[1] == LAYERS * 32 * (2 * expert - packed_expert)
     kernels = [form_kernels(columns_of(one), "bf16", "fused") for one in (wide, packed)]
     read = [float(one.weight_bytes.sum()) for one in kernels]

@@ -17,6 +17,7 @@ from joulemap.physics.fuse import fuse
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.weight import read_weight_format
 from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
@@ -76,7 +77,7 @@ def columns(decoder: Decoder) -> WorkloadColumns:
 
 def weight_bytes(decoder: Decoder, precision: str = "bf16") -> float:
     assert decoder.published is not None
-    return columns(decoder).weight_bytes_at(precision, decoder.published.weights)
+    return Widths(columns(decoder), precision, decoder.published.weights).weight_bytes
 
 
 def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
@@ -89,7 +90,7 @@ def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
     held = LAYERS * attention + 5 * packed + 2 * MLP + REST
     for precision in ("bf16", "fp4"):
         assert_close(weight_bytes(decoder, precision), held, rel=1e-12)
-    assert_close(columns(decoder).weight_bytes_at("bf16"), 2 * (LAYERS * ATTENTION + 6 * MLP) + REST, rel=1e-12)
+    assert_close(Widths(columns(decoder), "bf16").weight_bytes, 2 * (LAYERS * ATTENTION + 6 * MLP) + REST, rel=1e-12)
 
 
 def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
@@ -136,7 +137,8 @@ def test_time_and_energy_of_a_step_lie_between_those_of_its_formats() -> None:
     assert all_narrow[0] < some[0] < wide[0]
     assert all_narrow[1] < some[1] < wide[1]
     held = [
-        columns(one).weight_bytes_at("bf16", two) for one, two in ((narrow, "nvfp4"), (mixed, "nvfp4"), (mixed, ""))
+        Widths(columns(one), "bf16", two).weight_bytes
+        for one, two in ((narrow, "nvfp4"), (mixed, "nvfp4"), (mixed, ""))
     ]
     by_bytes = (held[1] - held[0]) / (held[2] - held[0])
     by_time = (some[0] - all_narrow[0]) / (wide[0] - all_narrow[0])
@@ -252,7 +254,9 @@ def test_layers_that_differ_in_their_formats_are_told_apart() -> None:
     decoder = decoder_of({"quant_method": "fp8", "modules_to_not_convert": left}, num_hidden_layers=24)
     whole = columns_of(fuse(build_graph(decoder, DecoderPass(cached=64), 1).form(NO_KEY, "", 1, ())))
     assert_close(
-        columns(decoder).weight_bytes_at("bf16", "fp8_block"), whole.weight_bytes_at("bf16", "fp8_block"), rel=1e-12
+        Widths(columns(decoder), "bf16", "fp8_block").weight_bytes,
+        Widths(whole, "bf16", "fp8_block").weight_bytes,
+        rel=1e-12,
     )
 
 
@@ -273,7 +277,7 @@ def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
     plain = read_config({**oss, "quantization_config": None}, "own.json")
     experts = 2 * 8 * 3 * 256 * 256
     assert plain.published is None
-    saved = columns(plain).weight_bytes_at("bf16") - weight_bytes(decoder)
+    saved = Widths(columns(plain), "bf16").weight_bytes - weight_bytes(decoder)
     assert_close(saved, 2 * experts - experts / 2 - experts / 32, rel=1e-12)
 
 

@@ -18,6 +18,7 @@ from joulemap.physics.merge import build
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.physics.timing import ENGINE_PART, list_parts
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
@@ -79,7 +80,7 @@ def test_a_step_of_llama_is_what_its_sizes_say(batch: int, cached: int) -> None:
 def test_quantizers_leave_logits_tables_and_routers_at_16_bits(
     name: str, precision: str, weights: str, gigabytes: float
 ) -> None:
-    held = describe_columns(decoder(name), DecoderPass(cached=8), 1).weight_bytes_at(precision, weights)
+    held = Widths(describe_columns(decoder(name), DecoderPass(cached=8), 1), precision, weights).weight_bytes
     assert held == pytest.approx(gigabytes * 1e9, rel=2e-3, abs=0)
 
 
@@ -202,7 +203,7 @@ def test_an_engine_has_eight_kernels_a_layer_and_holds_the_cache_once() -> None:
     assert columns.kernel_group is not None
     assert len(np.unique(columns.kernel_group)) == 8 * LAYERS + 2
     cache = 4 * 2049 * 131_072
-    held = columns.peak_activation_bytes("bf16", is_fused=True)
+    held = Widths(columns, "bf16").peak_activation_bytes(is_fused=True)
     assert cache < held < 1.01 * cache
 
 
@@ -429,7 +430,7 @@ def test_a_narrow_cache_is_of_its_own_width_at_any_precision() -> None:
     narrow, wide = (columns_of(told(f"llama-3.1-8b(cached=999,cache={cache})")) for cache in ("fp8", "bf16"))
     for columns, item in ((narrow, 1), (wide, 2)):
         held = {
-            precision: build(columns, RUNTIME["engine"]).peak_activation_bytes(precision, is_fused=True)
+            precision: Widths(build(columns, RUNTIME["engine"]), precision).peak_activation_bytes(is_fused=True)
             for precision in ("bf16", "fp8")
         }
         assert all(1000 * 65536 * item < one < 1.02 * 1000 * 65536 * item for one in held.values())

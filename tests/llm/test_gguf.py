@@ -31,6 +31,7 @@ from joulemap.catalog.load import find_hardware
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.workload import NO_KEY
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
@@ -160,7 +161,7 @@ def test_a_pass_has_the_bytes_of_its_file(make: Make, tmp_path: Path) -> None:
     decoder, header = read_model_file(path, str(path)), read_gguf(path)
     (precision, *_), (weights,) = decoder.list_precisions()
     work = columns_of(describe_step(decoder, DecoderPass(), 1, NO_KEY))
-    assert_close(work.weight_bytes_at(precision, weights), header.byte_count, rel=0.005)
+    assert_close(Widths(work, precision, weights).weight_bytes, header.byte_count, rel=0.005)
 
 
 @pytest.mark.parametrize(("kind", "precision"), [("f32", "fp32"), ("f16", "fp16")])

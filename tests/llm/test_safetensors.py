@@ -13,6 +13,7 @@ from safetensors_file import Described, form_header, write_folder, write_header,
 
 from compare import assert_close
 from joulemap.domain.settings import Settings
+from joulemap.physics.width import Widths
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError
 from joulemap.wing.llm.decoder.column import describe_columns
@@ -184,7 +185,7 @@ def read(folder: Path) -> Decoder:
 
 def weight_bytes(decoder: Decoder) -> float:
     stored = decoder.published.weights if decoder.published else ""
-    return describe_columns(decoder, DecoderPass(cached=64), 1).weight_bytes_at("bf16", stored)
+    return Widths(describe_columns(decoder, DecoderPass(cached=64), 1), "bf16", stored).weight_bytes
 
 
 def test_files_hold_the_weights_of_the_configuration(tmp_path: Path) -> None:

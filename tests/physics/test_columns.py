@@ -10,11 +10,11 @@ from compare import assert_close
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.kind import KINDS, ROLES
 from joulemap.physics.record.workload import Access, Buffer
+from joulemap.physics.width import Widths, precision_scale
 from joulemap.physics.workload import (
     OPERATOR_COUNTS,
     columns_of,
     number_calls,
-    precision_scale,
     sum_by,
 )
 from models import Embedded, Mlp, Residual, columns, image, trace
@@ -85,13 +85,13 @@ def test_operators_of_an_operation_are_found_by_name() -> None:
 def test_weights_shrink_with_the_precision() -> None:
     work = columns(Mlp(), torch.empty(2, 8, device="meta"))
     # 8 x 16 + 16 + 16 x 4 + 4 parameters
-    assert work.weight_bytes_at("fp32") == 212 * 4
-    assert work.weight_bytes_at("int4") == 212 * 0.5
+    assert Widths(work, "fp32").weight_bytes == 212 * 4
+    assert Widths(work, "int4").weight_bytes == 212 * 0.5
 
 
 def test_the_whole_table_of_an_embedding_is_weights() -> None:
     work = columns(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta"))
-    assert_close(work.weight_bytes_at("fp16"), 1000 * 8 * 2, rel=1e-12)
+    assert_close(Widths(work, "fp16").weight_bytes, 1000 * 8 * 2, rel=1e-12)
 
 
 def test_only_floating_point_scales() -> None:

@@ -15,6 +15,7 @@ from joulemap.physics.interval.error_scale import DOUBTED, UNMEASURED
 from joulemap.physics.interval.scale import Subject, find_scale
 from joulemap.physics.record.compiler import HOST_OPERATIONS
 from joulemap.physics.record.workload import BATCHED, SPREAD, Operator
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
 from models import Function, trace
@@ -117,7 +118,7 @@ def test_a_narrow_precision_makes_no_decomposition_faster_or_smaller(hardware: s
 def test_operands_are_of_four_bytes_at_least() -> None:
     work = columns_of(trace(Function(SOLVERS["svd"]), matrix(64, 64)))
     for precision, factor in (("int8", 1.0), ("fp8", 1.0), ("fp16", 1.0), ("fp32", 1.0), ("fp64", 2.0)):
-        assert set(work.access_scale(precision).tolist()) == {factor}, precision
+        assert set(Widths(work, precision).scale.tolist()) == {factor}, precision
 
 
 def test_every_decomposition_needs_a_host_where_operators_are_not_listed() -> None:

@@ -16,6 +16,7 @@ from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from models import patterns, trace
 
@@ -121,7 +122,7 @@ def test_the_kernel_of_the_product_reads_what_is_stored(build: Callable[[], nn.M
     wide = form_kernels(work, "fp32", "fused").weight_bytes.sum()
     scales = sum(one.byte_count for one in workload.accesses if one.role == "weight" and one.item_bytes)
     assert wide == STORED[build] + scales
-    assert work.peak_activation_bytes("bf16", is_fused=True) < 4096
+    assert Widths(work, "bf16").peak_activation_bytes(is_fused=True) < 4096
     assert form_kernels(work, "bf16", "fused").kernel_count == 1
 
 
@@ -133,7 +134,7 @@ def test_operator_by_operator_the_wide_matrix_is_written_and_read() -> None:
     assert kernels.moved_bytes.tolist() == [
         COUNT + 2 * COUNT, 2 * COUNT + 2 * ROWS + 2 * COUNT, 2 * COUNT + 2 * COLUMNS + 2 * ROWS,
     ]  # fmt: skip
-    assert work.peak_activation_bytes("bf16", is_fused=False) >= 2 * COUNT
+    assert Widths(work, "bf16").peak_activation_bytes(is_fused=False) >= 2 * COUNT
 
 
 def test_what_follows_the_product_still_follows() -> None:

@@ -19,6 +19,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.construct.library import build_torchvision
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from models import image, trace_zoo
 
@@ -72,7 +73,7 @@ def test_the_peak_is_that_of_the_storages_that_python_keeps(name: str, batch: in
         alive.add(given)
         module(given)
     work = columns_of(trace_zoo(name, batch=batch))
-    assert work.peak_activation_bytes("fp32", is_fused=False) == alive.peak
+    assert Widths(work, "fp32").peak_activation_bytes(is_fused=False) == alive.peak
 
 
 @pytest.mark.parametrize(("run", "streams", "expected"), [(1e6, 1, 1e6 + 32 * MIB), (0.0, 1000, 32 * 32 * MIB)])

@@ -27,6 +27,7 @@ from joulemap.physics.record.weight import (
     spell_precision,
 )
 from joulemap.physics.run import RunColumns
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import WorkloadColumns
 from joulemap.system.errors import UnsupportedError, UsageError
 from models import columns
@@ -147,7 +148,7 @@ def test_experts_are_stored_apart_from_all_else() -> None:
 def test_what_products_take_as_it_is_differs_by_its_scales() -> None:
     work = decoder()
     scales = (512 * 2 + 256 * 4 + 1000 * 2) * 4 / 128
-    assert work.weight_bytes_at("fp8", "fp8_block") == work.weight_bytes_at("fp8") + scales
+    assert Widths(work, "fp8", "fp8_block").weight_bytes == Widths(work, "fp8").weight_bytes + scales
     assert not form_kernels(work, "fp8", "engine", "fp8_block").dequantization_count.any()
     assert form_kernels(work, "bf16", "engine", "fp8_block").dequantization_count.any()
     assert pair_precisions(("fp8", "bf16"), ("fp8_block", "fp8")) == (
@@ -158,12 +159,12 @@ def test_what_products_take_as_it_is_differs_by_its_scales() -> None:
     )
     # a whole row of outputs shares one scale of four bytes
     rows = (512 + 256 + 1000) * 4
-    assert work.weight_bytes_at("bf16", "fp8") == (REST + 256 * 1000) * 2 + MATRICES + HEAD + rows
+    assert Widths(work, "bf16", "fp8").weight_bytes == (REST + 256 * 1000) * 2 + MATRICES + HEAD + rows
 
 
 def test_wide_weights_have_no_scales_and_are_converted() -> None:
     work = decoder()
-    assert work.weight_bytes_at("fp32", "bf16") == (REST + 256 * 1000) * 4 + (MATRICES + HEAD) * 2
+    assert Widths(work, "fp32", "bf16").weight_bytes == (REST + 256 * 1000) * 4 + (MATRICES + HEAD) * 2
     assert form_kernels(work, "fp32", "fused", "bf16").dequantization_count.sum() == MATRICES + HEAD
     # convert, scale, and add a minimum
     assert form_kernels(work, "fp32", "fused", "q4_k").dequantization_count.sum() == 3 * (MATRICES + HEAD)
@@ -211,21 +212,21 @@ def test_matrices_of_products_are_stored_at_their_width_with_scales() -> None:
     wide = (REST + 256 * 1000) * 2
     # a row of 256 has two groups of 128, one of 512 four; a scale is two bytes
     scales = (512 * 2 + 256 * 4 + 1000 * 2) * 2
-    assert work.weight_bytes_at("bf16") == wide + (MATRICES + HEAD) * 2
-    assert work.weight_bytes_at("bf16", "bf16") == work.weight_bytes_at("bf16")
-    assert work.weight_bytes_at("bf16", "int4") == wide + (MATRICES + HEAD) // 2 + scales
-    assert work.weight_bytes_at("bf16", "int8") == wide + MATRICES + HEAD + scales
-    assert work.weight_bytes_at("bf16", "int4:64") == wide + (MATRICES + HEAD) // 2 + 2 * scales
+    assert Widths(work, "bf16").weight_bytes == wide + (MATRICES + HEAD) * 2
+    assert Widths(work, "bf16", "bf16").weight_bytes == Widths(work, "bf16").weight_bytes
+    assert Widths(work, "bf16", "int4").weight_bytes == wide + (MATRICES + HEAD) // 2 + scales
+    assert Widths(work, "bf16", "int8").weight_bytes == wide + MATRICES + HEAD + scales
+    assert Widths(work, "bf16", "int4:64").weight_bytes == wide + (MATRICES + HEAD) // 2 + 2 * scales
     # 16 values share a scale of one byte
-    assert work.weight_bytes_at("bf16", "fp4") == wide + (MATRICES + HEAD) * (0.5 + 1 / 16)
+    assert Widths(work, "bf16", "fp4").weight_bytes == wide + (MATRICES + HEAD) * (0.5 + 1 / 16)
     # a group that is longer than the sum is as long as it
-    assert work.weight_bytes_at("bf16", "int4:4096") == wide + (MATRICES + HEAD) // 2 + (512 + 256 + 1000) * 2
+    assert Widths(work, "bf16", "int4:4096").weight_bytes == wide + (MATRICES + HEAD) // 2 + (512 + 256 + 1000) * 2
 
 
 def test_a_table_that_a_product_reads_too_is_stored_once() -> None:
     work = decoder(is_tied=True)
     scales = (512 * 2 + 256 * 4 + 1000 * 2) * 2
-    assert work.weight_bytes_at("bf16", "int4") == REST * 2 + (MATRICES + HEAD) // 2 + scales
+    assert Widths(work, "bf16", "int4").weight_bytes == REST * 2 + (MATRICES + HEAD) // 2 + scales
 
 
 @pytest.mark.parametrize("runtime", RUNTIME_NAMES)
@@ -248,7 +249,7 @@ def test_they_move_as_they_are_stored(runtime: str) -> None:
 def test_what_a_group_makes_no_narrower_keeps_its_width() -> None:
     work = columns(nn.Conv2d(16, 16, 1, groups=16, bias=False), torch.empty(1, 16, 4, 4, device="meta"))
     # one weight of half a byte with a scale of two is wider than a weight of two
-    assert work.weight_bytes_at("bf16", "int4") == 16 * 2
+    assert Widths(work, "bf16", "int4").weight_bytes == 16 * 2
     assert not form_kernels(work, "bf16", "fused", "int4").dequantization_count.any()
 
 
@@ -269,7 +270,7 @@ def test_making_weights_wide_is_energy_to_the_last_operation() -> None:
     position = h100.reference.position(("cuda_core", "elementwise"))
     counts = [one.ledger.action_count[one.ledger.action_index == position].sum() for one in (narrow, plain)]
     assert counts[0] - counts[1] == 2 * (MATRICES + HEAD)
-    assert narrow.weight_bytes == work.weight_bytes_at("bf16", "int4")
+    assert narrow.weight_bytes == Widths(work, "bf16", "int4").weight_bytes
     assert narrow.mac_count == plain.mac_count
     assert narrow.peak_ops_per_s == plain.peak_ops_per_s
 

@@ -14,6 +14,7 @@ from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import ModelError
 from joulemap.trace.module import build_on_meta
@@ -65,7 +66,7 @@ def test_a_product_reads_what_is_stored(name: str) -> None:
     columns = columns_of(workload)
     head = 64 * ROWS
     for precision, width in (("fp32", 4), ("bf16", 2)):
-        assert columns.weight_bytes_at(precision) == stored + width * head
+        assert Widths(columns, precision).weight_bytes == stored + width * head
         kernels = form_kernels(columns, precision, "fused")
         assert kernels.weight_bytes.sum() == stored + width * head
         assert kernels.kernel_count == form_kernels(columns_of(wide), precision, "fused").kernel_count == 2
@@ -77,7 +78,7 @@ def test_a_product_reads_what_is_stored(name: str) -> None:
     assert patterns(workload) == ["linear+relu" if name in NARROW else "dequantize+linear+relu", "linear"]
     (product,) = (one for one in workload.operators if one.name == "layers.0")
     assert (product.kind, product.gemm_m, product.gemm_n, product.gemm_k) == ("linear", 4, ROWS, COLUMNS)
-    assert columns.peak_activation_bytes("bf16", is_fused=True) < COUNT
+    assert Widths(columns, "bf16").peak_activation_bytes(is_fused=True) < COUNT
 
 
 def test_what_makes_operands_wide_or_narrow_is_counted() -> None:
@@ -112,7 +113,7 @@ def test_a_run_is_that_of_weights_narrowed_alike(name: str) -> None:
 def test_a_precision_of_weights_that_is_asked_for_leaves_what_is_stored() -> None:
     columns = columns_of(network(GPTQ)[0])
     head = 64 * ROWS
-    assert columns.weight_bytes_at("bf16", "int8:128") == STORED["gptq"][1] + head + head // 128 * 2
+    assert Widths(columns, "bf16", "int8:128").weight_bytes == STORED["gptq"][1] + head + head // 128 * 2
     assert form_kernels(columns, "bf16", "fused", "int8:128").weight_bytes.sum() == (
         STORED["gptq"][1] + head + head // 128 * 2
     )
@@ -165,7 +166,7 @@ def test_only_the_experts_that_are_hit_are_read(way: str, hit: int, method: str)
     each = COUNT // 2 + COUNT // 32 if method == "mxfp4" else COUNT + (ROWS // 128) * (COLUMNS // 128) * 4
     router = COLUMNS * EXPERTS * 2
     columns = columns_of(workload)
-    assert columns.weight_bytes_at("bf16") == EXPERTS * each + router
+    assert Widths(columns, "bf16").weight_bytes == EXPERTS * each + router
     kernels = form_kernels(columns, "bf16", "fused")
     assert kernels.weight_bytes.sum() == hit * each + router
     assert kernels.kernel_count == form_kernels(columns_of(wide), "bf16", "fused").kernel_count
@@ -180,7 +181,7 @@ def test_experts_may_be_narrower_than_the_rest() -> None:
     store_weights(module, {**FP8, "expert_dtype": "fp4", "modules_to_not_convert": []}, "config.json")
     workload = trace(module, torch.empty(1, COLUMNS, device="meta"))
     router = EXPERTS * COLUMNS + (COLUMNS // 128) * 4
-    assert columns_of(workload).weight_bytes_at("bf16") == router + EXPERTS * (COUNT // 2 + COUNT // 32 * 4)
+    assert Widths(columns_of(workload), "bf16").weight_bytes == router + EXPERTS * (COUNT // 2 + COUNT // 32 * 4)
     # made wide to fp8, and multiplied by activations that are made narrow
     (product,) = (one for one in workload.operators if one.operation == "grouped_mm")
     assert product.elementwise_count == TAKEN * (4 * COLUMNS + 2 * ROWS)
@@ -223,7 +224,7 @@ def test_a_weight_may_lie_the_other_way_or_be_used_in_another() -> None:
     read = sum(one.fused_byte_count for one in workload.accesses if one.role == "weight" and not one.item_bytes)
     assert read == 3 * stored
     assert sum(pattern.startswith("dequantize") for pattern in patterns(workload)) == 3
-    assert columns_of(workload).weight_bytes_at("fp32") == 2 * stored + 2 * ROWS * 4
+    assert Widths(columns_of(workload), "fp32").weight_bytes == 2 * stored + 2 * ROWS * 4
     names = {tensor.name for tensor in workload.tensors if tensor.role == "parameter"}
     assert names == {
         "odd.weight_packed", "odd.weight_scale", "odd.bias", "conv.weight_packed", "conv.weight_scale", "conv.bias",
@@ -264,7 +265,7 @@ def test_what_is_not_converted_is_told(name: str) -> None:
 
 def test_settings_of_some_modules_may_differ() -> None:
     workload, _ = network({**GPTQ, "dynamic": {"+:layers": {"bits": 8, "group_size": 64}}})
-    assert columns_of(workload).weight_bytes_at("bf16") == COUNT + COUNT // 64 * 3 + 2 * 64 * ROWS
+    assert Widths(columns_of(workload), "bf16").weight_bytes == COUNT + COUNT // 64 * 3 + 2 * 64 * ROWS
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_a_method_that_is_not_read_is_told(values: dict[str, Any], told: str) ->
         f"quantization_config says {told}, which is not read: weights are counted at the precision asked for; "
         "--weight-precision int4 narrows them",
     )
-    assert columns_of(workload).weight_bytes_at("bf16") == 2 * (COUNT + 64 * ROWS)
+    assert Widths(columns_of(workload), "bf16").weight_bytes == 2 * (COUNT + 64 * ROWS)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from joulemap.construct.model import trace_request
 from joulemap.construct.source import resolve_model
 from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.width import Widths
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
@@ -158,8 +159,8 @@ def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
     profile = Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile
     columns = columns_of(traced("squeezenet1_1", 1))
     freed = attrs.evolve(columns, buffer_release=columns.buffer_death)
-    assert profile.peak_activation_bytes == freed.peak_activation_bytes("fp32", is_fused=False)
-    assert profile.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)
+    assert profile.peak_activation_bytes == Widths(freed, "fp32").peak_activation_bytes(is_fused=False)
+    assert profile.fused_peak_activation_bytes == Widths(columns, "fp32").peak_activation_bytes(is_fused=True)
 
 
 def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:

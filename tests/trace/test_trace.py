@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from blank import open_blank
 from joulemap.construct.library import build_torchvision
 from joulemap.physics.record.workload import READS_DATA, Workload
+from joulemap.physics.width import Widths
 from joulemap.store.workload import read_workload, write_workload
 from joulemap.system.errors import ModelError
 from models import (
@@ -413,16 +414,16 @@ def test_hooks_are_removed_after_a_failure() -> None:
 def test_the_peak_of_live_activations() -> None:
     work = columns(Chain(), meta(2, 8))
     # at the sum: the first relu 64 (the last addition reads it), the sigmoid 64, the sums 8; the caller holds the input
-    assert work.peak_activation_bytes("fp32", is_fused=False) == 136.0 + 64.0
-    assert work.peak_activation_bytes("fp16", is_fused=False) == 68.0 + 32.0
+    assert Widths(work, "fp32").peak_activation_bytes(is_fused=False) == 136.0 + 64.0
+    assert Widths(work, "fp16").peak_activation_bytes(is_fused=False) == 68.0 + 32.0
     freed = attrs.evolve(work, buffer_release=work.buffer_death)
-    assert freed.peak_activation_bytes("fp32", is_fused=False) == 136.0
+    assert Widths(freed, "fp32").peak_activation_bytes(is_fused=False) == 136.0
 
 
 def test_what_is_passed_to_a_module_is_held_until_it_returns() -> None:
     work = columns(Function(lambda x: torch.relu(torch.sum(torch.relu(x), dim=1))), meta(2, 8))
     # the input and the first relu, 64 each, and the sums of 8; nothing holds the relu when the sums are read
-    assert work.peak_activation_bytes("fp32", is_fused=False) == 136.0
+    assert Widths(work, "fp32").peak_activation_bytes(is_fused=False) == 136.0
     # a compiler: the relu and the sums are one kernel's, and the input is gone after it
     assert list(work.buffer_death) == [0, 1, 2, 2]
     assert list(work.buffer_release) == [2, 1, 2, 2]

@@ -19,6 +19,7 @@ from joulemap.physics.architecture import find_architecture
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.timing import place
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
@@ -175,10 +176,10 @@ def test_a_base_at_nf4_has_codes_of_4_bits_and_nested_scales() -> None:
     # each linear weight is made wide in the forward pass, and once more where a gradient passes through it; layer 0's
     # query, key and value have nothing before them that learns
     passes = 2 * LINEAR - 3 * HIDDEN * HIDDEN
-    assert columns.dequantization_count("bf16", "").sum() == 2.0 * passes
-    assert columns_of(step_of_seven(lora=16)).dequantization_count("bf16", "").sum() == 0.0
+    assert Widths(columns, "bf16").dequantization_count.sum() == 2.0 * passes
+    assert Widths(columns_of(step_of_seven(lora=16)), "bf16").dequantization_count.sum() == 0.0
     again = columns_of(step_of_seven(lora=16, quantize="nf4", recompute=True))
-    assert again.dequantization_count("bf16", "").sum() >= 2.0 * (passes + 0.85 * LINEAR)
+    assert Widths(again, "bf16").dequantization_count.sum() >= 2.0 * (passes + 0.85 * LINEAR)
 
 
 def test_a_kernel_of_its_own_dequantizes_a_base_before_each_gemm() -> None:

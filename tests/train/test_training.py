@@ -21,6 +21,7 @@ from joulemap.physics.architecture.cpu import _seen_share
 from joulemap.physics.communication import find_path
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.workload import Workload
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
@@ -202,7 +203,7 @@ def test_a_layer_keeps_what_the_formula_says(
         work = columns_of(workload)
         end = max(index for index, one in enumerate(workload.operators) if one.name == "loss")
         memory = measure(work, precision, "fused")
-        held.append(work.live_bytes(precision, is_fused=True)[end] - memory.gradients - memory.states)
+        held.append(Widths(work, precision).live_bytes(is_fused=True)[end] - memory.gradients - memory.states)
     rows = 2 * 32
     assert_close(held[1] - held[0], rows * (64 * kept + 4 * 2 * 2 * norms + 4 * 4 * heads), rel=1e-12)
 
@@ -232,7 +233,7 @@ def test_products_alone_are_narrow_at_eight_bits() -> None:
     memory = measure(work, "fp8", "graph")
     assert (memory.weights, memory.gradients, memory.states) == (3 * 192, 2 * 192, 12 * 192)
     (place,) = (index for index, one in enumerate(workload.operators) if one.name == "1.backward.weight")
-    moved = work.access_bytes * work.access_scale("fp8")
+    moved = work.access_bytes * Widths(work, "fp8").scale
     assert moved[work.access_operator == place].tolist() == [2 * 4, 2 * 16, 2 * 64]
 
 

@@ -140,11 +140,12 @@ def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> di
     Values are scaled to the peak of the run, because hardware that splits a batch holds one part at a time.
     """
     from joulemap.physics.merge import build
+    from joulemap.physics.width import Widths
     from joulemap.store.workload import read_columns
 
     work = build(read_columns(connection, find_workload_of(connection, run_id)), RUNTIME[total.runtime])
     is_fused = RUNTIME[total.runtime].merges
-    live: list[float] = work.live_bytes(total.precision, is_fused=is_fused).tolist()
+    live: list[float] = Widths(work, total.precision).live_bytes(is_fused=is_fused).tolist()
     operators: list[int] = work.active(is_fused=is_fused)[0].tolist()
     scale = total.activation_bytes / (max(live, default=0.0) or 1.0)
     return {

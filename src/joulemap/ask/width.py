@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import ROLE_CODE, columns_of, sum_by
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.generated.model import ModelProfile, OperationShare, PatternShare
     from joulemap.physics.record.workload import Workload
-    from joulemap.physics.workload import Floats, WorkloadColumns
+    from joulemap.physics.workload import Floats
 
 CONSTANT: Final = "constant"
 """Fusion pattern of operators that depend on no input."""
@@ -33,26 +34,23 @@ def scale_rows(
     `weights` is empty if weights have the precision of activations.
     """
     columns = columns_of(work)
-    scale = columns.stored_scale(precision, weights)
-    moved, fused = columns.access_bytes * scale, columns.access_fused_bytes * scale
+    widths = Widths(columns, precision, weights)
+    moved, fused = columns.access_bytes * widths.stored_scale, columns.access_fused_bytes * widths.stored_scale
     fused = fused * ~columns.is_foldable[columns.access_operator]
     each, each_fused = (sum_by(columns.access_operator, one, columns.operator_count) for one in (moved, fused))
     return {
-        "totals": totals.with_rows([_scale_total(totals[0], columns, (precision, weights), moved, fused)]),
+        "totals": totals.with_rows([_scale_total(totals[0], widths, moved, fused)]),
         "mix": _scale_mix(mix, work, each),
         "patterns": _scale_patterns(patterns, work, each, each_fused),
     }
 
 
-def _scale_total(
-    total: ModelProfile, columns: WorkloadColumns, precisions: tuple[str, str], moved: Floats, fused: Floats
-) -> ModelProfile:
+def _scale_total(total: ModelProfile, widths: Widths, moved: Floats, fused: Floats) -> ModelProfile:
     every, least = float(moved.sum()), float(fused.sum())
-    peaks = (columns.peak_activation_bytes(precisions[0], is_fused=is_fused) for is_fused in (False, True))
-    peak, fused_peak = map(round, peaks)
+    peak, fused_peak = (round(widths.peak_activation_bytes(is_fused=is_fused)) for is_fused in (False, True))
     return total.replace(
-        weight_bytes=round(columns.weight_bytes_at(*precisions)),
-        weight_read_bytes=round(float(moved[columns.access_role == ROLE_CODE["weight"]].sum())),
+        weight_bytes=round(widths.weight_bytes),
+        weight_read_bytes=round(float(moved[widths.work.access_role == ROLE_CODE["weight"]].sum())),
         moved_bytes=round(every),
         fused_moved_bytes=round(least),
         peak_activation_bytes=peak,

@@ -22,6 +22,7 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.sum import Sums
 from joulemap.physics.timing import count_parts
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
 from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import define, frozen
@@ -77,21 +78,6 @@ class JoinedColumns(WorkloadColumns):
         """Number of workloads."""
         return len(self.batches)
 
-    def each_weight_bytes(self, precision: str, weight_precision: str = "") -> Floats:
-        """Return the weight bytes of each workload, by the rules of `weight_bytes_at`."""
-        each = self.first_reads
-        owner = self.workload_index[self.access_operator[each]]
-        scale = self.stored_scale(precision, weight_precision) * self.access_times
-        byte_count = self.access_tensor_bytes[each] * scale[each]
-        return sum_by(owner, byte_count, self.workload_count)
-
-    def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
-        """Return the peak of live activation bytes of each workload, by the rules of `peak_activation_bytes`."""
-        live = self.live_bytes(precision, is_fused=is_fused)
-        starts = np.searchsorted(self.workload_index, np.arange(self.workload_count))
-        peak: Floats = np.maximum.reduceat(live, starts)
-        return peak
-
 
 def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
     """Return workloads concatenated into one. Each must have an operator that computes."""
@@ -125,10 +111,20 @@ def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
     )
 
 
+def find_sizes(joined: JoinedColumns, precision: str, runtime: str, weight_precision: str) -> tuple[Floats, Floats]:
+    """Return (weight bytes, peak of live activation bytes) of each of the workloads."""
+    widths = Widths(joined, precision, weight_precision)
+    reader = joined.workload_index[joined.access_operator[joined.first_reads]]
+    starts = np.searchsorted(joined.workload_index, np.arange(joined.workload_count))
+    live = widths.live_bytes(is_fused=RUNTIME[runtime].merges)
+    return sum_by(reader, widths.first_read_bytes, joined.workload_count), np.maximum.reduceat(live, starts)
+
+
 def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for each of the workloads."""
     kernels = form_kernels(joined, precision, runtime, weight_precision)
     owner = joined.workload_index[kernels.operator_index]
+    weights, peaks = find_sizes(joined, precision, runtime, weight_precision)
     launches = kernels.host_launch_count
     if not RUNTIME[runtime].launches_each:
         _, first = np.unique(owner[kernels.leader], return_index=True)
@@ -138,8 +134,8 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_prec
         kernels,
         host_launch_count=launches,
         batch=joined.batches[owner],
-        total_weight_bytes=joined.each_weight_bytes(precision, weight_precision)[owner],
-        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges)[owner],
+        total_weight_bytes=weights[owner],
+        peak_activation_bytes=peaks[owner],
         workload_index=owner,
         workload_count=joined.workload_count,
     )
@@ -181,8 +177,7 @@ class Together:
         how = precision, runtime, weight_precision
         if how not in self._sizes:
             joined = self._join(tuple(range(len(self.works))))
-            weights = joined.each_weight_bytes(precision, weight_precision)
-            peaks = joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges)
+            weights, peaks = find_sizes(joined, *how)
             self._sizes[how] = tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
         return self._sizes[how]
 
@@ -209,10 +204,8 @@ class Together:
     def _evaluate_fitting(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
         precision, runtime, weight_precision = how
         joined = self._join(some)
-        weights = joined.each_weight_bytes(precision, weight_precision)
-        peaks = joined.each_peak_bytes(precision, is_fused=RUNTIME[runtime].merges) / count_parts(
-            joined.batches, hardware
-        )
+        weights, whole_peaks = find_sizes(joined, *how)
+        peaks = whole_peaks / count_parts(joined.batches, hardware)
         shortages = [
             find_shortage(hardware.id, required, hardware.memory_capacity.value)
             for required in (weights + peaks).tolist()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from joulemap.physics.merge import build
 from joulemap.physics.record.configuration import PRECISION_BYTES, carried_precision
 from joulemap.physics.record.runtime import RUNTIME, Runtime
+from joulemap.physics.width import Widths
 from joulemap.physics.workload import (
     ROLE_CODE,
     Booleans,
@@ -475,11 +476,11 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     launches = np.zeros(len(rows))
     launches[leader[: None if way.launches_each else 1]] = 1.0
 
-    scale = workload.access_scale(precision)
-    own = workload.access_bytes * scale
+    widths = Widths(workload, precision, weight_precision)
+    own = workload.access_bytes * widths.scale
     moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes)
-    moved = moved * workload.stored_scale(precision, weight_precision)
-    dequantization = workload.dequantization_count(precision, weight_precision)[rows]
+    moved = moved * widths.stored_scale
+    dequantization = widths.dequantization_count[rows]
     if dequantization.any():
         work = attrs.evolve(work, elementwise_count=work.elementwise_count + dequantization)
     is_output, is_weight = (workload.access_role == ROLE_CODE[role] for role in ("output", "weight"))
@@ -509,8 +510,8 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         dequantization_count=dequantization,
         host_launch_count=launches,
         batch=float(workload.batch * workload.inner_batch),
-        total_weight_bytes=workload.weight_bytes_at(precision, weight_precision),
-        peak_activation_bytes=workload.peak_activation_bytes(precision, is_fused=is_fused),
+        total_weight_bytes=widths.weight_bytes,
+        peak_activation_bytes=widths.peak_activation_bytes(is_fused=is_fused),
         workload_index=np.zeros(len(rows), dtype=np.int64),
         workload_count=1,
         times=None if workload.times is None else workload.times[rows[leader]],

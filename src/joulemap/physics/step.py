@@ -34,7 +34,8 @@ from joulemap.physics.placement import Overlap, Placed
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware, MemoryLevel
 from joulemap.physics.record.workload import BATCHED, SPREAD
-from joulemap.physics.workload import LEAST_SOLVER, Booleans, Floats
+from joulemap.physics.width import LEAST_SOLVER
+from joulemap.physics.workload import Booleans, Floats
 
 STEP_COST: Final = "step_cost"
 """Name of a coefficient: overhead of a step in seconds."""

@@ -14,15 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.physics.record.compiler import is_single_output, read_window
-from joulemap.physics.record.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.physics.record.kind import KINDS, ROLES
-from joulemap.physics.record.weight import WeightFormat, find_weight_format, read_weight_format
 from joulemap.physics.record.workload import (
     CAUSAL,
     DECOMPOSITION,
     DEQUANTIZE,
     KEPT,
-    LOOKUP,
     NARROW_CACHES,
     ROUTED,
     STORED_AS,
@@ -205,6 +202,13 @@ class Work:
             formats.append("" if KEPT in words else own)
         return np.array(formats, dtype=np.str_)[places]
 
+    def names_format(self, main: str) -> Booleans:
+        """Return a mask of the operators that name the format of their weights in a run with this main format."""
+        variants, places = self._variants
+        begin = f"{main}{STORED_AS}"
+        is_named = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
+        return np.array(is_named, dtype=bool)[places]
+
     @cached_property
     def _variants(self) -> tuple[Texts, Integers]:
         """Distinct variants, and the index of each row's variant."""
@@ -336,24 +340,6 @@ class WorkloadColumns(Work):
         """Cache of the results of `active` and their masks, shared by all hardware."""
         return {}
 
-    def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
-        """Return the model's weight bytes at a precision (integer buffers keep their width).
-
-        `weight_precision` is the storage precision of the GEMM weights, if it differs.
-        """
-        each = self.first_reads
-        scale = self.stored_scale(precision, weight_precision) * self.access_times
-        return float((self.access_tensor_bytes * scale)[each].sum())
-
-    def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of quantized weight copies that a run keeps in addition to wide weights.
-
-        The result is 0 unless the precision is in `OPERAND_ONLY`.
-        """
-        each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
-        copied = self.access_tensor_bytes[each] * (self.access_scale(precision) * self.access_times)[each]
-        return float(copied.sum()) if precision in OPERAND_ONLY else 0.0
-
     @property
     def access_times(self) -> Floats | float:
         """Number of equal accesses that each access represents."""
@@ -367,19 +353,8 @@ class WorkloadColumns(Work):
         access: Integers = reads[first]
         return access
 
-    def access_scale(self, precision: str) -> Floats:
-        """Return each access's factor from traced bytes to bytes of a run at `precision`, with weights at that
-        precision too.
-        """
-        scale = precision_scale(self.access_item_bytes, precision)
-        if precision in OPERAND_ONLY:
-            carried = precision_scale(self.access_item_bytes, carried_precision(precision))
-            scale = np.where(self._takes | self._quantized, scale, carried)
-        decomposes = self.decomposes[self.access_operator]
-        return np.where(decomposes, np.maximum(scale, solver_scale(self.access_item_bytes)), scale)
-
     @cached_property
-    def _quantized(self) -> Booleans:
+    def is_quantized(self) -> Booleans:
         """Mask of accesses that read quantizable weights for GEMMs."""
         mask: Booleans = self.multiplies & ~self.is_kept[self.access_operator]
         return mask
@@ -388,20 +363,20 @@ class WorkloadColumns(Work):
     def _takes_narrow(self) -> Booleans:
         """Mask of GEMMs with quantizable weights, and of their gradients."""
         mask: Booleans = self.has_word(OPERANDS) & ~self.is_kept
-        mask[self.access_operator[self._quantized]] = True
+        mask[self.access_operator[self.is_quantized]] = True
         return mask
 
     @cached_property
-    def _takes(self) -> Booleans:
+    def is_narrowed(self) -> Booleans:
         """Mask of accesses that read activations for GEMMs with weights, or write storage that only such GEMMs read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
-        is_operand = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
+        is_operand = self.is_operand[self.access_buffer] & (self.access_buffer >= 0)
         mask: Booleans = (is_input & product[self.access_operator]) | (is_output & is_operand)
         return mask
 
     @cached_property
-    def _is_operand(self) -> Booleans:
+    def is_operand(self) -> Booleans:
         """Mask of buffers that only GEMMs with weights read."""
         product = self._takes_narrow
         reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
@@ -412,71 +387,6 @@ class WorkloadColumns(Work):
         other[self.access_buffer[self.access_is_boundary & (self.access_buffer >= 0)]] = True
         mask: Booleans = taken & ~other
         return mask
-
-    def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
-        """Return each access's factor from traced bytes to moved bytes.
-
-        GEMM weights have their storage precision and include group scales; other accesses follow `access_scale`.
-        """
-        scale = self.access_scale(precision)
-        weights = find_weight_format(precision, weight_precision)
-        if weights is None:
-            return self._scale_apart(scale, weight_precision or precision)
-        summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
-        narrowed = self.multiplies if weights.is_whole else self._quantized
-        multiplied = narrowed & (self.access_item_bytes > 0.0)
-        summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
-        is_stored = (self.access_role == ROLE_CODE["weight"]) & (summed[self.access_tensor] > 0.0)
-        length = np.maximum(summed[self.access_tensor], 1.0)
-        width = _row_bytes(weights, length, precision)
-        if weights.others:
-            is_expert = self.of_operation(ROUTED[0])[self.access_operator]
-            width = np.where(is_expert, width, _row_bytes(weights.others, length, precision))
-        scale = np.where(is_stored, width / np.maximum(self.access_item_bytes, 1.0), scale)
-        return self._scale_apart(scale, weights.name)
-
-    def _scale_apart(self, scale: Floats, main: str) -> Floats:
-        """Return access factors, corrected for weights that a checkpoint stores in another format than `main`, and for
-        tables of rows that it converts.
-        """
-        owner = self.access_operator
-        stored = np.where(self._names_format(main), self.stored_as(main), "")
-        matrix = self._quantized | (self.access_is_matrix & (self.access_role == ROLE_CODE["weight"]) & self._is_row)
-        for name in set(stored.tolist()) - {""}:
-            own = matrix & (stored[owner] == name) & (self.access_item_bytes > 0.0)
-            length = np.maximum(np.where(self._is_row, self.row_length[owner], self.gemm_k[owner]), 1.0)
-            width = _row_bytes(read_weight_format(name), length, CARRIED)
-            scale = np.where(own, width / np.maximum(self.access_item_bytes, 1.0), scale)
-        return scale
-
-    def _names_format(self, main: str) -> Booleans:
-        """Return a mask of the operators that name the format of their weights in a run with this main format."""
-        variants, places = self._variants
-        begin = f"{main}{STORED_AS}"
-        is_named = [any(word.startswith(begin) for word in variant.split()) for variant in variants.tolist()]
-        return np.array(is_named, dtype=bool)[places]
-
-    @property
-    def _is_row(self) -> Booleans:
-        """Mask of accesses of operators that look up rows of a table."""
-        mask: Booleans = self.of_operation(LOOKUP)[self.access_operator]
-        return mask
-
-    def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
-        """Return the elementwise operations that each operator spends on dequantizing weights."""
-        weights = find_weight_format(precision, weight_precision)
-        stored = self.stored_as(weights.name if weights else weight_precision or precision)
-        apart = set(stored.tolist()) - {weights.name if weights else weight_precision or precision, ""}
-        if weights is None and not apart:
-            return np.zeros(self.operator_count)
-        scale = self.access_scale(precision)
-        narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
-        operations = np.full(self.operator_count, weights.operations if weights else 0.0)
-        for name in apart:
-            operations = np.where(stored == name, read_weight_format(name).operations, operations)
-        each = operations[self.access_operator[narrowed]]
-        count = each * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
-        return sum_by(self.access_operator[narrowed], count, self.operator_count)
 
     @cached_property
     def starts_storage(self) -> Booleans:
@@ -495,37 +405,6 @@ class WorkloadColumns(Work):
         least = self.gemm_n[owner] * self.gemm_k[owner] * self.access_item_bytes
         is_bias = (self.access_tensor_bytes > 0.0) & (self.access_tensor_bytes < least)
         return mask & ~(is_bias & self.of_operation(ROUTED[0])[owner])  # Biases of experts are matrices too.
-
-    def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
-        """Return the peak of live activation bytes over the execution order.
-
-        A buffer is alive from the operator that creates it, inclusive. A fusing compiler frees it after the last call
-        that reads it. Data that a fused kernel keeps on chip takes no memory, nor do intermediates within one call. A
-        program that runs call by call holds a buffer until it releases it.
-        """
-        return float(self.live_bytes(precision, is_fused=is_fused).max(initial=0.0))
-
-    def live_bytes(self, precision: str, *, is_fused: bool) -> Floats:
-        """Return the live activation bytes during each operator, by the rules of `peak_activation_bytes`."""
-        scale = precision_scale(self.buffer_item_bytes, precision)
-        if precision in OPERAND_ONLY:
-            carried = precision_scale(self.buffer_item_bytes, carried_precision(precision))
-            scale = np.where(self._is_operand[: len(scale)], scale, carried)
-        own = self.access_buffer[self.decomposes[self.access_operator] & (self.access_buffer >= 0)]
-        scale[own] = np.maximum(scale, solver_scale(self.buffer_item_bytes))[own]
-        byte_count = self.buffer_bytes * scale
-        if self.buffer_times is not None:
-            byte_count = byte_count * self.buffer_times
-        calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
-        is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
-        byte_count = np.where(self.buffer_is_hidden & (is_inner | is_fused), 0.0, byte_count)
-        last = self.buffer_death if is_fused else self.buffer_release
-        last = np.searchsorted(self.call_index, self.call_index[last], side="right") - 1
-        change = np.zeros(self.operator_count + 1)
-        np.add.at(change, self.buffer_birth, byte_count)
-        np.add.at(change, last + 1, -byte_count)
-        live: Floats = np.cumsum(change)[:-1]
-        return live
 
 
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
@@ -556,29 +435,6 @@ def put(column: Floats, places: Integers, values: Floats) -> Floats:
     whole[..., places] = values
     return whole
 
-
-def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:
-    """Return the bytes per weight, with group scales, for GEMMs that sum over `length` elements.
-
-    They are at most the bytes of the run's precision, unless the format has that precision.
-    """
-    groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
-    width: Floats = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
-    return width if weights.precision == precision else np.minimum(width, PRECISION_BYTES[precision])
-
-
-def precision_scale(item_bytes: Floats, precision: str) -> Floats:
-    """Return the factor from traced bytes to bytes at `precision`; 1 for elements that are not floating point."""
-    return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
-
-
-def solver_scale(item_bytes: Floats) -> Floats:
-    """Return the minimum factor from traced bytes to bytes of a decomposition; libraries decompose at fp32 or wider."""
-    return np.minimum(precision_scale(item_bytes, LEAST_SOLVER), 1.0)
-
-
-LEAST_SOLVER: Final = "fp32"
-"""Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
 
 OPERANDS: Final = "operands"
 """Variant word of the weight gradient: a GEMM of two activations, both read at the precision of GEMMs with weights.

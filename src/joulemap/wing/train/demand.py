@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain import Settings
-from joulemap.physics import OPERAND_ONLY, find_path
+from joulemap.physics import carried_precision, find_path
 from joulemap.plan import Plan, plan_selected
 from joulemap.store.connection import log
 from joulemap.system import ModelError, UnsupportedError, UsageError, find_nearest, frozen
@@ -96,7 +96,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
     for precision in settings.precision:
         if precision not in TRAINED:
             raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)} for training")
-        if training.quantize and precision in OPERAND_ONLY:
+        if training.quantize and carried_precision(precision) != precision:
             raise UsageError(
                 f"--quantize {training.quantize} is dequantized to 16 bits before each GEMM, which excludes "
                 f"{precision}: use --precision bf16"
@@ -285,7 +285,7 @@ def _list_adapters(step: TrainingStep) -> Iterator[tuple[int, str]]:
     own = step.recipe
     if not own.lora:
         yield RANK, ""
-    if not own.quantize and step.precision not in OPERAND_ONLY:
+    if not own.quantize and carried_precision(step.precision) == step.precision:
         yield own.lora or RANK, BASE
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog import find_usable
 from joulemap.domain import name_configured
-from joulemap.physics import OPERAND_ONLY, find_path, find_send
+from joulemap.physics import carried_precision, find_path, find_send
 from joulemap.plan import find_workload_id, opening_runs, stored_key
 from joulemap.plan.stored_runs import StoredRuns
 from joulemap.store import fetch, read_columns
@@ -88,7 +88,7 @@ def _measure(runs: StoredRuns, precision: str) -> Memories:
 
 def _find_uncounted(runs: StoredRuns, precision: str) -> set[int]:
     """Return the samples per device whose convolutions have narrow operands, which nothing quantizes."""
-    works = _list_work(runs) if precision in OPERAND_ONLY else ()
+    works = _list_work(runs) if carried_precision(precision) != precision else ()
     return {batch for batch, work in works if work.of_kind("conv", "depthwise_conv", "grouped_conv").any()}
 
 

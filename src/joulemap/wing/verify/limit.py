@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain import HardwareRef
-from joulemap.physics import FLOPS_PER_MAC
+from joulemap.physics import FLOPS_PER_MAC, Widths
 from joulemap.physics.record.configuration import SYSTEM
 from joulemap.plan import known_hardware, read_known
 from joulemap.wing.llm.serve import ServingRow
@@ -118,7 +118,7 @@ def _find_served(row: ServingRow, hardware: Hardware, count: int) -> Iterator[Fo
         "output_tokens_per_s": operations * row.output_tokens_per_s if row.output_tokens_per_s else None,
     }
     yield from _compare(rates, hardware, count)
-    read = columns.access_bytes * columns.stored_scale("bf16", row.weight_precision or "bf16")
+    read = columns.access_bytes * Widths(columns, "bf16", row.weight_precision or "bf16").stored_scale
     weights = float(read[columns.access_role == ROLE_CODE["weight"]].sum())
     least_s = weights / (count * hardware.memory_bandwidth.value)
     taken_s = row.inter_token_latency_s

@@ -68,7 +68,8 @@ from joulemap.physics.record.hardware import ALL_UNITS, Hardware, MemoryLevel
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, is_resident, level_bytes, memory_time
-from joulemap.physics.workload import LEAST_SOLVER, Booleans, Floats
+from joulemap.physics.width import LEAST_SOLVER
+from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
 

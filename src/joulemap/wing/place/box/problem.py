@@ -28,6 +28,7 @@ from joulemap.physics import (
     Floats,
     Integers,
     RunColumns,
+    Widths,
     WorkloadColumns,
     precision_scale,
     split_work,
@@ -310,7 +311,7 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
     """Return the bytes of the weights that each subgraph is the first to read, as a device stores them."""
     reads = work.first_reads
     configuration = member.configuration
-    scale = work.stored_scale(configuration.precision, configuration.weight_precision)
+    scale = Widths(work, configuration.precision, configuration.weight_precision).stored_scale
     owner = work.subgraph_index[work.access_operator[reads]]
     return sum_by(owner, (work.access_tensor_bytes * scale)[reads], work.subgraph_count)
 

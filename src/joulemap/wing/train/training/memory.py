@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.physics import RUNTIME, WorkloadColumns, carried_precision, precision_scale
+from joulemap.physics import RUNTIME, Widths, WorkloadColumns, carried_precision, precision_scale
 from joulemap.system import frozen
 
 
@@ -35,14 +35,14 @@ def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
     0bd7f52c (memory usage, weights in BF16).
     """
     carried = carried_precision(precision)
-    weights = work.weight_bytes_at(carried)
+    widths = Widths(work, precision)
     is_kept = (work.buffer_birth == 0) & (work.buffer_death == work.operator_count - 1)
     is_scaled = work.buffer_item_bytes > 0.0
     held = work.buffer_bytes * precision_scale(work.buffer_item_bytes, carried)
-    peak = work.peak_activation_bytes(precision, is_fused=RUNTIME[runtime].merges)
+    peak = widths.peak_activation_bytes(is_fused=RUNTIME[runtime].merges)
     gradients, states = (float(np.sum(held[is_kept & mask])) for mask in (is_scaled, ~is_scaled))
     return Memory(
-        weights=weights + work.copy_bytes_at(precision),
+        weights=Widths(work, carried).weight_bytes + widths.copy_bytes,
         gradients=gradients,
         states=states,
         activations=peak - gradients - states,
