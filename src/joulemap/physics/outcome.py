@@ -26,7 +26,7 @@ from joulemap.physics.placement import Placement
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
-from joulemap.physics.timing import Timing, count_parts, time_kernels
+from joulemap.physics.timing import Timing, find_activations, time_kernels
 from joulemap.physics.workload import Floats, Integers, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -289,8 +289,3 @@ def split_launch(placement: Placement, kernels: KernelColumns) -> tuple[Floats, 
     """Return (fixed cost without extra passes, memory time of these passes) of each kernel, at its leading operator."""
     passes = np.minimum(placement.pass_s, placement.launch_s)
     return at_leaders(kernels, placement.launch_s - passes), at_leaders(kernels, passes)
-
-
-def find_activations(kernels: KernelColumns, hardware: Hardware) -> float:
-    """Return the peak of live activation bytes for the samples of one workload that run at once."""
-    return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))

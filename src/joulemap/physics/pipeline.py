@@ -22,14 +22,14 @@ from joulemap.physics.architecture import find_architecture, refuse
 from joulemap.physics.column import gather, list_actions, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
-from joulemap.physics.outcome import Asked, Timed, cut_runs, find_activations
+from joulemap.physics.outcome import Asked, Timed, cut_runs
 from joulemap.physics.record.configuration import NO_HOST, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME, SEPARATE_RUNTIME
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import Patterns, add_up_runs
-from joulemap.physics.timing import count_parts, find_parts
+from joulemap.physics.timing import count_parts, find_activations, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen

@@ -257,6 +257,11 @@ def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
     return parts
 
 
+def find_activations(kernels: KernelColumns, hardware: Hardware) -> float:
+    """Return the peak of live activation bytes for the samples of one workload that run at once."""
+    return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))
+
+
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
     """Return the kernels of one part of the batch that the runtime passes to the chip, and the number of parts.
 
