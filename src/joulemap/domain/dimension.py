@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
+from joulemap.domain.metric import METRICS
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.system.wing import find_parts
 
@@ -111,14 +112,15 @@ DISTINGUISHING: Final = tuple(
 """Fields of a row that show its configuration: dimensions, their columns in views, a label and a device count."""
 
 
-def fill_dimensions(sql: str) -> str:
-    """Return SQL of views with its placeholders for dimensions filled in: columns, labels, and keys of the newest
-    run.
+def fill_views(sql: str) -> str:
+    """Return SQL of views with its placeholders filled in: columns of metrics with a formula, columns and labels of
+    dimensions, and keys of the newest run.
     """
     labels, known = spell_labels(), list_dimensions()
     sql = (
         sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in known))
         .replace("r.{dimension}", _list(f"r.{one.view_column}" for one in known))
+        .replace("{metrics}", _list(f"{one.formula} AS {one.column}" for one in METRICS if one.formula))
         .replace("{labels}", _list(f"{text} AS {name}" for name, text in labels.items()))
         .replace("{newest}", ", ".join(one.column for one in known))
         .replace("{settings}", _list(map(_spell_setting, known)))

@@ -49,6 +49,10 @@ class Metric:
     unit: str
     column: str
     """Name of the column with the value."""
+    formula: str = ""
+    """SQL of the column, over `energy_j`, `latency_s` and `interval_s` of a batch, and `batch`; empty for a column that
+    a view or query states itself.
+    """
     column_meaning: str = ""
     """Meaning of the column in views of the database; empty for a column that no view has."""
     per: Literal["batch", "inference", "second", "chip", "million inferences"]
@@ -92,18 +96,20 @@ METRICS: Final = (
     Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch", energy_power=1.0,
            column_meaning="Energy per batch, static energy included"),
     Metric(name="energy_per_inference", label="energy per inference", unit="J",
-           column="energy_per_inference_j", per="inference", energy_power=1.0,
+           column="energy_per_inference_j", formula="energy_j / batch", per="inference", energy_power=1.0,
            column_meaning="Energy per batch over batch size"),
     Metric(name="latency", label="latency", unit="s", column="latency_s", per="batch", latency_power=1.0,
            column_meaning="Latency of a batch"),
     Metric(name="throughput", label="throughput", unit="1/s",
-           column="throughput_per_s", per="second", is_higher_better=True, latency_power=-1.0,
+           column="throughput_per_s", formula="batch / interval_s", per="second", is_higher_better=True,
+           latency_power=-1.0,
            column_meaning="Inferences per second in steady state: batch over the time from one batch to the next"),
-    Metric(name="edp", label="energy x delay", unit="Js", column="edp_js", per="batch",
+    Metric(name="edp", label="energy x delay", unit="Js", column="edp_js", formula="energy_j * latency_s", per="batch",
            latency_power=1.0, energy_power=1.0,
            column_meaning="Energy x latency, per batch; those of the parts do not add up to that of the run"),
     Metric(name="edp_per_inference", label="energy x delay per inference", unit="Js",
-           column="edp_per_inference_js", per="inference", latency_power=1.0, energy_power=1.0,
+           column="edp_per_inference_js", formula="energy_j / batch * latency_s", per="inference",
+           latency_power=1.0, energy_power=1.0,
            column_meaning="Energy per inference x latency of a batch"),
     Metric(name="memory", label="memory", unit="B", column="peak_memory_bytes", per="batch",
            column_meaning="Bytes of weights and peak activations"),
@@ -111,7 +117,8 @@ METRICS: Final = (
            latency_power=-1.0, energy_power=1.0,
            column_meaning="Energy of a batch over the time from one batch to the next"),
     Metric(name="efficiency", label="inferences per joule", unit="1/J",
-           column="inferences_per_j", per="inference", is_higher_better=True, energy_power=-1.0,
+           column="inferences_per_j", formula="batch / energy_j", per="inference", is_higher_better=True,
+           energy_power=-1.0,
            column_meaning="Batch size over energy per batch"),
     Metric(name="utilization", label="compute utilization", unit="1",
            column="compute_utilization_fraction", per="batch", is_higher_better=True, latency_power=-1.0,

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.dimension import fill_dimensions, list_dimensions
+from joulemap.domain.dimension import fill_views, list_dimensions
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.domain.scope import SCOPE_NAMES, SCOPES
 from joulemap.physics.record.runtime import RUNTIME_NAMES, RUNTIMES
@@ -122,7 +122,7 @@ def load_surface() -> Surface:
     """Return the macros and views of this version."""
     surface = folder("schemas") / "surface"
     texts = [fill_choices((surface / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
-    sql = fill_dimensions("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
+    sql = fill_views("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
     meanings = {one.view_column: one.meaning for one in list_dimensions()}
     meanings |= {one.column: one.column_meaning for one in METRICS}
     lines = (f"{column} = {json.dumps(meaning)}\n" for column, meaning in meanings.items() if meaning)

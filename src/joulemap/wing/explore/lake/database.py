@@ -20,7 +20,7 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.dimension import fill_dimensions
+from joulemap.domain.dimension import fill_views
 from joulemap.domain.host import HOST_COLUMNS
 from joulemap.plan import formula_version
 from joulemap.store import Connection, Kind, Shard, configure, connect, execute, find_damage, quote_text
@@ -272,7 +272,7 @@ def _views(varied: Iterable[str]) -> str:
     """Return SQL of the views of a lake; `varied` are the columns of varied constants."""
     sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
     columns = "".join(f", p.{quote_name(name)}" for name in varied)
-    return fill_dimensions(sql.replace(",\n    p.{varied}", columns))
+    return fill_views(sql.replace(",\n    p.{varied}", columns))
 
 
 def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, Any]]) -> None:
