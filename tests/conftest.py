@@ -109,7 +109,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
 WING_COMMANDS: Final = frozenset({"explore", "fleet", "here", "lake", "llm", "place", "train", "verify"})
 
 
-OF_WINGS: Final = ("test_campaign.py", "test_rival.py", "test_scoreboard.py")
+OF_WINGS: Final = ("test_campaign.py", "test_laws.py", "test_rival.py", "test_scoreboard.py")
 
 collect_ignore = [] if find_spec("joulemap.wing") else [f"benchmarks/{name}" for name in OF_WINGS]
 """Files that import wings while they are collected."""

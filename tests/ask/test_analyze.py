@@ -334,6 +334,7 @@ def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
     assert not [one for one in serial.facts.of(Caveat) if one.kind == "overlapping"]
 
 
+@pytest.mark.wings
 def test_exchange_between_devices_is_communication_as_in_train(workspace: Workspace) -> None:
     """The store calls the bottleneck of an exchange memory, although its bytes cross a link."""
     from joulemap.wing.train.setting import Training

@@ -50,6 +50,7 @@ def test_the_next_command_states_the_precision_once(answer: EvidenceAnswer, repe
     assert str(step).count("--precision") == 1
 
 
+@pytest.mark.wings
 def test_an_engine_shows_the_measurements_behind_its_numbers(workspace: Workspace) -> None:
     """The host's time per layer has the counts of its file, in the answer and in SQL; a run has its half-width."""
     rows = {row.constant: row for row in workspace.evidence(SERVED, hardware="h100_sxm5", runtime="engine").rows}

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import joulemap
 from tools.public import read_door
 
@@ -43,6 +45,7 @@ def list_imports() -> Iterator[tuple[str, str, str]]:
                 yield from ((wing, node.module or "", alias.name) for alias in node.names)
 
 
+@pytest.mark.wings
 def test_the_door_is_small_and_used() -> None:
     door = read_door()
     names = {(room, name) for room, homes in door.items() for name in homes}

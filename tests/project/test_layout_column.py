@@ -200,6 +200,7 @@ def test_layouts_name_columns_of_their_rows(layouts: list[Layout]) -> None:
     assert {place: names for place, names in unknown.items() if names} == {}
 
 
+@pytest.mark.wings
 def test_a_column_that_no_row_has_is_found(layouts: list[Layout]) -> None:
     """In nine of ten layouts the type of the rows is annotated, so that a column of another type is found too."""
     for layout in layouts:
