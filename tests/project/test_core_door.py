@@ -30,7 +30,10 @@ DOORS: Final = ("joulemap.wing.llm.option", "joulemap.wing.llm.serve")
 PAST: Final = 413
 """Names of the core that wings import past the door. It only falls; the goal is 0."""
 
-PAST_WINGS: Final = 32
+MOST_OF_WINGS: Final = 40
+"""Names that wings list in `door.toml` for other wings, beside `DOORS`."""
+
+PAST_WINGS: Final = 12
 """Names of other wings that wings import from their inner modules. It only falls; the goal is 0."""
 
 
@@ -49,16 +52,18 @@ def list_imports() -> Iterator[tuple[str, str, str]]:
 def test_the_door_is_small_and_used() -> None:
     door = read_door()
     names = {(room, name) for room, homes in door.items() for name in homes}
+    of_wings = {(room, name) for room, name in names if room.startswith("joulemap.wing.")}
     assert len(door) + len(PUBLIC) <= MOST_MODULES
-    assert len(names) <= MOST_NAMES
-    assert names <= {(module, name) for _, module, name in list_imports()}
+    assert len(names - of_wings) <= MOST_NAMES
+    assert len(of_wings) <= MOST_OF_WINGS
+    assert names <= {(module, name) for wing, module, name in list_imports() if module != f"joulemap.wing.{wing}"}
 
 
 def test_the_door_has_the_names_of_its_rooms() -> None:
     text = tomllib.loads((PACKAGE / "door.toml").read_text(encoding="utf-8"))
     for room, modules in text.items():
         for module, names in modules.items():
-            path = PACKAGE / room / Path(*module.split("."))
+            path = PACKAGE.joinpath(*room.split("."), *module.split("."))
             assert path.with_suffix(".py").is_file() or path.is_dir(), f"{room}.{module}"
             assert names == sorted(names, key=str.lower), f"{room}.{module}"
 

@@ -389,7 +389,7 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
     from joulemap.wing.llm.serve import Way
-    from joulemap.wing.place.file import make_link
+    from joulemap.wing.place import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)
     if link is None:

@@ -15,7 +15,7 @@ from joulemap.cli import LIMIT_HELP, OUTPUT, OutputOptions, emit_line, group
 from joulemap.cli.command import command, option
 from joulemap.cli.voice import end_progress, move_progress, voice
 from joulemap.wing.llm.option import ServedOutputOptions
-from joulemap.wing.verify.command import FactOptions
+from joulemap.wing.verify import FactOptions
 
 app = group(__doc__)
 

@@ -25,7 +25,7 @@ from joulemap.catalog import ZOO, load_models
 from joulemap.domain.catalogue import find_family
 from joulemap.physics import DEPLOYED_RUNTIME, Hardware
 from joulemap.system import digest_code, frozen
-from joulemap.wing.verify.reader import OFFLINE_BATCH, RANGE_MEAN
+from joulemap.wing.verify import OFFLINE_BATCH, RANGE_MEAN
 
 CHIPS: Final = Path(__file__).parent / "data" / "chip.toml"
 

@@ -12,8 +12,7 @@ from joulemap.domain import Measurement, find_date, is_operator, read_day
 from joulemap.plan import known_hardware
 from joulemap.system import CatalogueError, JoulemapError, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
-from joulemap.wing.verify.file import read_file
-from joulemap.wing.verify.measured import Content, open_content, recognize
+from joulemap.wing.verify import Content, open_content, read_file, recognize
 
 HARDWARE: Final = re.compile(r"\bhardware\b")
 """Pattern of the column that every table of measurements has."""

@@ -43,8 +43,7 @@ from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
 from joulemap.wing.record.row import read_rows
-from joulemap.wing.verify.forecast import measured_of
-from joulemap.wing.verify.measured import MOST_BYTES
+from joulemap.wing.verify import MOST_BYTES, measured_of
 
 FILE: Final = "record.csv"
 """Name of the table of scores, in the folder above the records."""

@@ -24,9 +24,7 @@ from joulemap.store.measurement import read_measurements as read_stored
 from joulemap.system import NoMeasurementError, UsageError, frozen
 from joulemap.wing.llm.serve import COLUMNS, ServingRow, read_serving_rows
 from joulemap.wing.record.result import Row
-from joulemap.wing.verify.file import read_file
-from joulemap.wing.verify.limit import find_impossible
-from joulemap.wing.verify.show.word import describe_condition
+from joulemap.wing.verify import describe_condition, find_impossible, read_file
 
 NO_POWER: Final = "none"
 """Statement that neither energy nor power was measured."""

@@ -13,7 +13,7 @@ from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.plan import Source
 from joulemap.system import frozen
-from joulemap.wing.verify.command import FactOptions
+from joulemap.wing.verify import FactOptions
 
 Files = Annotated[
     list[Path] | None,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system import UsageError
-from joulemap.wing.record.score import read_scores
-from joulemap.wing.record.show import LOSSES, NUMBERS, SCORE_HEADINGS, SEEN, describe, list_cells
+from joulemap.wing.record import LOSSES, NUMBERS, SCORE_HEADINGS, SEEN, describe, list_cells, read_scores
 
 FILE: Final = "record.html"
 

@@ -21,7 +21,7 @@ from joulemap.plan.selection import select_one
 from joulemap.system import ModelError, UnsupportedError, UsageError, define, frozen
 from joulemap.system.name import PROJECTED
 from joulemap.system.resource import need_torch
-from joulemap.wing.train.training.forward import LOSS
+from joulemap.wing.train import LOSS
 from joulemap.wing.verify.generated.row import WatchedModule
 
 if TYPE_CHECKING:
