@@ -26,7 +26,7 @@ from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (
-    TOO_MANY,
+    MOST_DEVICES,
     Deployed,
     Forms,
     LatencyTarget,
@@ -43,6 +43,7 @@ from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.serving import describe_later
 from joulemap.wing.llm.show.users import MET, describe_forms
+from joulemap.wing.llm.show.word import TOO_MANY
 from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
@@ -183,7 +184,7 @@ def test_users_that_a_node_holds_but_all_devices_do_not_are_too_many(tmp_path: P
     """Of 600 tokens at 131 kB each, 64 boards of 24 GB hold fewer than 64 x 24 GB / 79 MB = 19,500 requests."""
     with pytest.raises(UnsupportedError) as error:
         ask(tmp_path, LatencyTarget(users=20_000, between_s=0.060), precision=("bf16",))
-    assert str(error.value) == TOO_MANY(users=20_000, hardware="l4")
+    assert str(error.value) == TOO_MANY(users=20_000, most=MOST_DEVICES, hardware="l4")
 
 
 @pytest.mark.slow

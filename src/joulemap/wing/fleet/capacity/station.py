@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.show import Template
 from joulemap.wing.fleet.capacity.cost import complete_fleet, make_late
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate
 from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, FleetRow, Sizing
 from joulemap.wing.fleet.capacity.size import find_load, observe_at
 from joulemap.wing.fleet.capacity.study import Studied, study_fleets
 from joulemap.wing.fleet.generated.row import QueueRow
+from joulemap.wing.fleet.show.word import ALONE, TRIED
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
     from joulemap.wing.fleet.generated.row import Station
-
-ALONE: Final = Template("one request alone takes {slowest:s}, more than the {target:s} target")
-TRIED: Final = Template("p99 exceeds the {target:s} target with every number of devices tried")
 
 Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on one hardware, precision and runtime, smallest batch first."""

@@ -17,13 +17,23 @@ from joulemap.domain import name_configured
 from joulemap.physics import label_precision
 from joulemap.physics.communication import HOST_DEVICES
 from joulemap.plan import known_hardware
-from joulemap.show import Template, join_names
+from joulemap.show import join_names
 from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
 from joulemap.wing.llm.capacity.question import Question, choose_activations
 from joulemap.wing.llm.serving.deployment import check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.show.word import (
+    DIVIDED,
+    FOREIGN,
+    NO_PRECISION,
+    OTHER_CHIPS,
+    SHORTAGE,
+    UNCOMPILED,
+    WEIGHTS,
+    WIDE_CACHE,
+)
 from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
@@ -45,25 +55,6 @@ NARROWER: Final = ("fp8", "int4")
 
 STAGES: Final = (2, 4, 8, 16)
 """Numbers of pipeline stages that a refusal tries, the fewest first."""
-
-FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
-OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
-NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
-
-WIDE_CACHE: Final = Template(
-    "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
-    "checkpoints do"
-)
-
-SHORTAGE: Final = Template(
-    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
-)
-DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
-UNCOMPILED: Final = Template("{error}[ (`--engine {engine}` does)]")
-WEIGHTS: Final = Template(
-    "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
-)
-
 
 LOSSLESS: Final = ("bf16", "fp16", "fp32")
 """Weight precisions that lose no quality."""

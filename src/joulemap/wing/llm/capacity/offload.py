@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -11,7 +11,6 @@ from joulemap.catalog import find_usable
 from joulemap.domain import SERVED, find_unknown, take
 from joulemap.physics import FJ_PER_J, Configuration, choose_precision
 from joulemap.plan import use_calibration
-from joulemap.show import Template
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
@@ -20,15 +19,14 @@ from joulemap.wing.llm.serving.batch import Batch, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.show.word import MEMORY_LACKS
 from joulemap.wing.place.box.member import find_ways
-from joulemap.wing.place.device import bind_devices
+from joulemap.wing.place.target import bind_devices
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
-
-SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
 
 
 @frozen(kw_only=True, eq=False)
@@ -84,7 +82,7 @@ def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) ->
     precision = next(iter(box.peaks))
     members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
     names = [one.device.name for one in members]
-    hops = find_ways(box.box, members).hops.get((names.index(device), names.index(host)))
+    hops = find_ways(box.box, members).get((names.index(device), names.index(host)))
     if hops is None:
         raise UsageError(f"{box.id}: no link joins {device} to {host}")
     memories = {one.device.memory for one in members if one.device.name in (device, host)}
@@ -145,7 +143,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
         lacking, where = one.lacks(batch, context)
         fields: dict[str, Any] = {
             **find_unknown(OffloadRow),
-            "refusal": SHORTAGE(memory=where, lacking=lacking),
+            "refusal": MEMORY_LACKS(memory=where, lacking=lacking),
         }
         if layers in fitting:
             fields |= {"refusal": "", **_measure(one, serving, batch, step)}

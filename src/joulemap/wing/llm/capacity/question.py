@@ -10,7 +10,6 @@ import attrs
 
 from joulemap.domain import SERVED, Settings
 from joulemap.physics import GGUF_METHOD, Precision, read_weight_format
-from joulemap.show import Template
 from joulemap.system import UsageError, define
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
@@ -18,6 +17,7 @@ from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, fi
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
+from joulemap.wing.llm.show.word import NO_METHOD
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
@@ -41,11 +41,6 @@ TITLED: Final = ("quantization_config", "model_type", "not read")
 
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
 """Precisions of activations to choose from if none is given, the preferred precision first."""
-
-
-NO_METHOD: Final = Template(
-    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
-)
 
 
 @define(kw_only=True, slots=False, eq=False)

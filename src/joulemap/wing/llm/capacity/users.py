@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.show import Template
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
@@ -29,6 +28,7 @@ from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.show.word import TOO_MANY
 
 if TYPE_CHECKING:
     from joulemap.physics import Total
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
-
-TOO_MANY: Final = Template(f"{{users:n user}} need more than {MOST_DEVICES} devices of {{hardware}}")
 
 MOST_TRIED: Final = 6
 """Number of smallest options that are tried one by one before a binary search."""
@@ -129,8 +127,9 @@ def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
         return case.reason
     options = list(list_options(case, target))
     if not options:
-        is_held = bool(_list_holding(case))
-        return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(case)
+        if not _list_holding(case):
+            return describe_node(case)
+        return TOO_MANY(users=target.users, most=MOST_DEVICES, hardware=case.hardware)
     search = Search(options, target)
     try:
         met = search.find()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -109,6 +109,17 @@ class Deployment:
     def world(self) -> int:
         """Total number of devices."""
         return self.devices * self.data_devices * self.stages
+
+    @property
+    def division(self) -> dict[str, Any]:
+        """Arguments of a pass that state how it is divided among devices, and how its cache is stored."""
+        return {
+            "devices": self.devices,
+            "expert_devices": self.expert_devices,
+            "data_devices": self.data_devices,
+            "pipeline_devices": self.stages,
+            "cache": self.cache,
+        }
 
     @property
     def waiting_w(self) -> float:
@@ -232,11 +243,7 @@ class Deployment:
             logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",
             chunk=max(0, round(chunk)),
             chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
-            devices=self.devices,
-            expert_devices=self.expert_devices,
-            data_devices=self.data_devices,
-            pipeline_devices=self.stages,
-            cache=self.cache,
+            **self.division,
             routing=self.stack.choose_routing(self.expert_devices, self.weight_precision or self.precision),
             engine=self.stack.id,
         )

@@ -214,15 +214,7 @@ class Room:
     def _measure(self, step: DecoderPass, sequences: int = 1) -> tuple[float, float]:
         """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""
         one = self.deployment
-        step = attrs.evolve(
-            step,
-            devices=one.devices,
-            expert_devices=one.expert_devices,
-            data_devices=one.data_devices,
-            pipeline_devices=one.stages,
-            cache=one.cache,
-        )
-        (sizes,) = one.workloads.describe([(step, sequences)]).sizes(
+        (sizes,) = one.workloads.describe([(attrs.evolve(step, **one.division), sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
         return sizes

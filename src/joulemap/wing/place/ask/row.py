@@ -10,14 +10,13 @@ from joulemap.domain import AssumedEnergy, described, find_unknown, name_configu
 from joulemap.physics import HOST_ACTION, STATIC_ACTION
 from joulemap.system import FJ_PER_J, FS_PER_S, frozen
 from joulemap.wing.place.box.interval import half_width
-from joulemap.wing.place.box.line import IDLE
+from joulemap.wing.place.box.run import IDLE
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.interval import PlacedDoubt
-    from joulemap.wing.place.box.line import Copy
     from joulemap.wing.place.box.problem import Problem
-    from joulemap.wing.place.box.run import PlacedRun
+    from joulemap.wing.place.box.run import Copy, PlacedRun
     from joulemap.wing.place.record import Goal
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
@@ -136,8 +135,7 @@ def form_row(
         fields |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
         fields["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
     if doubt is not None:
-        parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
-        fields |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+        fields |= {f"{goal}_half_width": half_width(errors) for goal, errors in doubt.items()}
     fields |= {"is_best": one is best, "worse_probability": worse}
     return PlacementRow(
         **fields, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
