@@ -21,8 +21,8 @@ from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import load_qualities
+from joulemap.wing.llm.capacity.load import count_kept, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (

@@ -7,11 +7,13 @@ from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as re
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
 from joulemap.wing.llm.capacity.offload import divide_between as divide_between
 from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
-from joulemap.wing.llm.capacity.row import serve as serve
-from joulemap.wing.llm.capacity.stored import opening_passes as opening_passes
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass as DecoderPass, check_devices as check_devices
+from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
+from joulemap.wing.llm.decoder.decoder_pass import (
+    VERIFIED as VERIFIED,
+    DecoderPass as DecoderPass,
+    check_devices as check_devices,
+)
 from joulemap.wing.llm.decoder.layer import describe_step as describe_step
-from joulemap.wing.llm.decoder.overhead import VERIFIED as VERIFIED
 from joulemap.wing.llm.decoder.pass_name import (
     GGUF as GGUF,
     find_by_size as find_by_size,
@@ -40,15 +42,16 @@ from joulemap.wing.llm.serving.memory import (
     find_overhead as find_overhead,
 )
 from joulemap.wing.llm.serving.offload import Way as Way
-from joulemap.wing.llm.serving.pool import (
+from joulemap.wing.llm.serving.predict import find_deployment as find_deployment, predict_together as predict_together
+from joulemap.wing.llm.serving.serve import (
     SaturatedRates as SaturatedRates,
     Throughput as Throughput,
     Work as Work,
     find_saturated_rates as find_saturated_rates,
+    open_deployment as open_deployment,
+    simulate as simulate,
     simulate_pools as simulate_pools,
 )
-from joulemap.wing.llm.serving.predict import find_deployment as find_deployment, predict_together as predict_together
-from joulemap.wing.llm.serving.serve import open_deployment as open_deployment, simulate as simulate
 from joulemap.wing.llm.serving.surface import Passes as Passes, Table as Table
 from joulemap.wing.llm.serving.warm_up import Pool as Pool
 from joulemap.wing.llm.setting import Serving as Serving

@@ -85,13 +85,13 @@ class BoxKind:
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
         """Return name -> constant of an evaluated box."""
-        from joulemap.wing.place.box.constant import list_box_constants
+        from joulemap.wing.place.box.variation import list_box_constants
 
         return list_box_constants(cast("BoxHardware", hardware))
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
         """Return a box with changed constants; ValueError if its numbers contradict each other."""
-        from joulemap.wing.place.box.constant import change_box, vary_box
+        from joulemap.wing.place.box.variation import change_box, vary_box
 
         box = cast("BoxHardware", hardware)
         return vary_box(box, changes) if is_varied else change_box(box, changes, name)

@@ -17,13 +17,11 @@ from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask import batch, load
 from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
-from joulemap.wing.llm.capacity.load import serve_load
+from joulemap.wing.llm.capacity.load import serve_load, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.pool import serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
-from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, form_rows, serve
+from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, choose_stored, form_rows, opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import choose_stored, opening_passes, read_stored
 from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from joulemap.plan import Plan, Source
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.stored import Stored
+    from joulemap.wing.llm.capacity.row import Stored
     from joulemap.wing.llm.serving.batch import BatchCost
 
 

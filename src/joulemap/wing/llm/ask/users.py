@@ -20,9 +20,8 @@ from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.question import SERVING
-from joulemap.wing.llm.capacity.row import serve
+from joulemap.wing.llm.capacity.row import name_case, opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import name_case, opening_passes, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     Forms,

@@ -22,7 +22,7 @@ from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
 from joulemap.wing.llm.capacity.question import Question, choose_activations
 from joulemap.wing.llm.serving.deployment import check_links
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
+from joulemap.wing.llm.serving.serve import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.show.word import (
     DIVIDED,

@@ -14,8 +14,7 @@ from joulemap.system import UsageError, define
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
 from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
-from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft
+from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, PassWorkloads
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
 from joulemap.wing.llm.show.word import NO_METHOD
 from joulemap.wing.llm.stack import find_engine

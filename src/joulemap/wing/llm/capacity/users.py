@@ -25,7 +25,7 @@ from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_ro
 from joulemap.wing.llm.error_scale import NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
-from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.deployment import guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.show.word import TOO_MANY
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from joulemap.physics import Total
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.stored import StoredCase
+    from joulemap.wing.llm.capacity.row import StoredCase
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.serving.deployment import Deployment
 

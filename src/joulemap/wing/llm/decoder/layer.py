@@ -24,9 +24,8 @@ from joulemap.wing.llm.decoder.config import (
     Published,
     Recurrence,
 )
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step, list_overhead
 from joulemap.wing.llm.decoder.graph import Graph
-from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.row import Pass
 from joulemap.wing.llm.decoder.scan import recur
 

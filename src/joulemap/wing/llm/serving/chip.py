@@ -8,7 +8,7 @@ faster counts:
     untiled    products of more rows, with tiles of their own height
     tiled      products of many rows, cut into full tiles at the engine's matrix rate
 
-Overhead becomes coefficients of the chip, one for each kind of overhead operator of a pass (`decoder.overhead`), and
+Overhead becomes coefficients of the chip, one for each kind of overhead operator (`decoder.decoder_pass`), and
 actions: a device that waits for its host draws a share of its power limit above static power, a sampled token takes
 energy for each logit, and links to peers stay awake.
 """
@@ -37,7 +37,7 @@ from joulemap.physics.interval.error_scale import find_thinnest
 from joulemap.physics.record.quantity import Evidence
 from joulemap.physics.record.reference import AWAKE_ACTION, WAIT_ACTION
 from joulemap.system import frozen
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware

@@ -25,9 +25,9 @@ from joulemap.wing.llm.row import LOCALSCORE, Prediction
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
+from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.serving.thin import find_thin_widths
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
