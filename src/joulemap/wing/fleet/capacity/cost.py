@@ -9,8 +9,7 @@ import attrs
 
 from joulemap.domain import find_unknown, take
 from joulemap.domain.use import add_up
-from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
-from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow
+from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow, count_likely, find_enough
 from joulemap.wing.fleet.generated.row import LevelRow
 
 if TYPE_CHECKING:

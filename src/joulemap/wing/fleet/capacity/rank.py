@@ -10,8 +10,7 @@ import attrs
 
 from joulemap.physics import LOGISTIC
 from joulemap.system import frozen
-from joulemap.wing.fleet.capacity.likely import grow_devices
-from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each
+from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
 from joulemap.wing.fleet.generated.row import FleetWinner
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 

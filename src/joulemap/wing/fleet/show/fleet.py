@@ -34,9 +34,8 @@ from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import bind
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cut_seller
-from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
-from joulemap.wing.fleet.capacity.row import LATE, NEAR, OK, WATCHED, FleetRow, first_of_each
+from joulemap.wing.fleet.capacity.row import LATE, LIKELY as LIKELY_ENOUGH, NEAR, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.demand import MOST_CARRIED
 from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
 from joulemap.wing.llm.serve import describe_served

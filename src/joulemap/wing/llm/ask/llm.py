@@ -15,7 +15,7 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import is_choice
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask import batch, load
-from joulemap.wing.llm.ask.check import ServedRun, check_served
+from joulemap.wing.llm.ask.served import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
 from joulemap.wing.llm.capacity.load import serve_load, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel

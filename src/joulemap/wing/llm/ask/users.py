@@ -13,9 +13,8 @@ from joulemap.ask import Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_ho
 from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.system import UnsupportedError, UsageError, frozen
-from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.ask.llm import read_tables
-from joulemap.wing.llm.ask.served import OTHER_INTERVALS
+from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_served
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
