@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -13,21 +13,20 @@ from joulemap.catalog import DATA, catalogue_digest
 from joulemap.domain import DEFAULT_MODE, HardwareRef, find_entry
 from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
 from joulemap.plan import ensure_catalogue, formula_version, known_hardware, read_known, reading_if_there, writing
-from joulemap.store import Connection, Digester, execute, insert_records, next_id, transaction, utc_now
+from joulemap.store import Connection, Digester, execute, insert_records, transaction, utc_now
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.digest import SERVING_MEASUREMENT, SERVING_PREDICTION
+from joulemap.store.digest import SERVING_PREDICTION
 from joulemap.store.reason import write_values
 from joulemap.system import CatalogueError, Reason, UnknownNameError, UsageError, digest_code, frozen, package_version
 from joulemap.system.resource import remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
-from joulemap.wing.llm.row import COLUMNS, Prediction, ServingRow
+from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
 
 if TYPE_CHECKING:
     from joulemap.domain import HardwareEntry
     from joulemap.physics.record.calibration import CalibrationEntry
     from joulemap.plan import CalibrationUse, Source, Target
-    from joulemap.wing.llm.row import Prediction, ServingRow
 
 
 CODE: Final = (
@@ -195,26 +194,6 @@ class ServingPrediction(Prediction):
     """Values of the reason as JSON."""
     formula_version: str
     package_version: str
-
-
-def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> int:
-    """Store serving measurements that are not stored yet; return their number. The caller holds the transaction."""
-    stored = set(read_serving_rows(connection).values())
-    fresh = [one for one in dict.fromkeys(rows) if one not in stored]
-    first = next_id(connection, "serving_measurement", "serving_measurement_id")
-    numbers = range(first, first + len(fresh))
-    insert_records(connection, "serving_measurement", fresh, serving_measurement_id=numbers, content_digest="")
-    Digester(connection).seal(SERVING_MEASUREMENT, numbers)
-    return len(fresh)
-
-
-def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
-    """Return id -> row of all stored serving measurements."""
-    rows = connection.execute(
-        f"SELECT serving_measurement_id, {', '.join(COLUMNS)} FROM internal.serving_measurement "
-        "ORDER BY serving_measurement_id"
-    ).fetchall()
-    return {number: ServingRow(**dict(zip(COLUMNS, values, strict=True))) for number, *values in rows}
 
 
 def find_predictions(connection: Connection) -> dict[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -261,6 +261,29 @@ def _check_drawn(row: ServingRow) -> None:
         raise ValueError(f"{IDLE} is given without an energy from which it was subtracted")
 
 
+def write_serving_rows(connection: Connection, rows: Iterable[ServingRow]) -> int:
+    """Store serving measurements that are not stored yet; return their number. The caller holds the transaction."""
+    from joulemap.store import Digester, insert_records, next_id
+    from joulemap.store.digest import SERVING_MEASUREMENT
+
+    stored = set(read_serving_rows(connection).values())
+    fresh = [one for one in dict.fromkeys(rows) if one not in stored]
+    first = next_id(connection, "serving_measurement", "serving_measurement_id")
+    numbers = range(first, first + len(fresh))
+    insert_records(connection, "serving_measurement", fresh, serving_measurement_id=numbers, content_digest="")
+    Digester(connection).seal(SERVING_MEASUREMENT, numbers)
+    return len(fresh)
+
+
+def read_serving_rows(connection: Connection) -> dict[int, ServingRow]:
+    """Return id -> row of all stored serving measurements."""
+    rows = connection.execute(
+        f"SELECT serving_measurement_id, {', '.join(COLUMNS)} FROM internal.serving_measurement "
+        "ORDER BY serving_measurement_id"
+    ).fetchall()
+    return {number: ServingRow(**dict(zip(COLUMNS, values, strict=True))) for number, *values in rows}
+
+
 class ServingKind:
     """Measurements of served language models for the core."""
 
@@ -283,8 +306,6 @@ class ServingKind:
 
     def write(self, connection: Connection, rows: Sequence[ServingRow]) -> int:
         """Store rows that are not stored yet; return their number. The caller holds the transaction."""
-        from joulemap.wing.llm.prediction import write_serving_rows
-
         return write_serving_rows(connection, rows)
 
 

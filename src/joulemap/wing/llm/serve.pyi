@@ -34,7 +34,6 @@ from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_
 from joulemap.wing.llm.prediction import (
     ServingPrediction as ServingPrediction,
     predict_served as predict_served,
-    read_serving_rows as read_serving_rows,
     serving_version as serving_version,
 )
 from joulemap.wing.llm.row import (
@@ -43,6 +42,7 @@ from joulemap.wing.llm.row import (
     Prediction as Prediction,
     ServingRow as ServingRow,
     check_measured as check_measured,
+    read_serving_rows as read_serving_rows,
 )
 from joulemap.wing.llm.serving.load import Limits as Limits, Load as Load, Served as Served, Spread as Spread
 from joulemap.wing.llm.serving.memory import (

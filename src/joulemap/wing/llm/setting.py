@@ -7,7 +7,8 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
@@ -15,11 +16,7 @@ from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
 from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
-from joulemap.wing.llm.serving.load import Tier
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.load import Load, Tier
-
+from joulemap.wing.llm.serving.load import Load, Tier
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
@@ -140,8 +137,6 @@ class Serving:
 
     def form_load(self, rate_per_s: float | None) -> Load:
         """Return the steady load of independent requests, or turns of conversations, at a rate."""
-        from joulemap.wing.llm.serving.load import Load
-
         return Load(
             rate_per_s=rate_per_s,
             is_steady=True,
@@ -154,7 +149,7 @@ class Serving:
 
 
 ENERGIES: Final = DATA / "model" / "tier.toml"
-"""File with the energy per byte of each kind of tier."""
+"""File with the constants of each kind of tier, such as its energy per byte."""
 
 FORM: Final = re.compile(r"(?P<name>[a-z]+):(?P<capacity>[^@]*B)(?:@(?P<rate>.*B/s))?")
 """Form of a tier: its name, capacity and bandwidth."""
@@ -163,9 +158,9 @@ EXAMPLE: Final = "host:200GB@50GB/s"
 
 
 @cache
-def load_energies() -> Mapping[str, Mapping[str, Any]]:
-    """Return kind of tier -> its constants."""
-    return tomllib.loads(ENERGIES.read_text(encoding="utf-8"))
+def load_tables(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return name -> table of a built-in TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def read_tier(text: str) -> Tier:
@@ -173,7 +168,7 @@ def read_tier(text: str) -> Tier:
     match = FORM.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--cache-tier {text!r}: write a name, capacity and bandwidth, such as {EXAMPLE}")
-    known = load_energies()
+    known = load_tables(ENERGIES)
     if match["name"] not in known:
         raise UsageError(f"--cache-tier {text!r}: no tier {match['name']!r}; there are {', '.join(known)}")
     if match["rate"] is None:
@@ -193,13 +188,7 @@ def read_tier(text: str) -> Tier:
 
 
 ACCEPTANCES: Final = DATA / "model" / "acceptance.toml"
-"""File with the published acceptance of draft tokens by depth."""
-
-
-@cache
-def load_methods() -> Mapping[str, Mapping[str, Any]]:
-    """Return method -> its draft model, its number of draft tokens, and their acceptance by depth."""
-    return tomllib.loads(ACCEPTANCES.read_text(encoding="utf-8"))
+"""File with the draft model of each method, its number of draft tokens, and their published acceptance by depth."""
 
 
 def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any]:
@@ -208,10 +197,11 @@ def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any
     `acceptance` is a list by depth, which replaces the published one; `draft` replaces the draft of the method.
     """
     name, _, count = written.partition(":")
-    method = load_methods().get(name)
+    methods = load_tables(ACCEPTANCES)
+    method = methods.get(name)
     rates = _read_rates(acceptance)
     if method is None:
-        known = ", ".join(load_methods())
+        known = ", ".join(methods)
         tokens = _read_count(written, f"expected a number of tokens or one of {known}, such as mtp or eagle3:5")
         if not rates:
             raise UsageError(

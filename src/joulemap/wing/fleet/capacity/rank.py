@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from joulemap.physics import LOGISTIC
+from joulemap.physics import LOGISTIC, probability_better
+from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
-from joulemap.wing.fleet.generated.row import FleetWinner
+from joulemap.wing.fleet.generated.row import FleetWinner, QueueRow
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Objective
-    from joulemap.wing.fleet.generated.row import QueueRow
 
 QUANTILES: Final = 40
 """Number of equally probable errors of the predicted time for which the devices of a fleet are counted."""
@@ -162,9 +162,6 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
     needs more devices once its capacity is exceeded.
     """
     import numpy as np
-
-    from joulemap.physics import probability_better
-    from joulemap.physics.interval.probability import probability_above
 
     width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
     if not width:

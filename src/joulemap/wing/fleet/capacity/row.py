@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Final
 from joulemap.domain import HardwareRef
 from joulemap.physics import LOGISTIC
 from joulemap.system import frozen
-from joulemap.wing.fleet.generated.row import FleetColumns, LevelRow, QueueRow
+from joulemap.wing.fleet.generated.row import FleetColumns, LevelRow, QueueRow, Station
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from joulemap.wing.fleet.demand import Level, Objective
-    from joulemap.wing.fleet.generated.row import Station
 
 
 OK: Final = "ok"

@@ -12,13 +12,11 @@ import attrs
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
 from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, Sizing
-from joulemap.wing.fleet.demand import MOST_CARRIED
-from joulemap.wing.fleet.generated.row import QueueRow
+from joulemap.wing.fleet.demand import MOST_CARRIED, Demand, Level
+from joulemap.wing.fleet.generated.row import QueueRow, Station
 from joulemap.wing.fleet.show.word import SLOW
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.fleet.generated.row import Station
     from joulemap.wing.llm.serve import Case, Limits, Load, SaturatedRates, Served, Spread, Table
 
 NEAR: Final = 1.06

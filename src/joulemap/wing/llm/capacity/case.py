@@ -5,8 +5,7 @@ hardware x precision -> devices that can store the model -> batches that fit
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -14,16 +13,17 @@ import attrs
 
 from joulemap.catalog import DATA
 from joulemap.domain import name_configured
-from joulemap.physics import label_precision
+from joulemap.physics import Hardware, label_precision
 from joulemap.physics.communication import HOST_DEVICES
-from joulemap.plan import known_hardware
+from joulemap.plan import Plan, PlannedRun, known_hardware
 from joulemap.show import join_names
 from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
 from joulemap.wing.llm.capacity.question import Question, choose_activations
-from joulemap.wing.llm.serving.deployment import check_links
+from joulemap.wing.llm.serving.deployment import Deployment, check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.serve import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import load_tables
 from joulemap.wing.llm.show.word import (
     DIVIDED,
     FOREIGN,
@@ -37,10 +37,7 @@ from joulemap.wing.llm.show.word import (
 from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.plan import Plan, PlannedRun
     from joulemap.plan.evaluate import Targets
-    from joulemap.wing.llm.serving.deployment import Deployment
 
 OK: Final = "ok"
 TOO_LARGE: Final = "does not fit"
@@ -60,14 +57,10 @@ LOSSLESS: Final = ("bf16", "fp16", "fp32")
 """Weight precisions that lose no quality."""
 
 QUALITIES: Final = DATA / "model" / "quality.toml"
-"""File with the published quality loss of each weight precision."""
+"""File with the published quality loss of each weight precision, in words."""
 
-
-@cache
-def load_qualities() -> Mapping[str, str]:
-    """Return weight precision -> published loss of quality, in words."""
-    entries = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in entries.items()}
+UNKNOWN: Final = {"value": "unknown"}
+"""Entry of a weight precision that the file lacks."""
 
 
 @frozen(kw_only=True)
@@ -138,7 +131,7 @@ class Case:
     def quality(self) -> str:
         """Published loss of quality of its precision; empty for weights of at least 16 bits."""
         weights = self.run.point["weight_precision"]
-        return "" if weights in LOSSLESS else load_qualities().get(weights, "unknown")
+        return "" if weights in LOSSLESS else load_tables(QUALITIES).get(weights, UNKNOWN)["value"]
 
     def hand_over(self, other: Case, prompt_tokens: int) -> Handover:
         """Return the cost of moving a prompt's KV cache to another server, over as many links as the smaller server

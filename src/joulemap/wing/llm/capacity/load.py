@@ -14,12 +14,14 @@ import attrs
 
 from joulemap.domain import AssumedEnergy, find_unknown, take
 from joulemap.system import FJ_PER_J, UnsupportedError, UsageError
-from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
+from joulemap.wing.llm.serving.request import read_requests
+from joulemap.wing.llm.serving.serve import count_answers, count_prompts, open_deployment, serve, simulate_pools
+from joulemap.wing.llm.serving.warm_up import Pool
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.serving.load import Load, Served
@@ -50,8 +52,6 @@ def read_load(question: Question) -> Load | None:
     serving = question.serving
     if not serving.has_load:
         return None
-    from joulemap.wing.llm.serving.request import read_requests
-
     trace = read_requests(Path(serving.requests)) if serving.requests else None
     is_shared = trace is not None and trace.prefixes is not None
     if is_shared and (serving.rate_per_s or serving.in_flight):
@@ -78,8 +78,6 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
     load = read_load(question)
     if load is None:
         return [], []
-    from joulemap.wing.llm.serving.serve import serve
-
     distinct: dict[tuple[str, int, str], Case] = {}
     for case in cases:
         name = name_case(case)
@@ -222,8 +220,6 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
 
 
 def _size(question: Question, load: Load, first: Case, second: Case) -> list[PoolRow]:
-    from joulemap.wing.llm.serving.serve import count_answers, count_prompts
-
     prompt, output, cached = _mean_lengths(load)
     prompts = count_prompts(first.server, prompt, cached, question.draft(first.server))
     answers = count_answers(second.server, prompt, output, question.draft(second.server))
@@ -294,9 +290,6 @@ def _simulate(
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
-    from joulemap.wing.llm.serving.serve import open_deployment, simulate_pools
-    from joulemap.wing.llm.serving.warm_up import Pool
-
     tiers = question.serving.read_tiers()
 
     def open_pool(deployment: Deployment, count: int) -> Pool:

@@ -18,7 +18,15 @@ import numpy as np
 
 from joulemap.catalog import find_usable
 from joulemap.domain import SERVED, find_unknown, take
-from joulemap.physics import FJ_PER_J, PRECISION_BYTES, Configuration, Floats, carried_precision, choose_precision
+from joulemap.physics import (
+    FJ_PER_J,
+    PRECISION_BYTES,
+    Configuration,
+    Floats,
+    Hardware,
+    carried_precision,
+    choose_precision,
+)
 from joulemap.plan import use_calibration
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
@@ -33,8 +41,6 @@ from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.target import bind_devices
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.setting import Serving
     from joulemap.wing.place.box.hardware import BoxHardware
 

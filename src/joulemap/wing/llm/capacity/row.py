@@ -14,10 +14,10 @@ import attrs
 
 from joulemap.domain import AssumedEnergy, find_unknown, take
 from joulemap.physics import name_precision
-from joulemap.plan import find_model
+from joulemap.plan import Plan, PlannedRun, Source, find_model
 from joulemap.plan.stored_runs import opening_plans
 from joulemap.system import FJ_PER_J, frozen
-from joulemap.wing.llm.capacity.case import TOO_LARGE
+from joulemap.wing.llm.capacity.case import TOO_LARGE, Case
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, PROMPT
@@ -25,9 +25,7 @@ from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
 from joulemap.wing.llm.serving.deployment import guess
 
 if TYPE_CHECKING:
-    from joulemap.plan import Plan, PlannedRun, Source
     from joulemap.store import Connection
-    from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.load import Served
 

@@ -18,25 +18,24 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.physics import probability_better
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
-from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.error_scale import NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
-from joulemap.wing.llm.serving.deployment import guess
+from joulemap.wing.llm.serving.deployment import Deployment, guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.show.word import TOO_MANY
 
 if TYPE_CHECKING:
     from joulemap.physics import Total
-    from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.row import StoredCase
     from joulemap.wing.llm.decoder.column import Asked
-    from joulemap.wing.llm.serving.deployment import Deployment
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
@@ -492,8 +491,6 @@ def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool
 
 def _find_chance(deployed: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
-    from joulemap.physics import probability_better
-
     target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:
         if paid.first_token_half_width is None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.physics import NO_KEY, Evaluator, WorkloadColumns, columns_of
+from joulemap.physics import NO_KEY, Configuration, Evaluator, Hardware, WorkloadColumns, columns_of
 from joulemap.physics.fuse import fuse
 from joulemap.system import FS_PER_S, frozen
 from joulemap.wing.llm.decoder.config import Decoder
@@ -27,9 +27,6 @@ from joulemap.wing.llm.decoder.layer import build_graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from joulemap.physics import Configuration, Hardware
-    from joulemap.wing.llm.decoder.config import Decoder
 
 
 LONGEST: Final = 12

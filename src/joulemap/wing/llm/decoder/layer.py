@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 
 from joulemap.physics import EVENLY, KEPT, STORED_AS, Workload, WorkloadKey
+from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import LOOKUP
 from joulemap.trace.formula import Cost
+from joulemap.trace.single import check_counts
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
 from joulemap.wing.llm.decoder.compressed import attend_compressed, close_streams, collapse, expand, open_streams
@@ -32,9 +34,6 @@ from joulemap.wing.llm.decoder.scan import recur
 
 def describe_step(decoder: Decoder, step: DecoderPass, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of a pass of `batch` sequences; UsageError if the model does not accept it."""
-    from joulemap.physics.fuse import fuse
-    from joulemap.trace.single import check_counts
-
     check_step(decoder, step)
     notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
     published = decoder.published

@@ -32,11 +32,10 @@ from joulemap.wing.llm.decoder.checkpoint import (
 )
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.read import OWN, read_config
-from joulemap.wing.llm.file.header import StoredTensor
+from joulemap.wing.llm.file.header import RawTensor, StoredTensor
 from joulemap.wing.llm.file.model import LARGEST_GAP, count_weights, describe_gap
 from joulemap.wing.llm.file.pack import UNKNOWN, WEIGHT, Packing, join_parts
 from joulemap.wing.llm.file.safetensors import (
-    RawTensor,
     list_dtypes,
     list_parts,
     read_tensors,

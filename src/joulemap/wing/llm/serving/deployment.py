@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.physics import Floats, Together, Total, WorkloadColumns, find_path, find_send
+from joulemap.physics import Floats, Hardware, Together, Total, WorkloadColumns, find_path, find_send
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, define, frozen
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED, DecoderPass, count_stage
@@ -28,7 +28,6 @@ from joulemap.wing.llm.serving.chip import UnderEngine, scale
 from joulemap.wing.llm.serving.surface import Cost, Passes, Surface, accept
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog import find_system, find_usable
-from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, carried_precision, read_weight_format
+from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.stack import Stack
 

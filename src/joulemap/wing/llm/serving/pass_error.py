@@ -23,29 +23,29 @@ from joulemap.physics import (
     Case,
     Configuration,
     Evaluator,
+    Floats,
+    Hardware,
     PointColumns,
     PointErrors,
     RunColumns,
     Total,
+    WorkloadColumns,
     evaluate_together,
     stack_totals,
 )
 from joulemap.physics.interval.error_scale import find_peak, find_thin_bounds
 from joulemap.physics.interval.half_width import find_moving_width
-from joulemap.physics.kernel import FEW
+from joulemap.physics.kernel import FEW, KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.pipeline import Gathering
 from joulemap.physics.sum import Patterns
 from joulemap.system import define, frozen
-from joulemap.wing.llm.decoder.column import pass_columns
+from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
 from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
-    from joulemap.physics import Floats, Hardware, WorkloadColumns
-    from joulemap.physics.kernel import KernelColumns
-    from joulemap.wing.llm.decoder.column import Asked
-    from joulemap.wing.llm.serving.deployment import Deployment
+    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 
 
 KnownChips = dict[tuple[int, str], "tuple[Hardware, ...]"]
@@ -166,9 +166,9 @@ def _find_errors(rows: Sequence[PassRow], gathering: Gathering) -> None:
         points, [case for _, case in cases.values()], np.array(of_case, dtype=np.int64)
     )
     numbers = np.stack([widths.latency_own, widths.energy_own, widths.thin], axis=1).tolist()
-    ways: dict[tuple[int, Asked], list[int]] = {}
+    ways: dict[tuple[PassErrors, Asked], list[int]] = {}
     for number, row in enumerate(rows):
-        ways.setdefault((id(row.owner), row.asked), []).append(number)
+        ways.setdefault((row.owner, row.asked), []).append(number)
     latency = points.latency_fs.tolist()
     for mine in ways.values():
         row = rows[mine[0]]
@@ -247,22 +247,22 @@ def find_thin_widths(passes: Sequence[tuple[Deployment, Asked]]) -> Floats:
     A number counts if it sets a tenth of the time. Passes of several deployments are evaluated together, which is
     fastest if these share their workloads. A pass that its chip cannot run has 0.
     """
-    chips: dict[tuple[int, str], tuple[Hardware, tuple[float, float, float]]] = {}
-    places: dict[tuple[int, Asked], int] = {}
+    chips: dict[tuple[Deployment, str], tuple[Hardware, tuple[float, float, float]]] = {}
+    places: dict[tuple[PassWorkloads, Asked], int] = {}
     evaluators: list[Evaluator] = []
     cells: list[tuple[int, Hardware, Configuration]] = []
     rows: list[int] = []
     known: list[tuple[float, float, float]] = []
     for row, (deployment, asked) in enumerate(passes):
         under = deployment.put_under(asked)
-        key = id(deployment), under.word
+        key = deployment, under.word
         if key not in chips:
             chip = under.take(under.list_ways(deployment.unlimited)[0], deployment.unlimited)
             chips[key] = chip, _find_bounds(chip, deployment.precision)
         chip, bounds = chips[key]
         if not any(bounds):
             continue
-        place = id(deployment.workloads), asked
+        place = deployment.workloads, asked
         if place not in places:
             places[place] = len(evaluators)
             evaluators.append(Evaluator(deployment.workloads.describe([asked]).works[0]))

@@ -15,9 +15,10 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -160,66 +161,93 @@ def read_requests(path: Path) -> Requests:
 
     Raise UsageError, naming the lines, for an unreadable file, for invalid lines and for lines out of order.
     """
-    if path.suffix == SUFFIX:
-        return read_trace(path)
     try:
-        lines = csv.reader(read_text(path).splitlines())
+        lines = read_text(path).splitlines()
     except FileError as error:
         raise UsageError(f"cannot read {path}: {error}") from error
-    names = [name.strip() for name in next(lines, [])]
-    lacking = [name for name in NEEDED if name not in names]
-    if lacking:
-        raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
-    indices = {name: names.index(name) for name in COLUMNS if name in names}
-    rows: list[tuple[float, int, int, int]] = []
-    spoken: list[str] = []
-    faults, latest = [], 0.0
-    for cells in lines:
-        if any(cell.strip() for cell in cells):
-            try:
-                row = _read_request({name: cells[index] for name, index in indices.items()})
-                if row[0] < latest:
-                    raise ValueError(
-                        f"arrival_s is {row[0]:g}, earlier than the {latest:g} of a line above: sort the file"
-                    )
-                latest = row[0]
-                rows.append(row)
-                spoken += [cells[names.index(CONVERSATION)].strip()] if CONVERSATION in names else []
-            except IndexError:
-                faults.append(f"line {lines.line_num}: {len(cells)} cells, {len(names)} expected")
-            except ValueError as error:
-                faults.append(f"line {lines.line_num}: {error}")
+    is_trace = path.suffix == SUFFIX
+    rows: list[_Request] = []
+    faults = []
+    for number, read in _list_objects(lines) if is_trace else _list_cells(lines, path):
+        try:
+            row = read()
+            if rows and row.arrival < rows[-1].arrival:
+                name = "timestamp" if is_trace else "arrival_s"
+                raise ValueError(
+                    f"{name} is {row.arrival:g}, earlier than the {rows[-1].arrival:g} of a line above: sort the file"
+                )
+            rows.append(row)
+        except ValueError as error:
+            fault = "is not a JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
+            faults.append(f"line {number}: {fault}")
     if faults:
         more = f"; and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
         raise UsageError(f"{path}, {'; '.join(faults[:SHOWN_FAULTS])}{more}")
     if not 0 < len(rows) <= MOST_REQUESTS:
         raise UsageError(f"{path} has {len(rows):,} requests, expected 1 to {MOST_REQUESTS:,}")
-    arrivals, prompts, outputs, cached = zip(*rows, strict=True)
-    if spoken and any(cached):
-        raise UsageError(f"{path} has {CONVERSATION} and cached_tokens: leave out one, as both state the reused tokens")
+    arrivals, prompts, outputs, cached, spoken, blocks = zip(*rows, strict=True)
+    prefixes = Prefixes(block_tokens=TRACE_TOKENS, prompts=blocks) if any(blocks) else None
+    if spoken[0] is not None:
+        if any(cached):
+            raise UsageError(
+                f"{path} has {CONVERSATION} and cached_tokens: leave out one, as both state the reused tokens"
+            )
+        prefixes = _share(spoken, prompts, outputs)
     return Requests(
         prompt_tokens=prompts,
         output_tokens=outputs,
-        arrival_s=tuple(arrival - arrivals[0] for arrival in arrivals),
+        arrival_s=tuple((arrival - arrivals[0]) / (1e3 if is_trace else 1.0) for arrival in arrivals),
         cached_tokens=cached,
-        prefixes=_share(spoken, prompts, outputs) if spoken else None,
+        prefixes=prefixes,
     )
 
 
-def _share(spoken: list[str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Prefixes:
+class _Request(NamedTuple):
+    """Request of a file."""
+
+    arrival: float
+    """Arrival time as the file states it."""
+    prompt: int
+    output: int
+    cached: int = 0
+    conversation: str | None = None
+    """Name of its conversation; None for a file without conversations."""
+    blocks: tuple[int, ...] = ()
+
+
+def _list_cells(lines: Sequence[str], path: Path) -> Iterator[tuple[int, Callable[[], _Request]]]:
+    """Yield the number and the reader of each line of a CSV file; UsageError for a column that is missing."""
+    table = csv.reader(lines)
+    names = [name.strip() for name in next(table, [])]
+    lacking = [name for name in NEEDED if name not in names]
+    if lacking:
+        raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
+    for cells in table:
+        if any(cell.strip() for cell in cells):
+            yield table.line_num, partial(_read_cells, names, cells)
+
+
+def _read_cells(names: Sequence[str], row: Sequence[str]) -> _Request:
+    if len(row) <= max(names.index(name) for name in (*COLUMNS, CONVERSATION) if name in names):
+        raise ValueError(f"{len(row)} cells, {len(names)} expected")
+    cells = dict(zip(names, row, strict=False))
+    prompt, cached = _read(cells, "prompt_tokens", 1), _read(cells, "cached_tokens", 0)
+    if cached >= prompt:
+        raise ValueError(f"cached_tokens is {cached:g}, expected fewer than the {prompt:g} of the prompt")
+    return _Request(
+        arrival=float(_read(cells, "arrival_s", 0)),
+        prompt=int(prompt),
+        output=int(_read(cells, "output_tokens", 1)),
+        cached=int(cached),
+        conversation=cells[CONVERSATION].strip() if CONVERSATION in names else None,
+    )
+
+
+def _share(spoken: Sequence[str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Prefixes:
     """Return the blocks of requests by the names of their conversations; a request without a name shares no blocks."""
     known: dict[str, int] = {}
     names = (name or f"\n{index}" for index, name in enumerate(spoken))
     return share_blocks([known.setdefault(name, len(known)) for name in names], prompts, outputs)
-
-
-def _read_request(cells: dict[str, str]) -> tuple[float, int, int, int]:
-    arrival = _read(cells, "arrival_s", 0)
-    prompt = _read(cells, "prompt_tokens", 1)
-    cached = _read(cells, "cached_tokens", 0)
-    if cached >= prompt:
-        raise ValueError(f"cached_tokens is {cached:g}, expected fewer than the {prompt:g} of the prompt")
-    return float(arrival), int(prompt), int(_read(cells, "output_tokens", 1)), int(cached)
 
 
 def _read(cells: dict[str, str], name: str, least: int) -> float:
@@ -245,44 +273,19 @@ TRACE_TOKENS: Final = 512
 """Tokens of a block in these traces."""
 
 
-def read_trace(path: Path) -> Requests:
-    """Read a trace; UsageError, naming the line, if a line is invalid or out of order."""
-    try:
-        lines = read_text(path).splitlines()
-    except FileError as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
-    rows: list[tuple[float, int, int, tuple[int, ...]]] = []
+def _list_objects(lines: Sequence[str]) -> Iterator[tuple[int, Callable[[], _Request]]]:
+    """Yield the number and the reader of each line of a trace."""
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = _read_line(json.loads(line))
-        except ValueError as error:
-            fault = "is not a JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
-            raise UsageError(f"{path}, line {number}: {fault}") from None
-        if rows and row[0] < rows[-1][0]:
-            raise UsageError(
-                f"{path}, line {number}: timestamp is {row[0]:g}, earlier than the {rows[-1][0]:g} of a line above: "
-                "sort the file"
-            )
-        rows.append(row)
-    if not 0 < len(rows) <= MOST_REQUESTS:
-        raise UsageError(f"{path} has {len(rows):,} requests, expected 1 to {MOST_REQUESTS:,}")
-    times, prompts, outputs, blocks = zip(*rows, strict=True)
-    return Requests(
-        prompt_tokens=prompts,
-        output_tokens=outputs,
-        arrival_s=tuple((time - times[0]) / 1e3 for time in times),
-        cached_tokens=(0,) * len(prompts),
-        prefixes=Prefixes(block_tokens=TRACE_TOKENS, prompts=blocks) if any(blocks) else None,
-    )
+        if line.strip():
+            yield number, partial(_read_object, line)
 
 
-def _read_line(row: Any) -> tuple[float, int, int, tuple[int, ...]]:
+def _read_object(line: str) -> _Request:
+    row = json.loads(line)
     if not isinstance(row, dict):
         raise ValueError("is not a JSON object")
     time = row.get("timestamp", 0)
-    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time < float("inf"):
+    if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time < math.inf:
         raise ValueError(f"timestamp is {time!r}, expected milliseconds from 0 on")
     prompt, output = (_read_count(row, name) for name in ("input_length", "output_length"))
     names = row.get("hash_ids", [])
@@ -291,7 +294,7 @@ def _read_line(row: Any) -> tuple[float, int, int, tuple[int, ...]]:
         raise ValueError("hash_ids is not a list of whole numbers")
     if len(names) > most:
         raise ValueError(f"hash_ids has {len(names)} blocks, the {prompt:,} tokens of the prompt have at most {most}")
-    return float(time), prompt, output, tuple(names)
+    return _Request(arrival=float(time), prompt=prompt, output=output, blocks=tuple(names))
 
 
 def _read_count(row: dict[str, Any], name: str) -> int:

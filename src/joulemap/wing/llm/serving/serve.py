@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
-from joulemap.wing.llm.serving.deployment import NO_DRAFT, Draft, guess
+from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, guess
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
@@ -38,10 +38,6 @@ from joulemap.wing.llm.serving.reuse import (
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.deployment import Deployment
-
 
 MOST_TOKENS: Final = 10**12
 """Cap on the KV cache capacity in tokens, for a model without a KV cache."""
