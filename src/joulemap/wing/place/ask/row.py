@@ -185,11 +185,10 @@ def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
 
 def list_operations(problem: Problem) -> dict[int, str]:
     """Return subgraph -> its operations, joined by a plus."""
-    names: dict[int, dict[str, None]] = {}
-    work = problem.work
-    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
-        names.setdefault(index, {})[operation] = None
-    return {index: "+".join(some) for index, some in names.items()}
+    return {
+        subgraph: "+".join(problem.list_operations(problem.subgraph == subgraph))
+        for subgraph in problem.subgraph.tolist()
+    }
 
 
 def list_timeline(candidates: Sequence[Candidate]) -> list[EventRow]:
