@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.measurement import FIGURES, check_columns, check_range, check_text, name_or_keep
-from joulemap.domain.scope import SCOPE_NAMES, SCOPES
+from joulemap.domain import SCOPE
 from joulemap.physics import BOARD, BOUNDARY_NAMES, MEASURED_AT, BoundaryName
 from joulemap.system import UsageError, frozen
 
@@ -71,7 +71,7 @@ class ServingRow:
     source: str
     hardware: str
     model: str
-    scope: str = attrs.field(validator=attrs.validators.in_(SCOPE_NAMES))
+    scope: str = attrs.field(validator=attrs.validators.in_(tuple(SCOPE)))
     engine: str = ""
     engine_version: str = ""
     date: str = ""
@@ -218,9 +218,6 @@ NUMBER: Final = "serving_measurement_id"
 """Column of exported rows that is an id of one database, not data."""
 
 SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
-SERVED_SCOPES: Final = tuple(one.name for one in SCOPES if not one.is_pass)
-"""Scopes of whole requests, which have a prompt and an answer."""
-
 SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set(FIGURES)
 """Columns that identify a table of served language models."""
 
@@ -243,7 +240,7 @@ def _check(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -> Servi
     _check_drawn(serving_row)
     for name in COLUMNS:
         value = getattr(serving_row, name)
-        is_needed = name in SERVED_LENGTHS and serving_row.scope in SERVED_SCOPES
+        is_needed = name in SERVED_LENGTHS and not SCOPE[serving_row.scope].is_pass
         if isinstance(value, int | float) and not isinstance(value, bool) and (value or is_needed):
             check_range(name, float(value))
     return attrs.evolve(serving_row, hardware=name_hardware(serving_row.hardware))

@@ -143,20 +143,18 @@ class Configuration:
         values = (_split(self.value(key)) for key in keys)
         return tuple(next((one for one in values if isinstance(one, list | tuple)), default))
 
-    def has(self, *keys: str, default: Any = None) -> bool:
+    def has(self, *keys: str) -> bool:
         """Return whether one of these keys exists."""
-        del default
         return bool(self._find(keys)[0])
 
-    def unknown(self, *keys: str, default: Any = None) -> Any:
+    def unknown(self, *keys: str) -> Any:
         """Raise ModelError, which says that the value of a key names no known block."""
-        del default
         key, value = self._find(keys)
         raise ModelError(f"{self.model}: {key or keys[0]} is {str(value)[:60]!r}, which names no known block")
 
-    def expanded(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
+    def expanded(self, *keys: str) -> tuple[Any, ...]:
         """Return the names in a list of (names, repetitions), each group repeated that often."""
-        return tuple(one for names, count in self.listed(*keys, default=default) for one in list(names) * int(count))
+        return tuple(one for names, count in self.listed(*keys) for one in list(names) * int(count))
 
 
 class Evaluator:
