@@ -257,21 +257,17 @@ def find_saturated_rates(
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
-    Step times are interpolated linearly between a few numbers of sequences; all passes are priced at once.
+    Step times are interpolated linearly between a few numbers of sequences.
     """
     stack, gain = deployment.stack, draft.accepted_tokens
     held = Room(deployment=deployment, draft=draft.deployment)
     room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), stack.sequence_limit))
-    many = max(1.0, stack.step_tokens // (prompt_tokens - cached_tokens))
-    full, full_times = prefill(many, prompt_tokens, cached_tokens, stack.step_tokens)
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
-    cost = guess(deployment, draft).price(Passes.joined((full, one, answering)))
-    ends = np.cumsum([len(full_times), len(one_times)])
-    full_s, one_s, step_s = np.split(cost.seconds, ends)
-    full_j, _, step_j = np.split(cost.joules, ends)
+    cost, count = guess(deployment, draft).price(Passes.joined((one, answering))), len(one_times)
+    one_s, step_s, step_j = cost.seconds[:count], cost.seconds[count:], cost.joules[count:]
     most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
     kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
     each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
@@ -283,7 +279,7 @@ def find_saturated_rates(
         )
     return SaturatedRates(
         alone_s=float(one_s @ one_times) + stack.value("request"),
-        prompts=Throughput(per_s=many / float(full_s @ full_times), joules=float(full_j @ full_times) / many),
+        prompts=count_prompts(deployment, prompt_tokens, cached_tokens, draft),
         answers=answers,
     )
 
