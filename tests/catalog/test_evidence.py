@@ -64,7 +64,7 @@ def test_a_wrong_energy_is_one_clear_line(case: str) -> None:
 )
 @pytest.mark.wings
 def test_so_is_that_of_a_served_model(changes: dict[str, str]) -> None:
-    from joulemap.wing.llm.table import check_measured
+    from joulemap.wing.llm.row import check_measured
 
     with pytest.raises(Exception, match=r"^[^\n]*power[^\n]*$"):
         check_measured({**SERVED, **changes}, known_hardware())

@@ -20,10 +20,9 @@ from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
-from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
-from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing
+from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, count_likely, find_enough
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import LevelRow, Station
 from joulemap.wing.fleet.option import read_models

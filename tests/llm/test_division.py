@@ -17,7 +17,7 @@ from joulemap.plan.source import Source
 from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node
-from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
+from joulemap.wing.llm.serving.serve import SaturatedRates, Throughput, find_saturated_rates
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 
@@ -118,7 +118,7 @@ def test_what_a_server_can_do_follows_from_its_passes() -> None:
     deployment = SimpleNamespace(stack=stack, price=surface.price)
     room = SimpleNamespace(sequences=lambda *_: 1e9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joulemap.wing.llm.serving.pool.Room", lambda **_: room)
+        patch.setattr("joulemap.wing.llm.serving.serve.Room", lambda **_: room)
         rates = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0)
         tight = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
         late = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)

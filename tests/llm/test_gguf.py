@@ -38,6 +38,7 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK
 from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.decoder.checkpoint import count_weights
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph, describe_step
@@ -51,7 +52,7 @@ from joulemap.wing.llm.decoder.pass_name import (
     split_pass,
 )
 from joulemap.wing.llm.file.gguf import read_gguf
-from joulemap.wing.llm.file.model import count_weights, read_model_file
+from joulemap.wing.llm.file.model import read_model_file
 from joulemap.wing.llm.model_name import NAMES
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room

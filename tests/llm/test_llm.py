@@ -34,7 +34,7 @@ from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served
 from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
+from joulemap.wing.llm.capacity.row import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
 from joulemap.wing.llm.generated.row import ServedRow
 from joulemap.wing.llm.option import PassRunOptions, ServerOptions

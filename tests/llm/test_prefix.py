@@ -10,15 +10,13 @@ import pytest
 from pass_surface import StraightPass
 
 from joulemap.system.errors import UsageError
-from joulemap.wing.llm.serving.batch import accept
-from joulemap.wing.llm.serving.conversation import share_blocks
-from joulemap.wing.llm.serving.front import assign_homes
 from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Served, Tier
-from joulemap.wing.llm.serving.pool import simulate_pools
-from joulemap.wing.llm.serving.request import read_requests
-from joulemap.wing.llm.serving.serve import simulate
-from joulemap.wing.llm.serving.tier import read_tier
+from joulemap.wing.llm.serving.request import read_requests, share_blocks
+from joulemap.wing.llm.serving.reuse import assign_homes
+from joulemap.wing.llm.serving.serve import simulate, simulate_pools
+from joulemap.wing.llm.serving.surface import accept
 from joulemap.wing.llm.serving.warm_up import Pool
+from joulemap.wing.llm.setting import read_tier
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token, at 500 W."""

@@ -15,12 +15,10 @@ from pass_surface import StraightPass
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
-from joulemap.wing.llm.serving.load import Limits, Load, Requests, Served
-from joulemap.wing.llm.serving.log import Log
-from joulemap.wing.llm.serving.pool import simulate_pools
+from joulemap.wing.llm.serving.load import Limits, Load, Log, Requests, Served
 from joulemap.wing.llm.serving.queue import Server, accept, count_until
 from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.serve import simulate
+from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.warm_up import Pool
 

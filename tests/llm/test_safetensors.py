@@ -16,12 +16,12 @@ from joulemap.domain.settings import Settings
 from joulemap.physics.width import Widths
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError
+from joulemap.wing.llm.decoder.checkpoint import count_weights
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder, is_pass
 from joulemap.wing.llm.decoder.read import read_config
-from joulemap.wing.llm.file.model import count_weights
 from joulemap.wing.llm.file.safetensors import read_tensors
 from joulemap.workspace import Workspace
 

@@ -12,8 +12,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.deployment import Deployment
-from joulemap.wing.llm.serving.draft import Draft
+from joulemap.wing.llm.serving.deployment import Deployment, Draft
 from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import find_deployment

@@ -20,8 +20,7 @@ from joulemap.physics.run import RunColumns
 from joulemap.plan.calibration import use_calibration
 from joulemap.wing.llm.audit import RULE, find_faults
 from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.decoder.overhead import list_overhead
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, list_overhead
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.surface import Passes

@@ -18,16 +18,15 @@ from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import Prediction, ServingRow
-from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
+from joulemap.wing.llm.serving.batch import Batch, grow, run_batches
 from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
-from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.draft import Draft, Guessing
+from joulemap.wing.llm.serving.deployment import Deployment, Draft, Guessing, PassWorkloads
 from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment, predict, predict_row
 from joulemap.wing.llm.serving.serve import serve
 from joulemap.wing.llm.serving.steady import Steady, run_steady
-from joulemap.wing.llm.serving.surface import Cost, Passes, tabulate
+from joulemap.wing.llm.serving.surface import Cost, Passes, accept, tabulate
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 
 

@@ -8,8 +8,7 @@ import pytest
 from blank import open_blank
 from joulemap.catalog.public import find_public_table
 from joulemap.system.errors import UsageError
-from joulemap.wing.llm.row import COLUMNS, IDLE, NOTES, QUANTITIES, ServingRow, read_serving_row
-from joulemap.wing.llm.table import SERVED
+from joulemap.wing.llm.row import COLUMNS, IDLE, NOTES, QUANTITIES, SERVED, ServingRow, read_serving_row
 
 CELLS = {"source": "us", "hardware": "h100_sxm5", "model": "llama-3.1-8b", "scope": "offline"}
 

@@ -15,9 +15,8 @@ from joulemap import Passes, evaluate_steps, predict_step
 from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.wing.llm import Serving, StepPrediction, StepPredictor
-from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.part import name_pass
-from joulemap.wing.llm.pass_error import PassErrors, PassRow, evaluate_rows
+from joulemap.wing.llm.decoder.column import name_pass, pass_columns
+from joulemap.wing.llm.serving.pass_error import PassErrors, PassRow, evaluate_rows
 from joulemap.workspace import Workspace
 
 PROMPT = 512.0

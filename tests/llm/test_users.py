@@ -20,13 +20,13 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
 from joulemap.wing.llm.ask.users import UsersAnswer
-from joulemap.wing.llm.capacity.case import load_qualities
+from joulemap.wing.llm.capacity.case import QUALITIES
+from joulemap.wing.llm.capacity.load import count_kept, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (
-    TOO_MANY,
+    MOST_DEVICES,
     Deployed,
     Forms,
     LatencyTarget,
@@ -40,9 +40,10 @@ from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import Serving, load_tables
 from joulemap.wing.llm.show.serving import describe_later
 from joulemap.wing.llm.show.users import MET, describe_forms
+from joulemap.wing.llm.show.word import TOO_MANY
 from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
@@ -89,7 +90,7 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
         assert_close(first**2 - between**2, 0.3**2, rel=1e-9)
     # 16 GB of weights at 300 GB/s take 54 ms on one board, and more than 60 ms with the cache; narrower ones fit
     assert rows["fp8"].total_device_count == rows["bf16/int4"].total_device_count == 1 < rows["bf16"].total_device_count
-    assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]
+    assert rows["bf16"].quality == "" and rows["fp8"].quality == load_tables(QUALITIES)["fp8"]["value"]
     costs = [row.usd_per_million for row in answer.rows if row.usd_per_million is not None]
     assert costs == sorted(costs)
 
@@ -151,7 +152,7 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
 def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path) -> None:
     answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.060), precision=("fp8",))
     (row,) = answer.rows
-    assert (row.precision, row.is_published, row.quality) == ("fp8", False, load_qualities()["fp8"])
+    assert (row.precision, row.is_published, row.quality) == ("fp8", False, load_tables(QUALITIES)["fp8"]["value"])
     (step,) = answer.document().steps
     assert "--precision fp8" in str(step)
 
@@ -165,7 +166,7 @@ def test_a_local_chip_tries_formats_of_llama_cpp_and_none_is_the_published_one(t
     assert answer.serving.engine == "llamacpp"
     assert "llama.cpp" in answer.engine
     losses = {row.precision: row.quality for row in answer.rows}
-    assert losses == {f"fp16/{name}": load_qualities()[name] for name in ("q4_k_m", "q8_0")}
+    assert losses == {f"fp16/{name}": load_tables(QUALITIES)[name]["value"] for name in ("q4_k_m", "q8_0")}
     assert not any(row.is_published for row in answer.rows)
     assert "published" not in {one.metric for one in answer.facts.of(Choice)}
     assert str(answer.document().steps[0]).count("--engine") == 1
@@ -183,7 +184,7 @@ def test_users_that_a_node_holds_but_all_devices_do_not_are_too_many(tmp_path: P
     """Of 600 tokens at 131 kB each, 64 boards of 24 GB hold fewer than 64 x 24 GB / 79 MB = 19,500 requests."""
     with pytest.raises(UnsupportedError) as error:
         ask(tmp_path, LatencyTarget(users=20_000, between_s=0.060), precision=("bf16",))
-    assert str(error.value) == TOO_MANY(users=20_000, hardware="l4")
+    assert str(error.value) == TOO_MANY(users=20_000, most=MOST_DEVICES, hardware="l4")
 
 
 @pytest.mark.slow

@@ -11,10 +11,9 @@ from joulemap.system.errors import UsageError
 from joulemap.wing.llm.capacity.load import read_load
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.decoder.pass_name import find_decoder
-from joulemap.wing.llm.serving.conversation import COUNTED
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
-from joulemap.wing.llm.serving.pool import simulate_pools
-from joulemap.wing.llm.serving.serve import simulate
+from joulemap.wing.llm.serving.request import COUNTED
+from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up, count_in_work
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack

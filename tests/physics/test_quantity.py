@@ -66,7 +66,7 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
     """Each reader of quantities refuses it in one line: options, `--set`, `--for`, prices, areas, cache tiers."""
     from joulemap.wing.explore.design.question import read_target
     from joulemap.wing.explore.option import read_area
-    from joulemap.wing.llm.serving.tier import read_tier
+    from joulemap.wing.llm.setting import read_tier
 
     readers: list[Callable[[], object]] = [
         lambda: read_quantity("--max-power", text, "W"),

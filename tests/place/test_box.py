@@ -22,17 +22,16 @@ from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.plan.variation import Variation
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
+from joulemap.wing.llm.capacity.offload import Offload, Way
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
-from joulemap.wing.place.box.constant import change_box, list_box_constants
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.box.run import run_placement
-from joulemap.wing.place.box.variation import VariedBox
+from joulemap.wing.place.box.variation import VariedBox, change_box, list_box_constants
 from joulemap.wing.place.file import find_box
 from joulemap.workspace import Workspace
 

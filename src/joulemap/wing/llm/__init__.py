@@ -45,7 +45,7 @@ def register() -> Wing:
         parts={
             "error_groups": "joulemap.wing.llm.error_scale:GROUP",
             "models": "joulemap.wing.llm.model_name:NAMES",
-            "measured": "joulemap.wing.llm.table:KIND",
+            "measured": "joulemap.wing.llm.row:KIND",
             "dimensions": "joulemap.wing.llm:list_dimensions",
             "energies": "joulemap.wing.llm:ENERGIES",
             "run_options": "joulemap.wing.llm.option:PassRunOptions",

@@ -155,7 +155,7 @@ class ServerOptions:
             ) from None
         tiers = tuple(self.cache_tier or ())
         if tiers:
-            from joulemap.wing.llm.serving.tier import read_tier
+            from joulemap.wing.llm.setting import read_tier
 
             for one in tiers:
                 read_tier(one)
@@ -181,7 +181,7 @@ class ServerOptions:
             if self.acceptance or self.draft:
                 raise UsageError("--acceptance and --draft apply to speculative decoding: add --speculate 3")
             return {"speculate": None, "acceptance": None}
-        from joulemap.wing.llm.serving.speculation import read_speculation
+        from joulemap.wing.llm.setting import read_speculation
 
         return read_speculation(self.speculate, self.acceptance, self.draft)
 

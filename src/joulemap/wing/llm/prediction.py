@@ -1,4 +1,4 @@
-"""Predictions for measured serving configurations, evaluated if none is stored."""
+"""Predictions for measured serving configurations, evaluated if none is stored, and the storage of both."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from joulemap.catalog import DATA, catalogue_digest
 from joulemap.domain import DEFAULT_MODE, HardwareRef, find_entry
 from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
 from joulemap.plan import ensure_catalogue, formula_version, known_hardware, read_known, reading_if_there, writing
-from joulemap.store import transaction
+from joulemap.store import Connection, Digester, execute, insert_records, transaction, utc_now
 from joulemap.store.catalogue import has_catalogue
+from joulemap.store.digest import SERVING_PREDICTION
 from joulemap.store.reason import write_values
 from joulemap.system import CatalogueError, Reason, UnknownNameError, UsageError, digest_code, frozen, package_version
 from joulemap.system.resource import remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
+from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
-from joulemap.wing.llm.stored import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 
 if TYPE_CHECKING:
     from joulemap.domain import HardwareEntry
     from joulemap.physics.record.calibration import CalibrationEntry
     from joulemap.plan import CalibrationUse, Source, Target
-    from joulemap.wing.llm.row import Prediction, ServingRow
+
 
 CODE: Final = (
     "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",
@@ -176,3 +177,41 @@ def _record(number: int, target: _Target, prediction: Prediction | Reason) -> Se
         package_version=package_version("joulemap"),
         **figures,
     )
+
+
+@frozen(kw_only=True)
+class ServingPrediction(Prediction):
+    """Prediction of one measured serving configuration, or the reason for none, as it is stored."""
+
+    serving_measurement_id: int
+    prediction_key: str
+    architecture: str
+    vendor: str
+    calibration: str
+    refusal: str | None = None
+    refusal_code: str | None = None
+    refusal_values: str | None = None
+    """Values of the reason as JSON."""
+    formula_version: str
+    package_version: str
+
+
+def find_predictions(connection: Connection) -> dict[int, str]:
+    """Return measurement id -> prediction key, for serving measurements with a stored prediction."""
+    rows = connection.execute("SELECT serving_measurement_id, prediction_key FROM internal.serving_prediction")
+    return {int(number): str(key) for number, key in rows.fetchall()}
+
+
+def write_predictions(connection: Connection, predictions: Sequence[ServingPrediction]) -> None:
+    """Store predictions, which replace older ones of the same measurements. The caller holds the transaction."""
+    numbers = [one.serving_measurement_id for one in predictions]
+    replaced = execute(
+        connection,
+        "DELETE FROM internal.serving_prediction WHERE list_contains($numbers, serving_measurement_id) "
+        "RETURNING content_digest",
+        {"numbers": numbers},
+    ).fetchall()
+    insert_records(connection, "serving_prediction", predictions, created_at=utc_now(), content_digest="")
+    digester = Digester(connection)
+    digester.change_set(SERVING_PREDICTION, (), [digest for (digest,) in replaced])
+    digester.seal(SERVING_PREDICTION, numbers)

@@ -1,17 +1,22 @@
 """Names that other wings use; see `serve.py`."""
 
-from joulemap.wing.llm.ask.check import ServedRun as ServedRun, check_served as check_served
 from joulemap.wing.llm.ask.llm import list_rows as list_rows
-from joulemap.wing.llm.ask.served import OTHER_INTERVALS as OTHER_INTERVALS
+from joulemap.wing.llm.ask.served import (
+    OTHER_INTERVALS as OTHER_INTERVALS,
+    ServedRun as ServedRun,
+    check_served as check_served,
+)
 from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as refuse
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
-from joulemap.wing.llm.capacity.offload import divide_between as divide_between
+from joulemap.wing.llm.capacity.offload import Way as Way, divide_between as divide_between
 from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
-from joulemap.wing.llm.capacity.row import serve as serve
-from joulemap.wing.llm.capacity.stored import opening_passes as opening_passes
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass as DecoderPass, check_devices as check_devices
+from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
+from joulemap.wing.llm.decoder.decoder_pass import (
+    VERIFIED as VERIFIED,
+    DecoderPass as DecoderPass,
+    check_devices as check_devices,
+)
 from joulemap.wing.llm.decoder.layer import describe_step as describe_step
-from joulemap.wing.llm.decoder.overhead import VERIFIED as VERIFIED
 from joulemap.wing.llm.decoder.pass_name import (
     GGUF as GGUF,
     find_by_size as find_by_size,
@@ -26,12 +31,18 @@ from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
 from joulemap.wing.llm.file.gguf import load_tables as load_tables
 from joulemap.wing.llm.generated.row import ServedRow as ServedRow
 from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
-from joulemap.wing.llm.prediction import predict_served as predict_served, serving_version as serving_version
+from joulemap.wing.llm.prediction import (
+    ServingPrediction as ServingPrediction,
+    predict_served as predict_served,
+    serving_version as serving_version,
+)
 from joulemap.wing.llm.row import (
     COLUMNS as COLUMNS,
     LOCALSCORE as LOCALSCORE,
     Prediction as Prediction,
     ServingRow as ServingRow,
+    check_measured as check_measured,
+    read_serving_rows as read_serving_rows,
 )
 from joulemap.wing.llm.serving.load import Limits as Limits, Load as Load, Served as Served, Spread as Spread
 from joulemap.wing.llm.serving.memory import (
@@ -39,16 +50,16 @@ from joulemap.wing.llm.serving.memory import (
     find_memory_share as find_memory_share,
     find_overhead as find_overhead,
 )
-from joulemap.wing.llm.serving.offload import Way as Way
-from joulemap.wing.llm.serving.pool import (
+from joulemap.wing.llm.serving.predict import find_deployment as find_deployment, predict_together as predict_together
+from joulemap.wing.llm.serving.serve import (
     SaturatedRates as SaturatedRates,
     Throughput as Throughput,
     Work as Work,
     find_saturated_rates as find_saturated_rates,
+    open_deployment as open_deployment,
+    simulate as simulate,
     simulate_pools as simulate_pools,
 )
-from joulemap.wing.llm.serving.predict import find_deployment as find_deployment, predict_together as predict_together
-from joulemap.wing.llm.serving.serve import open_deployment as open_deployment, simulate as simulate
 from joulemap.wing.llm.serving.surface import Passes as Passes, Table as Table
 from joulemap.wing.llm.serving.warm_up import Pool as Pool
 from joulemap.wing.llm.setting import Serving as Serving
@@ -60,5 +71,3 @@ from joulemap.wing.llm.step import (
     evaluate_steps as evaluate_steps,
     predict_step as predict_step,
 )
-from joulemap.wing.llm.stored import ServingPrediction as ServingPrediction, read_serving_rows as read_serving_rows
-from joulemap.wing.llm.table import check_measured as check_measured

@@ -1,18 +1,22 @@
-"""Settings of a served language model."""
+"""Settings of a served language model, and the texts of options for cache tiers and speculation."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
+from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
-from joulemap.system import UsageError, frozen
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.load import Load, Tier
+from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
+from joulemap.wing.llm.serving.load import Load, Tier
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
@@ -129,14 +133,10 @@ class Serving:
 
     def read_tiers(self) -> tuple[Tier, ...]:
         """Return the tiers of the prefix cache below the devices; UsageError for an invalid one."""
-        from joulemap.wing.llm.serving.tier import read_tier
-
         return tuple(map(read_tier, self.cache_tiers))
 
     def form_load(self, rate_per_s: float | None) -> Load:
         """Return the steady load of independent requests, or turns of conversations, at a rate."""
-        from joulemap.wing.llm.serving.load import Load
-
         return Load(
             rate_per_s=rate_per_s,
             is_steady=True,
@@ -146,3 +146,92 @@ class Serving:
             turns=self.turns,
             pause_s=self.pause_s,
         )
+
+
+ENERGIES: Final = DATA / "model" / "tier.toml"
+"""File with the constants of each kind of tier, such as its energy per byte."""
+
+FORM: Final = re.compile(r"(?P<name>[a-z]+):(?P<capacity>[^@]*B)(?:@(?P<rate>.*B/s))?")
+"""Form of a tier: its name, capacity and bandwidth."""
+
+EXAMPLE: Final = "host:200GB@50GB/s"
+
+
+@cache
+def load_tables(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return name -> table of a built-in TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def read_tier(text: str) -> Tier:
+    """Return a tier written as `host:200GB@50GB/s`; UsageError for another form."""
+    match = FORM.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--cache-tier {text!r}: write a name, capacity and bandwidth, such as {EXAMPLE}")
+    known = load_tables(ENERGIES)
+    if match["name"] not in known:
+        raise UsageError(f"--cache-tier {text!r}: no tier {match['name']!r}; there are {', '.join(known)}")
+    if match["rate"] is None:
+        raise UsageError(f"--cache-tier {text!r} has no bandwidth: write {text.strip()}@50GB/s")
+    try:
+        capacity, rate = parse_si(match["capacity"], "B"), parse_si(match["rate"], "B/s")
+    except ValueError as error:
+        raise UsageError(f"--cache-tier {text!r}: {error}; write {EXAMPLE}") from None
+    if not (capacity >= 1.0 and rate >= 1.0):
+        raise UsageError(f"--cache-tier {text!r}: capacity and bandwidth must be above 0")
+    return Tier(
+        name=match["name"],
+        capacity_bytes=capacity,
+        bytes_per_s=rate,
+        j_per_byte=float(known[match["name"]]["j_per_byte"]["value"]),
+    )
+
+
+ACCEPTANCES: Final = DATA / "model" / "acceptance.toml"
+"""File with the draft model of each method, its number of draft tokens, and their published acceptance by depth."""
+
+
+def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any]:
+    """Return the fields of `Serving` for `3`, `mtp` or `eagle3:5`; UsageError for invalid text.
+
+    `acceptance` is a list by depth, which replaces the published one; `draft` replaces the draft of the method.
+    """
+    name, _, count = written.partition(":")
+    methods = load_tables(ACCEPTANCES)
+    method = methods.get(name)
+    rates = _read_rates(acceptance)
+    if method is None:
+        known = ", ".join(methods)
+        tokens = _read_count(written, f"expected a number of tokens or one of {known}, such as mtp or eagle3:5")
+        if not rates:
+            raise UsageError(
+                f"--speculate {written} needs --acceptance, the share of accepted draft tokens, such as 0.7"
+            )
+    else:
+        tokens = _read_count(count, f"expected {name}:3 for 3 tokens") if count else int(method["tokens"])
+        rates = rates or tuple(method["by_depth"])
+        draft = draft or str(method["draft"])
+        if not draft:
+            raise UsageError(f"--speculate {name} needs --draft, a smaller model with the same tokenizer")
+    return {"speculate": tokens, "acceptance": rates[0], "later_acceptance": rates[1:tokens], "draft": draft}
+
+
+def _read_count(text: str, expected: str) -> int:
+    try:
+        return read_whole(text)
+    except ValueError:
+        raise UsageError(f"--speculate is {text!r}, {expected}") from None
+
+
+def _read_rates(text: str) -> tuple[float, ...]:
+    """Return the acceptance by depth; empty without a text."""
+    rates = []
+    for part in filter(None, text.split(",")):
+        try:
+            rate = read_real(part.strip())
+        except ValueError:
+            raise UsageError(f"--acceptance: {part.strip()!r} is not a number; write 0.7 or 0.8,0.6") from None
+        if not 0.0 <= rate <= 1.0:
+            raise UsageError(f"--acceptance is {rate:g}, expected a share from 0 to 1")
+        rates.append(rate)
+    return tuple(rates)

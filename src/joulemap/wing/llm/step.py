@@ -21,20 +21,18 @@ from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, read_
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.decoder_pass import CACHES, check_devices
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.decoder.column import Asked, name_pass
+from joulemap.wing.llm.decoder.decoder_pass import CACHES, VERIFIED, check_devices
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import load_served_doubt
-from joulemap.wing.llm.part import name_pass
-from joulemap.wing.llm.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, check_links
 from joulemap.wing.llm.serving.memory import Room
+from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware
-    from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.decoder.config import Decoder
 
 MEMORY: Final = "memory"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from joulemap.plan import CalibrationUse
     from joulemap.wing.place.box.hardware import BoxHardware
     from joulemap.wing.place.box.variation import VariedBox
-    from joulemap.wing.place.device import BoxedTargets
+    from joulemap.wing.place.target import BoxedTargets
 
 
 class BoxKind:
@@ -50,16 +50,16 @@ class BoxKind:
 
         Raise CatalogueError if one of its devices cannot be found.
         """
-        from joulemap.wing.place.device import describe_box
         from joulemap.wing.place.file import find_box
+        from joulemap.wing.place.target import describe_box
 
         box = find_box(name)
         return None if box is None else describe_box(box, known)
 
     def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
         """Return the box that a file describes; raises CatalogueError."""
-        from joulemap.wing.place.device import describe_box
         from joulemap.wing.place.file import load_box
+        from joulemap.wing.place.target import describe_box
 
         return describe_box(load_box(path), known)
 
@@ -79,19 +79,19 @@ class BoxKind:
         self, hardware: Hardware, calibration: CalibrationUse, mode: str, boundary: BoundaryName
     ) -> BoxedTargets:
         """Return the calibrations and power modes that turn a described box into one that can be evaluated."""
-        from joulemap.wing.place.device import bind_devices
+        from joulemap.wing.place.target import bind_devices
 
         return bind_devices(cast("BoxHardware", hardware), calibration, mode, boundary)
 
     def list_constants(self, hardware: Hardware) -> dict[str, Constant]:
         """Return name -> constant of an evaluated box."""
-        from joulemap.wing.place.box.constant import list_box_constants
+        from joulemap.wing.place.box.variation import list_box_constants
 
         return list_box_constants(cast("BoxHardware", hardware))
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
         """Return a box with changed constants; ValueError if its numbers contradict each other."""
-        from joulemap.wing.place.box.constant import change_box, vary_box
+        from joulemap.wing.place.box.variation import change_box, vary_box
 
         box = cast("BoxHardware", hardware)
         return vary_box(box, changes) if is_varied else change_box(box, changes, name)

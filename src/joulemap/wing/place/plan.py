@@ -6,18 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan import formula_version, reading_if_there
+from joulemap.plan import ensure_catalogue, formula_version, reading_if_there, writing
 from joulemap.store import Connection, Digester, execute, insert_records, next_id, transaction, utc_now
 from joulemap.store.digest import PLACEMENT
 from joulemap.system import digest_code, frozen, package_version
 from joulemap.system.resource import remember
-from joulemap.wing.place.box.interval import half_width
+from joulemap.wing.place.box.interval import PlacedDoubt, half_width
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings
     from joulemap.plan import Source
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.interval import PlacedDoubt
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun
     from joulemap.wing.place.generated.row import DoubtedDevice
@@ -84,8 +83,6 @@ def ensure_placements(
     # a solver or a longer search may find another placement with the same devices and form
     found = {name: [run.latency_fs, run.period_fs, run.energy_fj] for name, run in kept.items()}
     if {name: results for name, (_, *results) in stored.items()} != found:
-        from joulemap.plan import ensure_catalogue, writing
-
         with writing(source.anchor()) as connection:
             with transaction(connection):
                 ensure_catalogue(connection)
@@ -124,9 +121,9 @@ def _write(
         runtime=settings.runtime[0],
         devices=[devices for devices, _ in kept],
         form=[form for _, form in kept],
-        latency_half_width=[half_width(one.latency) for one in doubts],
-        interval_half_width=[half_width(one.interval) for one in doubts],
-        energy_half_width=[half_width(one.energy) for one in doubts],
+        latency_half_width=[half_width(one["latency"]) for one in doubts],
+        interval_half_width=[half_width(one["throughput"]) for one in doubts],
+        energy_half_width=[half_width(one["energy"]) for one in doubts],
         formula_version=question.version,
         package_version=package_version("joulemap"),
         created_at=utc_now(),

@@ -1,30 +1,38 @@
-"""Devices of a box for one question: hardware with its calibration, power mode and measurement boundary."""
+"""Devices of a box: lookup by the names in its file or in a question, calibration, power mode and boundary."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
-from joulemap.catalog import is_hardware_path
-from joulemap.domain import HardwareRef
+from joulemap.catalog import is_box_file, is_hardware_path
+from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
 from joulemap.domain.architecture import find_class
-from joulemap.physics import FP32, PRECISION_BYTES, Configuration, Quantity, choose_precision
-from joulemap.plan import find_targets, known_hardware, plan_runs
-from joulemap.plan.selection import is_hardware
-from joulemap.system import UnknownNameError, UsageError, split_names
-from joulemap.wing.place.box.hardware import state_static_power
-from joulemap.wing.place.box.member import Member
-from joulemap.wing.place.device import check_boundary
+from joulemap.physics import BOUNDARY, FP32, Configuration, Quantity, extend_digest
+from joulemap.plan import find_targets, known_hardware, plan_runs, read_known
+from joulemap.plan.selection import find_default_chip, is_hardware
+from joulemap.system import (
+    CatalogueError,
+    JoulemapError,
+    UnknownNameError,
+    UsageError,
+    frozen,
+    parse_si,
+    split_names,
+)
+from joulemap.wing.place.box.hardware import BoxHardware, combine, state_static_power
+from joulemap.wing.place.box.member import Member, list_members
 from joulemap.wing.place.file import find_box, make_link, refuse_box
 from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings
-    from joulemap.physics import Hardware
-    from joulemap.plan import Source
+    from joulemap.physics import BoundaryName, Hardware
+    from joulemap.plan import CalibrationUse, Source, Target
 
 ASKED: Final = "asked for"
 
@@ -38,6 +46,9 @@ Source: assumed.
 
 _LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
 """Format of a link with a name, generation and lane count, such as `pcie4x16`."""
+
+_RATE: Final = re.compile(r"[0-9.]+\s*[A-Za-z]+/s")
+"""Format of a bandwidth, such as `25GB/s`."""
 
 
 def read_box(
@@ -140,18 +151,10 @@ def _share(hardware: Sequence[Hardware]) -> BoxMemory:
 
 
 def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
-    from joulemap.system import read_real
-
     lanes = _LANES.fullmatch(text.lower())
-    number = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]+/s)", text)
     try:
-        if number is not None:
-            from joulemap.system.units import SI_SCALE
-
-            factor, unit = SI_SCALE.get(number[2], (0.0, ""))
-            if unit != "B/s":
-                raise UsageError(f"--link {text}: expected a bandwidth in B/s, MB/s, GB/s or TB/s")
-            rate = Quantity(value=read_real(number[1]) * factor, unit=unit, basis="assumed", source=ASKED)
+        if _RATE.fullmatch(text):
+            rate = Quantity(value=parse_si(text, "B/s"), unit="B/s", basis="assumed", source=ASKED)
             return make_link((first, second), "link", bandwidth=rate)
         if lanes is not None:
             return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3]))
@@ -194,48 +197,97 @@ def find_hardware(
 
 
 def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
-    """Return the devices of a box, each at the requested precision or the narrowest supported precision that can
-    represent it.
-    """
+    """Return the devices of a box as a question evaluates them; raises the errors of `find_hardware`."""
     check_boundary(settings.boundary)
-    named = [(name, device) for name, device in box]
-    chips = find_hardware(source, model, [device.hardware for _, device in named], settings)
-    (asked,), (runtime,) = settings.precision, settings.runtime
-    weights = settings.weight_precision[0] if settings.weight_precision else ""
-    members = []
-    for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, chips, strict=True):
-        precision, stored = _choose_precision(hardware, device.precision or asked, weights)
-        if precision == FP32:
-            hardware = hardware.at_matmul_precision(settings.matmul_precision)
-        configuration = Configuration(
-            hardware=hardware_id,
-            precision=precision,
-            weight_precision=stored,
-            batch=batch,
-            runtime=runtime,
-            power_mode=mode,
+    found = find_hardware(source, model, [device.hardware for _, device in box], settings)
+    (precision,), (runtime,), (weights, *_) = settings.precision, settings.runtime, (*settings.weight_precision, "")
+    asked = Configuration(hardware="", precision=precision, weight_precision=weights, batch=batch, runtime=runtime)
+    chips = [state_static_power(device, chip) for (_, device), (*_, chip) in zip(box, found, strict=True)]
+    members = list_members(box, chips, [mode for _, mode, *_ in found], asked)
+    return tuple(
+        attrs.evolve(
+            member,
+            hardware=member.hardware.at_matmul_precision(settings.matmul_precision)
+            if member.configuration.precision == FP32
+            else member.hardware,
+            configuration=attrs.evolve(member.configuration, hardware=hardware_id),
+            calibration_digest=calibration,
         )
-        members.append(
-            Member(
-                name=name,
-                device=device,
-                hardware=state_static_power(device, hardware),
-                configuration=configuration,
-                calibration_digest=calibration,
-            )
-        )
-    return tuple(members)
+        for member, (hardware_id, _, calibration, _) in zip(members, found, strict=True)
+    )
 
 
-def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
-    """Return the precisions (activations, weights) at which a device computes.
+def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
+    """Return a box with its devices described; CatalogueError names a device that cannot be found."""
+    entries: list[tuple[HardwareEntry | Hardware, str]] = []
+    for device in box.devices:
+        try:
+            one = _find(device.hardware, known)
+        except JoulemapError as error:
+            raise CatalogueError(f"{box.id}: devices.{device.name}.hardware: {error}") from error
+        entries += [one] * device.count
+    described = read_known([one.digest for one, _ in entries if isinstance(one, HardwareEntry)])
+    chips = [described[one.digest] if isinstance(one, HardwareEntry) else one for one, _ in entries]
+    try:
+        return combine(box, chips, [mode for _, mode in entries])
+    except ValueError as error:
+        raise CatalogueError(f"{box.id}: {error}") from error
 
-    Weights keep a narrower requested precision. Weights below one byte stay packed on a device without such GEMMs and
-    are converted when read.
+
+def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry | Hardware, str]:
+    """Return the hardware with this name or file, and its power mode."""
+    ref = HardwareRef.read(name)
+    label, mode = ref.label, ref.mode
+    if is_hardware_path(label):
+        from joulemap.catalog.chip import load_hardware
+
+        path = Path(label).expanduser()
+        if is_box_file(path):
+            raise CatalogueError(f"{label} is a box: name its devices instead")
+        own = load_hardware(path)
+        return own, HardwareEntry.of(own).find_mode(mode or DEFAULT_MODE)
+    entry = find_entry(known, find_default_chip(label) or label)
+    return entry, entry.find_mode(mode or DEFAULT_MODE)
+
+
+@frozen(kw_only=True)
+class BoxedTargets:
+    """Calibration and power mode for each device of a box, and the mode of the whole box."""
+
+    devices: tuple[Target, ...]
+    mode: str
+
+    @property
+    def word(self) -> str:
+        """Text that identifies the mode and the devices' targets in digests."""
+        return "".join(f"|{one}" for one in (self.mode, *(one.digest for one in self.devices)))
+
+    def apply(self, hardware: Hardware) -> BoxHardware:
+        """Return the box with the calibration and power mode of each device applied.
+
+        Raises CatalogueError for a calibration that does not fit, UnknownNameError for a mode that the box lacks.
+        """
+        box = cast("BoxHardware", hardware)
+        bound: dict[str, Hardware] = {}
+        for target, device in zip(self.devices, box.devices, strict=True):
+            if target.digest not in bound:
+                bound[target.digest] = target.bind(device)
+        chips = [bound[one.digest] for one in self.devices]
+        whole = combine(box.box, chips, box.device_modes, extend_digest(box.digest, self.word))
+        return attrs.evolve(whole, described_digest=box.digest).in_mode(self.mode)
+
+
+def check_boundary(boundary: BoundaryName) -> None:
+    """Raise UsageError for a measurement boundary that boxes do not support."""
+    if BOUNDARY[boundary].is_at_wall:
+        raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
+
+
+def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: BoundaryName) -> BoxedTargets:
+    """Return the calibration and power mode of each device of a described box.
+
+    Raises UsageError for the boundary `system`, which requires devices of one kind.
     """
-    precision, stored = choose_precision(hardware, asked, weights)
-    if precision == asked:
-        return precision, stored
-    if weights:
-        return precision, weights
-    return precision, asked if PRECISION_BYTES[asked] < 1.0 else stored
+    check_boundary(boundary)
+    pairs = zip(hardware.devices, hardware.device_modes, strict=True)
+    return BoxedTargets(devices=tuple(calibration.target(one, own, boundary) for one, own in pairs), mode=mode)

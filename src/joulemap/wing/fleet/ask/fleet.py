@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.ask import (
+    Checks,
     Choice,
     Entry,
     Facts,
@@ -33,13 +34,9 @@ from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
-from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
 from joulemap.wing.llm.serve import SERVING, Serving
-
-if TYPE_CHECKING:
-    from joulemap.ask import Checks
-    from joulemap.wing.fleet.demand import Level
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""

@@ -9,13 +9,11 @@ import attrs
 
 from joulemap.domain import find_unknown, take
 from joulemap.domain.use import add_up
-from joulemap.wing.fleet.capacity.likely import count_likely, find_enough
-from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow
-from joulemap.wing.fleet.generated.row import LevelRow
+from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow, count_likely, find_enough
+from joulemap.wing.fleet.generated.row import LevelRow, Station
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.fleet.generated.row import Station
 
 HOURS: Final = 8760.0
 """Hours per year, in which a fleet is always present."""

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
+from joulemap.physics import probability_better
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
-from joulemap.wing.fleet.demand import Level
-from joulemap.wing.fleet.generated.row import MixedRow
+from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.generated.row import LevelRow, MixedRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
-    from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.fleet.generated.row import LevelRow
 
 KINDS: Final = 8
 """Maximum kinds of hardware that may be mixed; kinds whose own fleets are best come first."""
@@ -91,8 +90,6 @@ def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow
     `parts` are rows with their values by the objective. Parts of one hardware and precision share their error, so that
     only the difference of their shares counts. Other errors are independent.
     """
-    from joulemap.physics import probability_better
-
     objective, total = terms.demand.objective, math.fsum(value for _, value in parts)
     whole = None if best is None else terms.value(best)
     if best is None or not whole or not total:

@@ -17,14 +17,12 @@ import attrs
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
-from joulemap.wing.fleet.capacity.row import DeviceLoad, Sizing
-from joulemap.wing.fleet.capacity.served import find_worst_ratio
+from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing
+from joulemap.wing.fleet.capacity.served import Server, find_worst_ratio
 from joulemap.wing.fleet.generated.row import PairRow
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
-    from joulemap.wing.fleet.capacity.row import FleetRow
-    from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.serve import Question, Served, Throughput, Work
 

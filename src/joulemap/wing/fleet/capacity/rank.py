@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from joulemap.physics import LOGISTIC
-from joulemap.show import Template
+from joulemap.physics import LOGISTIC, probability_better
+from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
-from joulemap.wing.fleet.capacity.likely import grow_devices
-from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each
-from joulemap.wing.fleet.generated.row import FleetWinner
+from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
+from joulemap.wing.fleet.generated.row import FleetWinner, QueueRow
+from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Objective
-    from joulemap.wing.fleet.generated.row import QueueRow
-
-POWER_OVER: Final = Template(
-    "power of {value:W}[ ({host_power_w:W} of it for hosts)] is {excess} the limit of {limit:W}"
-)
-COST_OVER: Final = Template("cost of {value:USD} per month is {excess} the limit of {limit:USD}")
-NO_PRICE: Final = "price is not known"
-SHARE_OVER: Final = Template("{share:%} over")
-TIMES_OVER: Final = Template("{ratio:x}")
 
 QUANTILES: Final = 40
 """Number of equally probable errors of the predicted time for which the devices of a fleet are counted."""
@@ -171,9 +162,6 @@ def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: 
     needs more devices once its capacity is exceeded.
     """
     import numpy as np
-
-    from joulemap.physics import probability_better
-    from joulemap.physics.interval.probability import probability_above
 
     width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
     if not width:

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.show import Template
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
 from joulemap.wing.fleet.capacity.row import LOADS, DeviceLoad, Sizing
-from joulemap.wing.fleet.demand import MOST_CARRIED
-from joulemap.wing.fleet.generated.row import QueueRow
+from joulemap.wing.fleet.demand import MOST_CARRIED, Demand, Level
+from joulemap.wing.fleet.generated.row import QueueRow, Station
+from joulemap.wing.fleet.show.word import SLOW
 
 if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.fleet.generated.row import Station
     from joulemap.wing.llm.serve import Case, Limits, Load, SaturatedRates, Served, Spread, Table
-
-SLOW: Final = Template("p99 TTFT is {first_token_s:s}[ and p99 TPOT {between_s:s}] even at almost no load")
 
 NEAR: Final = 1.06
 """Ratio of the lowest missed to the highest met rate of a server at which the search stops."""

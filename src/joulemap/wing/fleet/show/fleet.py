@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain import TIE_RATIO, Column, Table
@@ -34,15 +34,11 @@ from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import bind
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cut_seller
-from joulemap.wing.fleet.capacity.likely import LIKELY as LIKELY_ENOUGH
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
-from joulemap.wing.fleet.capacity.row import LATE, NEAR, OK, WATCHED, FleetRow, first_of_each
-from joulemap.wing.fleet.demand import MOST_CARRIED
+from joulemap.wing.fleet.capacity.row import LATE, LIKELY as LIKELY_ENOUGH, NEAR, OK, WATCHED, FleetRow, first_of_each
+from joulemap.wing.fleet.demand import MOST_CARRIED, Objective
 from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
 from joulemap.wing.llm.serve import describe_served
-
-if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Objective
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""

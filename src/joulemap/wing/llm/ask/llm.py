@@ -7,23 +7,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import Facts, RunAnswer, Scope, drop_idle_hours, price_parameters, read_usage
+from joulemap.ask import Checks, Facts, RunAnswer, Scope, drop_idle_hours, price_parameters, read_usage
 from joulemap.ask.answer import fetch_tables
 from joulemap.ask.candidate import HOURS, find_busy_hours
 from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
-from joulemap.plan import is_choice
+from joulemap.plan import Plan, Source, is_choice
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask import batch, load
-from joulemap.wing.llm.ask.check import ServedRun, check_served
-from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, refuse
-from joulemap.wing.llm.capacity.load import serve_load
+from joulemap.wing.llm.ask.served import ServedRun, check_served
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, describe_cache, refuse
+from joulemap.wing.llm.capacity.load import serve_load, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.pool import serve_pools
-from joulemap.wing.llm.capacity.question import SERVING, find_served
-from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, form_rows, serve
+from joulemap.wing.llm.capacity.question import SERVING, Question, find_served
+from joulemap.wing.llm.capacity.row import (
+    PASS_TOO_LARGE,
+    Stored,
+    choose_stored,
+    form_rows,
+    opening_passes,
+    read_stored,
+    serve,
+)
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import choose_stored, opening_passes, read_stored
 from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
@@ -31,11 +37,6 @@ from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask import Checks
-    from joulemap.plan import Plan, Source
-    from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.stored import Stored
     from joulemap.wing.llm.serving.batch import BatchCost
 
 

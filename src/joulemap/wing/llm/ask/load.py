@@ -29,12 +29,11 @@ from joulemap.wing.llm.ask.served import (
 )
 from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.generated.row import LoadRow
+from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.generated.row import PoolRow, ServedPhase, ServedRow
 
 ASSUMED: Final = "assumed"
 """Rule of the core on single passes; the energy of a load has prompts, idle time and larger batches too."""

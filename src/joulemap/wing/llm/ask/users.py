@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
+from joulemap.ask import Checks, Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
 from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.system import UnsupportedError, UsageError, frozen
-from joulemap.wing.llm.ask.check import ServedRun, check_served
 from joulemap.wing.llm.ask.llm import read_tables
-from joulemap.wing.llm.ask.served import OTHER_INTERVALS
+from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_served
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
-from joulemap.wing.llm.capacity.case import describe_cache
+from joulemap.wing.llm.capacity.case import Case, describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import SERVING
-from joulemap.wing.llm.capacity.row import serve
+from joulemap.wing.llm.capacity.question import SERVING, Question
+from joulemap.wing.llm.capacity.row import name_case, opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.stored import name_case, opening_passes, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
     Forms,
@@ -37,17 +35,13 @@ from joulemap.wing.llm.capacity.users import (
     read_paid,
 )
 from joulemap.wing.llm.decoder.pass_name import find_alias
-from joulemap.wing.llm.generated.row import UserRow
+from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask import Checks
     from joulemap.plan import Plan, Source
-    from joulemap.wing.llm.capacity.case import Case
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.generated.row import ServedPhase
     from joulemap.wing.llm.serving.batch import BatchCost
 
 COLLECTED: Final = 5

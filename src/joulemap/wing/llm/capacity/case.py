@@ -5,8 +5,7 @@ hardware x precision -> devices that can store the model -> batches that fit
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -14,23 +13,31 @@ import attrs
 
 from joulemap.catalog import DATA
 from joulemap.domain import name_configured
-from joulemap.physics import label_precision
+from joulemap.physics import Hardware, label_precision
 from joulemap.physics.communication import HOST_DEVICES
-from joulemap.plan import known_hardware
-from joulemap.show import Template, join_names
+from joulemap.plan import Plan, PlannedRun, known_hardware
+from joulemap.show import join_names
 from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
 from joulemap.wing.llm.capacity.question import Question, choose_activations
-from joulemap.wing.llm.serving.deployment import check_links
+from joulemap.wing.llm.serving.deployment import Deployment, check_links
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
+from joulemap.wing.llm.serving.serve import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import load_tables
+from joulemap.wing.llm.show.word import (
+    DIVIDED,
+    FOREIGN,
+    NO_PRECISION,
+    OTHER_CHIPS,
+    SHORTAGE,
+    UNCOMPILED,
+    WEIGHTS,
+    WIDE_CACHE,
+)
 from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.plan import Plan, PlannedRun
     from joulemap.plan.evaluate import Targets
-    from joulemap.wing.llm.serving.deployment import Deployment
 
 OK: Final = "ok"
 TOO_LARGE: Final = "does not fit"
@@ -46,37 +53,14 @@ NARROWER: Final = ("fp8", "int4")
 STAGES: Final = (2, 4, 8, 16)
 """Numbers of pipeline stages that a refusal tries, the fewest first."""
 
-FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
-OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
-NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
-
-WIDE_CACHE: Final = Template(
-    "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
-    "checkpoints do"
-)
-
-SHORTAGE: Final = Template(
-    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
-)
-DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
-UNCOMPILED: Final = Template("{error}[ (`--engine {engine}` does)]")
-WEIGHTS: Final = Template(
-    "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
-)
-
-
 LOSSLESS: Final = ("bf16", "fp16", "fp32")
 """Weight precisions that lose no quality."""
 
 QUALITIES: Final = DATA / "model" / "quality.toml"
-"""File with the published quality loss of each weight precision."""
+"""File with the published quality loss of each weight precision, in words."""
 
-
-@cache
-def load_qualities() -> Mapping[str, str]:
-    """Return weight precision -> published loss of quality, in words."""
-    entries = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in entries.items()}
+UNKNOWN: Final = {"value": "unknown"}
+"""Entry of a weight precision that the file lacks."""
 
 
 @frozen(kw_only=True)
@@ -147,7 +131,7 @@ class Case:
     def quality(self) -> str:
         """Published loss of quality of its precision; empty for weights of at least 16 bits."""
         weights = self.run.point["weight_precision"]
-        return "" if weights in LOSSLESS else load_qualities().get(weights, "unknown")
+        return "" if weights in LOSSLESS else load_tables(QUALITIES).get(weights, UNKNOWN)["value"]
 
     def hand_over(self, other: Case, prompt_tokens: int) -> Handover:
         """Return the cost of moving a prompt's KV cache to another server, over as many links as the smaller server

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 import attrs
 
-from joulemap.domain import SERVED, check_name
-from joulemap.physics import GGUF_METHOD, Precision, read_weight_format
-from joulemap.plan import find_targets, is_choice, plan_selected, select_hardware
+from joulemap.domain import SERVED, HardwareEntry, Settings, check_name
+from joulemap.physics import GGUF_METHOD, Hardware, Precision, RuntimeName, read_weight_format
+from joulemap.plan import Plan, Source, find_targets, is_choice, plan_selected, select_hardware
 from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
@@ -22,16 +22,12 @@ from joulemap.wing.llm.capacity.question import (
     Question,
     check_methods,
 )
-from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
-    from joulemap.domain import HardwareEntry, Settings
-    from joulemap.physics import Hardware, RuntimeName
-    from joulemap.plan import Plan, Source
-    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"

@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
+from joulemap.ask import Scope
 from joulemap.domain import SERVED, Settings
-from joulemap.physics import GGUF_METHOD, Precision, read_weight_format
-from joulemap.show import Template
+from joulemap.physics import GGUF_METHOD, Hardware, Precision, read_weight_format
 from joulemap.system import UsageError, define
-from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE
+from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
 from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
-from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft
+from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, PassWorkloads
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
-from joulemap.wing.llm.stack import find_engine
+from joulemap.wing.llm.show.word import NO_METHOD
+from joulemap.wing.llm.stack import Stack, find_engine
 
 if TYPE_CHECKING:
     from joulemap.ask import Scope
-    from joulemap.physics import Hardware
     from joulemap.plan import Plan, PlannedRun
     from joulemap.store import Connection
-    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.memory import Room
-    from joulemap.wing.llm.stack import Stack
 
 SERVING: Final = Serving()
 """Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that can store the model."""
@@ -41,11 +38,6 @@ TITLED: Final = ("quantization_config", "model_type", "not read")
 
 ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
 """Precisions of activations to choose from if none is given, the preferred precision first."""
-
-
-NO_METHOD: Final = Template(
-    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
-)
 
 
 @define(kw_only=True, slots=False, eq=False)
@@ -78,8 +70,6 @@ class Question:
 
     def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
         """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
-        from joulemap.ask import Scope
-
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
 
     def divide_experts(self, devices: int) -> Self:

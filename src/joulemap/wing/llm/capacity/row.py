@@ -1,23 +1,195 @@
-"""Rows of served configurations: cost of their passes, their requests and their memory."""
+"""Rows of served configurations: stored runs of their passes, cost, requests and memory.
+
+Each configuration has a prefill pass and a decode step as stored runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.domain import find_unknown, take
-from joulemap.wing.llm.capacity.case import TOO_LARGE
+from joulemap.domain import AssumedEnergy, find_unknown, take
+from joulemap.physics import name_precision
+from joulemap.plan import Plan, PlannedRun, Source, find_model
+from joulemap.plan.stored_runs import opening_plans
+from joulemap.system import FJ_PER_J, frozen
+from joulemap.wing.llm.capacity.case import TOO_LARGE, Case
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
-from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
+from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, PROMPT
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
-from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.deployment import guess
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.store import Connection
     from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.serving.load import Served
+
+
+MOST_STORED: Final = 36
+"""Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""
+
+
+def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
+    """Return plans of the passes of configurations; hardware with equal device counts and batches shares a plan."""
+    batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
+    for case in cases:
+        point = case.run.point
+        pair: tuple[str, ...] = ()
+        if question.chooses_precision or question.find_routing(point):
+            pair = point["precision"], point["weight_precision"]
+        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
+    groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
+    for (name, mode, count, pair), some in batches.items():
+        groups.setdefault((count, tuple(some), pair), []).append((name, mode))
+    plans = []
+    for (devices, sizes, pair), hardware in groups.items():
+        settings = whole.settings
+        if pair:
+            settings = attrs.evolve(settings, precision=name_precision(pair[0]), weight_precision=pair[1])
+        routing = question.find_routing({"precision": pair[0], "weight_precision": pair[1]}) if pair else ""
+        passes = dict.fromkeys(
+            [question.prefill_key(devices, batch, routing) for batch in sizes]
+            + [question.decode_key(devices, batch, routing) for batch in sizes]
+        )
+        pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
+        plans.append(
+            attrs.evolve(
+                whole,
+                settings=settings,
+                models=tuple(find_model(name, settings, batch) for name, batch in passes),
+                selection=attrs.evolve(whole.selection, pairs=pairs),
+            )
+        )
+    return plans
+
+
+@contextmanager
+def opening_passes(
+    source: Source, groups: Sequence[tuple[Question, Plan, Sequence[Case]]]
+) -> Iterator[tuple[Connection, tuple[list[int], list[int]]]]:
+    """Store the passes of configurations; yield a connection, and the ids of their prefill runs and decode runs.
+
+    Each group has the question and the plan of its configurations. Ids are in the order of the configurations.
+    """
+    plans = [plan for question, whole, cases in groups for plan in _divide(question, whole, cases)]
+    with opening_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
+        ids = {_key(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
+        prefills, decodes = [], []
+        for question, one in ((question, one) for question, _, cases in groups for one in cases):
+            sizes = one.devices, one.batch, question.find_routing(one.run.point)
+            prefills.append(ids[_key(*question.prefill_key(*sizes), one.run)])
+            decodes.append(ids[_key(*question.decode_key(*sizes), one.run)])
+        yield connection, (prefills, decodes)
+
+
+def _key(name: str, batch: int, run: PlannedRun) -> tuple[str, int, object, tuple[str, ...]]:
+    """Return the name and batch of a pass, everything its hardware depends on, and the other dimensions of its run."""
+    return name, batch, run.plain, tuple(run.point.values())
+
+
+def choose_stored(cases: Sequence[Case]) -> list[Case]:
+    """Return, in the same order, the configuration whose stored runs represent each configuration.
+
+    Up to `MOST_STORED` configurations represent themselves. Of more, only the smallest and the largest batch of a chip
+    are stored, and the nearer one represents the others.
+    """
+    if len(cases) <= MOST_STORED:
+        return list(cases)
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    stored: dict[Case, Case] = {}
+    for some in groups.values():
+        first, last = some[0], some[-1]
+        middle = math.sqrt(first.batch * last.batch)
+        stored |= {case: first if case.batch < middle else last for case in some}
+    return [stored[case] for case in cases]
+
+
+def name_case(case: Case) -> tuple[str, int, str]:
+    """Return the key of a configuration at any batch: its hardware, number of devices and precision."""
+    return case.hardware, case.world, case.precision
+
+
+@frozen(kw_only=True)
+class StoredCase:
+    """Results of stored runs for one configuration, valid under any load."""
+
+    usd_per_s: float | None
+    phases: tuple[tuple[ServedPhase, AssumedEnergy], ...]
+    """Prefill and decode at each batch, with the assumed part of each run's energy."""
+
+    def find(self, phase: str, batch: float) -> tuple[float, AssumedEnergy] | None:
+        """Return (joules per token, assumed part of this energy) at the nearest batch size; None without such a run."""
+        some = [one for one in self.phases if one[0].phase == phase]
+        if not some:
+            return None
+        row, assumed = min(some, key=lambda one: abs(math.log(one[0].batch / batch)))
+        return row.energy_per_token_j, assumed
+
+
+Stored: TypeAlias = Mapping[tuple[str, int, str], StoredCase]
+"""Key of a configuration, from `name_case` -> its stored results."""
+
+NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
+"""Placeholder for a configuration that serves none of the requested batches."""
+
+
+def share_assumed(
+    served: Served, prompts: StoredCase, answers: StoredCase, assumed_idle: float
+) -> tuple[float, float] | None:
+    """Return the share of a load's energy that is assumed, and the share that is assumed static power.
+
+    The energy of a prompt token comes from the stored run whose batch is nearest to the mean number of active
+    sequences. All other busy energy counts as energy of decode steps. `assumed_idle` is the assumed share of the idle
+    energy. Return None if a run is not stored.
+    """
+    running = max(1.0, served.latency.mean * served.served_per_s)
+    prompt, answer = prompts.find(PROMPT.name, running), answers.find(ANSWER.name, running)
+    if prompt is None or answer is None:
+        return None
+    window = served.window
+    idle_j = served.energy_per_output_token_j * window.idle_j / window.energy_j
+    busy_j = served.energy_per_output_token_j - idle_j
+    prompt_j = min(busy_j, prompt[0] * served.computed_tokens / served.output_tokens)
+    parts = (
+        attrs.evolve(prompt[1], energy_fj=prompt_j * FJ_PER_J),
+        attrs.evolve(answer[1], energy_fj=(busy_j - prompt_j) * FJ_PER_J),
+        AssumedEnergy(idle_j * FJ_PER_J, assumed_idle, assumed_idle),
+    )
+    whole = AssumedEnergy.add_up(parts)
+    return whole.fraction, whole.static_fraction
+
+
+def read_stored(served: Sequence[Case], tables: Mapping[str, Any]) -> Stored:
+    """Return the results of stored runs for each configuration, by `name_case`; `tables` has the answer's tables."""
+    phases: dict[tuple[str, int, str], list[ServedPhase]] = {}
+    for row in tables["phases"]:
+        phases.setdefault(name_case(served[row.place - 1]), []).append(row)
+    assumed: Mapping[int, AssumedEnergy] = tables["scope"].assumed
+    known = {}
+    for name, rows in phases.items():
+        paid = (
+            one.usd_per_million * one.tokens_per_s / 1e6
+            for one in rows
+            if one.phase == ANSWER.name and one.usd_per_million is not None
+        )
+        known[name] = StoredCase(
+            usd_per_s=next(paid, None),
+            phases=tuple((row, assumed[row.run_id]) for row in rows if row.run_id in assumed),
+        )
+    return known
+
+
+def enclose_seller(price: str) -> str:
+    """Return a price with its seller and date in brackets, such as `110 USD (NVIDIA, list price, 2024)`."""
+    amount, _, seller = price.partition(", ")
+    return f"{amount} ({seller})" if seller else amount
 
 
 PASS_TOO_LARGE: Final = "has too little memory for one pass of its run"

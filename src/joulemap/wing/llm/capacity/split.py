@@ -14,9 +14,9 @@ import math
 from typing import TYPE_CHECKING
 
 from joulemap.system import frozen
-from joulemap.wing.llm.capacity.pool import FULL, count_kept
+from joulemap.wing.llm.capacity.load import FULL, count_kept
 from joulemap.wing.llm.serving.batch import grow
-from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.deployment import guess
 from joulemap.wing.llm.serving.steady import ROUNDS, Residence, round_flight
 from joulemap.wing.llm.serving.surface import Passes
 

@@ -18,30 +18,27 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.show import Template
+from joulemap.physics import probability_better
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
-from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.error_scale import NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
-from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.deployment import Deployment, guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.show.word import TOO_MANY
 
 if TYPE_CHECKING:
     from joulemap.physics import Total
-    from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.stored import StoredCase
+    from joulemap.wing.llm.capacity.row import StoredCase
     from joulemap.wing.llm.decoder.column import Asked
-    from joulemap.wing.llm.serving.deployment import Deployment
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
-
-TOO_MANY: Final = Template(f"{{users:n user}} need more than {MOST_DEVICES} devices of {{hardware}}")
 
 MOST_TRIED: Final = 6
 """Number of smallest options that are tried one by one before a binary search."""
@@ -129,8 +126,9 @@ def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
         return case.reason
     options = list(list_options(case, target))
     if not options:
-        is_held = bool(_list_holding(case))
-        return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(case)
+        if not _list_holding(case):
+            return describe_node(case)
+        return TOO_MANY(users=target.users, most=MOST_DEVICES, hardware=case.hardware)
     search = Search(options, target)
     try:
         met = search.find()
@@ -493,8 +491,6 @@ def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool
 
 def _find_chance(deployed: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
-    from joulemap.physics import probability_better
-
     target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:
         if paid.first_token_half_width is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -13,9 +13,7 @@ from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.config import Attention, Latent
 from joulemap.wing.llm.decoder.graph import Read
 from joulemap.wing.llm.decoder.row import Pass, Piece
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.select import Index
+from joulemap.wing.llm.decoder.select import Index, score, select
 
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
@@ -77,8 +75,6 @@ def _score(one: Pass, path: str, mixer: Attention | Latent, low: int, width: int
     """Add an indexer's queries (from `low`), head weights and keys, and return them; None without an indexer."""
     if mixer.indexer is None:
         return None
-    from joulemap.wing.llm.decoder.select import score
-
     keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, one.decoder.hidden)
     name, columns = f"{path}.indexer.k_norm", mixer.indexer.head_dim
     if mixer.indexer.has_norms:
@@ -94,8 +90,6 @@ def _select(one: Pass, path: str, mixer: Attention | Latent, piece: Piece, index
     """
     if mixer.indexer is None or index is None:
         return ()
-    from joulemap.wing.llm.decoder.select import select
-
     return (select(one, path, mixer.indexer, mixer.selected, piece, index),)
 
 

@@ -232,32 +232,39 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
     return read_weight_format(f"{kind}{stored.bits}:{along or 'row'}").name
 
 
-def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
+def list_weights(decoder: Decoder, *, has_all: bool = False) -> tuple[list[dict[str, int]], dict[str, int]]:
     """Return the GEMM weights as path -> number of elements: one mapping for each layer, and one for weights outside
-    layers.
+    layers. With `has_all`, the weights of other operators are included.
     """
     outside: dict[str, int] = {}
     if decoder.shares_caches:
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
-        for path, size in _list_products(decoder):
+        for path, size in _list_sizes(decoder, has_all=has_all):
             index, _, weight = path.removeprefix("layers.").partition(".")
             (layers[int(index)] if path.startswith("layers.") else outside)[weight if weight else path] = size
         return layers, outside
     known: dict[Layer, dict[str, int]] = {}
     for layer in dict.fromkeys(decoder.layers):
         own = known[layer] = {}
-        for path, size in _list_products(attrs.evolve(decoder, layers=(layer,))):
+        for path, size in _list_sizes(attrs.evolve(decoder, layers=(layer,)), has_all=has_all):
             inner = path.removeprefix("layers.0.")
             (outside if inner == path else own)[inner] = size
     return [known[layer] for layer in decoder.layers], outside
 
 
-def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
-    """Yield (name, elements) of the weights that the GEMMs of a pass read."""
+def count_weights(decoder: Decoder) -> int:
+    """Return the number of weights of a decoder; equal layers are built only once."""
+    layers, outside = list_weights(decoder, has_all=True)
+    return sum(sum(one.values()) for one in (*layers, outside))
+
+
+def _list_sizes(decoder: Decoder, *, has_all: bool) -> Iterator[tuple[str, int]]:
+    """Yield (name, elements) of the weights that the GEMMs of a pass read, or that any of its operators reads."""
     graph = build_graph(decoder, DecoderPass(), 1)
     for access in graph.accesses:
         held = graph.held[access.tensor_index]
-        if held.name and len(held.shape) > 1 and graph.operators[access.operator_index].mac_count:
+        is_product = len(held.shape) > 1 and graph.operators[access.operator_index].mac_count
+        if held.name and (has_all or is_product):
             yield held.name, math.prod(held.shape)
 
 

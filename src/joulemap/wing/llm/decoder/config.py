@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.physics import GGUF_METHOD, Precision, name_precision, read_weight_format
+from joulemap.physics import GGUF_METHOD, Hardware, Precision, name_precision, read_weight_format
 from joulemap.system import define, frozen
-
-if TYPE_CHECKING:
-    from joulemap.physics import Hardware
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the most common first."""

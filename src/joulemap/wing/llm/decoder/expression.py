@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -69,12 +69,6 @@ def parse(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"{text!r} is not an expression") from error
-
-
-@lru_cache(maxsize=2048)
-def list_names(text: str) -> frozenset[str]:
-    """Return the names in an expression."""
-    return frozenset(node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name))
 
 
 def _split(value: Any) -> Any:
@@ -149,59 +143,43 @@ class Configuration:
         values = (_split(self.value(key)) for key in keys)
         return tuple(next((one for one in values if isinstance(one, list | tuple)), default))
 
-    def has(self, *keys: str, default: Any = None) -> bool:
+    def has(self, *keys: str) -> bool:
         """Return whether one of these keys exists."""
-        del default
         return bool(self._find(keys)[0])
 
-    def unknown(self, *keys: str, default: Any = None) -> Any:
+    def unknown(self, *keys: str) -> Any:
         """Raise ModelError, which says that the value of a key names no known block."""
-        del default
         key, value = self._find(keys)
         raise ModelError(f"{self.model}: {key or keys[0]} is {str(value)[:60]!r}, which names no known block")
 
-    def expanded(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
+    def expanded(self, *keys: str) -> tuple[Any, ...]:
         """Return the names in a list of (names, repetitions), each group repeated that often."""
-        return tuple(one for names, count in self.listed(*keys, default=default) for one in list(names) * int(count))
+        return tuple(one for names, count in self.listed(*keys) for one in list(names) * int(count))
 
 
 class Evaluator:
     """Evaluation of expressions over one configuration, with the named values of a family."""
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        let: Mapping[str, Any],
-        find: Callable[[str, int], Any],
-        inner: Callable[[str], Iterator[str]],
-    ) -> None:
-        """Keep the named values `let` and the functions that resolve other names.
-
-        `find` returns the value of any other name at a layer, or raises ExpressionError. `inner` yields the expressions
-        that a name consists of.
+    def __init__(self, configuration: Configuration, let: Mapping[str, Any], find: Callable[[str, int], Any]) -> None:
+        """Keep the named values `let`, and `find`, which returns the value of any other name at a layer or raises
+        ExpressionError.
         """
-        self.configuration, self._let, self._find, self._inner = configuration, let, find, inner
+        self.configuration, self._let, self._find = configuration, let, find
         self._known: dict[str, Any] = {}
-        self._layered: dict[str, bool] = {}
+        self._reads_index = False
+        """True if the expression at hand has read the index of its layer so far."""
         self._open: list[str] = []
 
-    def follows_layer(self, text: str) -> bool:
-        """Return whether an expression depends on the index of a layer."""
-        if text not in self._layered:
-            self._layered[text] = False
-            names = list_names(text)
-            inner = [str(self._let[name]) for name in names if name in self._let]
-            inner += [one for name in names for one in self._inner(name)]
-            self._layered[text] = INDEX in names or any(self.follows_layer(one) for one in inner)
-        return self._layered[text]
-
     def run(self, text: str, index: int) -> Any:
-        """Return the value of an expression at a layer."""
-        if self.follows_layer(text):
-            return self._run(parse(text), index)
-        if text not in self._known:
-            self._known[text] = self._run(parse(text), 0)
-        return self._known[text]
+        """Return the value of an expression at a layer; one that does not read the index is evaluated once."""
+        if text in self._known:
+            return self._known[text]
+        before, self._reads_index = self._reads_index, False
+        value = self._run(parse(text), index)
+        if not self._reads_index:
+            self._known[text] = value
+        self._reads_index |= before
+        return value
 
     def name(self, name: str, index: int) -> Any:
         """Return the value of a name that the family defines."""
@@ -221,6 +199,7 @@ class Evaluator:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
+            self._reads_index |= node.id == INDEX
             return index if node.id == INDEX else self.name(node.id, index)
         if isinstance(node, ast.BoolOp):
             return self._decide(node, index)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -184,8 +184,7 @@ class Builder:
     def __init__(self, family: Family, model: str, values: Mapping[str, Any]) -> None:
         """Prepare to read `values`, the configuration of `model`."""
         self.family, self.configuration = family, Configuration(model, values)
-        self._evaluator = Evaluator(self.configuration, family.let, self._find, self._list_expressions)
-        self._made: dict[tuple[str, int], Any] = {}
+        self._evaluator = Evaluator(self.configuration, family.let, self._find)
         self._distinct: dict[Any, Any] = {}
 
     def build(self) -> Decoder:
@@ -236,23 +235,8 @@ class Builder:
             kind, fields = self.family.block(name)
         except (KeyError, TypeError):
             raise ExpressionError(f"{name} is not a value, a block or a key within a function") from None
-        follows = any(self._evaluator.follows_layer(value) for value in self._list_expressions(name))
-        key = name, index if follows else 0
-        if key not in self._made:
-            values = {field: self._value(name, kind, field, value, index) for field, value in fields.items()}
-            self._made[key] = self._keep(kind(**values))
-        return self._made[key]
-
-    def _list_expressions(self, name: str) -> Iterator[str]:
-        """Yield the expressions of a block; nothing if no block has the name."""
-        if isinstance(self.family.tables.get(name), Mapping) and name not in PARTS and name != "let":
-            kind, fields = self.family.block(name)
-            choices = _list_choices(kind)
-            yield from (
-                value
-                for field, value in fields.items()
-                if isinstance(value, str) and value and value not in choices.get(field, ())
-            )
+        values = {field: self._value(name, kind, field, value, index) for field, value in fields.items()}
+        return self._keep(kind(**values))
 
     def _value(self, table: str, kind: type, field: str, value: Any, index: int) -> Any:
         """Return the value of a field at a layer."""

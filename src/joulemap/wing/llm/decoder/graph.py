@@ -100,11 +100,8 @@ class Graph:
         aten: str = "",
         suffix: str = "",
         dtype: str = DTYPE,
-        written: int | None = None,
     ) -> int:
-        """Add a call; return its output tensor. `written` is the number of bytes that it writes, None for the whole
-        output.
-        """
+        """Add a call; return its output tensor."""
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
         self.operators.append(count_operator(aten or f"{cost.operation}.default", cost, output, name, path))
@@ -112,7 +109,7 @@ class Graph:
             tensor, byte_count = self._measure(one)
             self._access(index, tensor, "weight" if self.held[tensor].name else "input", byte_count)
         made = self._make(index, Held(output, dtype=dtype))
-        self._access(index, made, "output", self.held[made].byte_count if written is None else written)
+        self._access(index, made, "output", self.held[made].byte_count)
         return made
 
     def run(

@@ -8,10 +8,13 @@ from typing import Any
 import attrs
 
 from joulemap.physics import EVENLY, KEPT, STORED_AS, Workload, WorkloadKey
+from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import LOOKUP
 from joulemap.trace.formula import Cost
+from joulemap.trace.single import check_counts
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
+from joulemap.wing.llm.decoder.compressed import attend_compressed, close_streams, collapse, expand, open_streams
 from joulemap.wing.llm.decoder.config import (
     Attention,
     Compressed,
@@ -23,18 +26,14 @@ from joulemap.wing.llm.decoder.config import (
     Published,
     Recurrence,
 )
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step, list_overhead
 from joulemap.wing.llm.decoder.graph import Graph
-from joulemap.wing.llm.decoder.overhead import list_overhead
 from joulemap.wing.llm.decoder.row import Pass
 from joulemap.wing.llm.decoder.scan import recur
 
 
 def describe_step(decoder: Decoder, step: DecoderPass, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of a pass of `batch` sequences; UsageError if the model does not accept it."""
-    from joulemap.physics.fuse import fuse
-    from joulemap.trace.single import check_counts
-
     check_step(decoder, step)
     notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
     published = decoder.published
@@ -57,8 +56,6 @@ def build_graph(decoder: Decoder, step: DecoderPass, batch: int, *, whole: Decod
         one.find_angles(getattr(layer.mixer, "rotary", 0))
     x = _embed(one) if step.pipeline_devices == 1 else _receive(one)
     if decoder.streams and step.pipeline_devices == 1:
-        from joulemap.wing.llm.decoder.compressed import open_streams
-
         x = open_streams(one, decoder.streams, x)
     for index, layer in enumerate(decoder.layers):
         x = _add_layer(one, f"layers.{index}", layer, x)
@@ -67,8 +64,6 @@ def build_graph(decoder: Decoder, step: DecoderPass, batch: int, *, whole: Decod
         graph.keep(x)
     else:
         if decoder.streams:
-            from joulemap.wing.llm.decoder.compressed import close_streams
-
             x = close_streams(one, decoder.streams, x)
         if decoder.final_norm:
             x = one.norm("norm", x, one.held, decoder.hidden)
@@ -186,8 +181,6 @@ def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 def _add_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Add a layer with hyper-connections; return the tensor of its residual streams."""
-    from joulemap.wing.llm.decoder.compressed import collapse, expand
-
     streams = one.decoder.streams
     for index, part in enumerate(part for part in (layer.mixer, layer.network) if part is not None):
         joint = f"{path}.{'ffn_hc' if index else 'attn_hc'}"
@@ -223,8 +216,6 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
     if isinstance(mixer, Latent):
         return attend_latent(one, f"{path}.self_attn", mixer, x)
     if isinstance(mixer, Compressed):
-        from joulemap.wing.llm.decoder.compressed import attend_compressed
-
         return attend_compressed(one, f"{path}.self_attn", mixer, x)
     assert isinstance(mixer, Recurrence)
     return recur(one, f"{path}.mixer", mixer, x)
@@ -256,17 +247,17 @@ def _add_part(one: Pass, path: str, part: object, before: int, x: int) -> int:
     return one.each(path, "add", own, routed, suffix="add_beside")
 
 
-def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: int = 0) -> int:
-    """Add an MLP; return its output tensor. `width` and `m` replace the model's width and the number of tokens."""
-    hidden, inner = width or one.decoder.hidden, one.step.part(part.inner)
-    made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias, m=m)
+def network(one: Pass, path: str, part: Network, x: int) -> int:
+    """Add an MLP; return its output tensor."""
+    hidden, inner = one.decoder.hidden, one.step.part(part.inner)
+    made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias)
     made = one.each(f"{path}.act_fn", "relu" if part.function == "relu2" else part.function, made)
     if part.function == "relu2":
         made = one.each(f"{path}.act_fn", "mul", made, made, suffix="square")
     if part.is_gated:
-        up = one.linear(f"{path}.up_proj", x, inner, hidden, bias=part.bias, m=m)
+        up = one.linear(f"{path}.up_proj", x, inner, hidden, bias=part.bias)
         made = one.each(path, "mul", made, up)
-    return one.linear(f"{path}.down_proj", made, hidden, inner, bias=part.output_bias, m=m)
+    return one.linear(f"{path}.down_proj", made, hidden, inner, bias=part.output_bias)
 
 
 def _route(one: Pass, path: str, part: Experts, x: int) -> int:

@@ -20,14 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.domain import ModelEntry, ShippedWorkload, read_arguments
+from joulemap.domain import ModelEntry, Settings, ShippedWorkload, read_arguments
 from joulemap.domain.operator.name import complete_argument
 from joulemap.system import frozen
 from joulemap.trace.version import closed_version
 from joulemap.wing.hub.name import CONFIGURED
 
 if TYPE_CHECKING:
-    from joulemap.domain import Settings
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 

@@ -98,12 +98,11 @@ class Pass:
         pieces = (Piece("", self.sequences, step.tokens, step.cached),)
         return (*pieces, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else pieces
 
-    def norm(self, path: str, x: int, rows: int, columns: int, *, suffix: str = "") -> int:
+    def norm(self, path: str, x: int, rows: int, columns: int) -> int:
         """Return a tensor with its rows normalized as in the model."""
         if self.decoder.norm == "rms_norm":
-            return self.graph.run(path, "rms_norm", (x,), suffix=suffix, rows=rows, columns=columns)
-        bias = self.decoder.norm_bias
-        return self.graph.run(path, "layer_norm", (x,), suffix=suffix, rows=rows, columns=columns, bias=bias)
+            return self.graph.run(path, "rms_norm", (x,), rows=rows, columns=columns)
+        return self.graph.run(path, "layer_norm", (x,), rows=rows, columns=columns, bias=self.decoder.norm_bias)
 
     def scale(self, path: str, x: int, rows: int, columns: int, *, suffix: str) -> int:
         """Return a tensor with its rows normalized without weights."""

@@ -23,9 +23,8 @@ from joulemap.physics.fuse import fuse
 from joulemap.system import ModelError, UsageError, define
 from joulemap.wing.llm.decoder.column import NAMED
 from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass
+from joulemap.wing.llm.decoder.decoder_pass import ARGUMENTS, DecoderPass, list_overhead
 from joulemap.wing.llm.decoder.graph import Graph
-from joulemap.wing.llm.decoder.overhead import list_overhead
 
 Sizes = tuple[int, int, int]
 """(tokens, sequences, cached tokens) of a pass."""

@@ -25,6 +25,7 @@ from joulemap.system import ModelError, Reading, UnknownFamilyError, format_si, 
 from joulemap.wing.hub.configuration import read_checkpoint_files
 from joulemap.wing.llm.decoder.checkpoint import (
     count_formats,
+    count_weights,
     find_quantization,
     list_weights,
     name_parts,
@@ -32,11 +33,10 @@ from joulemap.wing.llm.decoder.checkpoint import (
 )
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.read import OWN, read_config
-from joulemap.wing.llm.file.header import StoredTensor
-from joulemap.wing.llm.file.model import LARGEST_GAP, count_weights, describe_gap
+from joulemap.wing.llm.file.header import RawTensor, StoredTensor
+from joulemap.wing.llm.file.model import LARGEST_GAP, describe_gap
 from joulemap.wing.llm.file.pack import UNKNOWN, WEIGHT, Packing, join_parts
 from joulemap.wing.llm.file.safetensors import (
-    RawTensor,
     list_dtypes,
     list_parts,
     read_tensors,

@@ -8,19 +8,25 @@ github.com/ggml-org/ggml, docs/gguf.md.
 
 from __future__ import annotations
 
-import re
 import struct
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 import attrs
 
-from joulemap.system import ModelError
-from joulemap.wing.llm.file.header import MOST_TENSORS, FileHeader, HeaderReader, StoredTensor, check_shape, open_header
+from joulemap.wing.llm.file.header import (
+    MOST_TENSORS,
+    FileHeader,
+    HeaderReader,
+    StoredTensor,
+    check_names,
+    check_shape,
+    list_siblings,
+    open_header,
+)
 
 MAGIC: Final = b"GGUF"
 
@@ -52,9 +58,6 @@ NUMBERS: Final[Mapping[int, str]] = {
 }  # fmt: skip
 """GGUF type of a value -> format character of Python's `struct`."""
 
-PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
-"""Name of one part of a split file, in llama.cpp's scheme."""
-
 
 @cache
 def load_tables() -> Mapping[str, Mapping[str, Any]]:
@@ -67,29 +70,14 @@ def read_gguf(path: Path) -> FileHeader:
 
     Raise ModelError for a file that is not a GGUF file, is cut short or has a part missing.
     """
-    headers = [_read_part(part) for part in _list_parts(path)]
+    headers = [_read_part(part) for part in list_siblings(path)]
     values: dict[str, Any] = {}
     for header in reversed(headers):
         values |= header.values
     tensors = tuple(tensor for header in headers for tensor in header.tensors)
-    names = {tensor.name for tensor in tensors}
-    if len(names) != len(tensors):
-        raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
+    check_names(path, tensors)
     present = sum(min(header.present_bytes, header.byte_count) for header in headers)
     return FileHeader(values=values, tensors=tensors, present_bytes=present)
-
-
-def _list_parts(path: Path) -> list[Path]:
-    """Return all files of a model; ModelError for a part that is missing."""
-    match = PART.fullmatch(path.name)
-    if match is None:
-        return [path]
-    count = int(match["count"])
-    parts = [path.with_name(f"{match['begin']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
-    missing = [part.name for part in parts if not part.is_file()]
-    if missing:
-        raise ModelError(f"{quote(str(path))} is one of {count} parts: {missing[0]} is missing beside it")
-    return parts
 
 
 def _read_part(path: Path) -> FileHeader:

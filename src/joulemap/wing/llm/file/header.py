@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -18,6 +19,9 @@ MOST_TENSORS: Final = 1_000_000
 """Maximum tensors of a file; the largest published models have 60,000 in all parts."""
 
 MOST_RANK: Final = 8
+
+PART: Final = re.compile(r"(?P<begin>.*)-\d{5}-of-(?P<count>\d{5})(?P<suffix>\.gguf|\.safetensors)")
+"""Name of one file of a model in several files, in the scheme of llama.cpp and of Transformers."""
 
 MOST_ELEMENTS: Final = 10**14
 """Maximum elements of a tensor: more than any model has in all."""
@@ -40,6 +44,16 @@ class StoredTensor:
     def element_count(self) -> int:
         """Number of weights in this tensor."""
         return math.prod(self.shape)
+
+
+@frozen(kw_only=True)
+class RawTensor:
+    """Tensor of a file, as it is stored."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    byte_count: int
 
 
 @frozen(kw_only=True)
@@ -107,6 +121,35 @@ def open_header(path: Path) -> Iterator[HeaderReader]:
             yield HeaderReader(stream, str(path), size)
     except (FileError, OSError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
+
+
+def list_siblings(path: Path) -> tuple[Path, ...]:
+    """Return all files of a model by the name of any of its files; ModelError for one that is missing."""
+    match = PART.fullmatch(path.name)
+    if match is None:
+        return (path,)
+    begin, count, suffix = match.groups()
+    parts = [path.with_name(f"{begin}-{index:05}-of-{count}{suffix}") for index in range(1, int(count) + 1)]
+    return check_parts(path, parts, "is one of")
+
+
+def check_parts(path: Path, parts: Sequence[Path], verb: str) -> tuple[Path, ...]:
+    """Return the files of a model; ModelError for one that is missing."""
+    missing = [part.name for part in parts if not part.is_file()]
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise ModelError(
+            f"{quote(str(path))} {verb} {len(parts)} files of weights; {missing[0]}{more} missing: download the rest"
+        )
+    return tuple(parts)
+
+
+def check_names(path: Path, tensors: Sequence[StoredTensor | RawTensor]) -> set[str]:
+    """Return the names of tensors; ModelError if two have one name."""
+    names = {tensor.name for tensor in tensors}
+    if len(names) != len(tensors):
+        raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
+    return names
 
 
 def check_shape(reader: HeaderReader, name: str, shape: tuple[int, ...]) -> None:

@@ -9,9 +9,8 @@ The weights of the decoder are counted against those of the file, so that a wron
 from __future__ import annotations
 
 import difflib
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
@@ -22,10 +21,8 @@ import attrs
 from joulemap.physics import GGUF_METHOD
 from joulemap.system import ModelError, Reading, format_si
 from joulemap.wing.hub.configuration import check_sizes
-from joulemap.wing.llm.decoder.checkpoint import store_formats
+from joulemap.wing.llm.decoder.checkpoint import count_weights, store_formats
 from joulemap.wing.llm.decoder.config import Decoder, Published
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
 from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
@@ -102,7 +99,7 @@ def _describe_missing(header: FileHeader) -> str:
     )
 
 
-class Keys(Mapping[str, Any]):
+class Keys:
     """Keys of a GGUF header for one architecture, whose values are counts or lists of counts.
 
     Reading a value of another type, or a negative one, raises ModelError.
@@ -110,34 +107,25 @@ class Keys(Mapping[str, Any]):
 
     def __init__(self, values: Mapping[str, Any], architecture: str, name: str) -> None:
         """Take the keys of `values` that begin with the architecture; `name` is the file's name in errors."""
-        self.begin = f"{architecture}."
-        self.values_by_key = {
-            key.removeprefix(self.begin): value for key, value in values.items() if key.startswith(self.begin)
-        }
-        self.name = name
+        self.values, self.begin, self.name = values, f"{architecture}.", name
 
-    def __getitem__(self, key: str) -> Any:
-        """Return the count or the list of counts at a key."""
-        value = self.values_by_key[key]
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the count or the list of counts at a key, or the default if it is absent."""
+        value = self.values.get(f"{self.begin}{key}", default)
         counts = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, int) and one >= 0 for one in counts):
-            raise ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected a count")
+        if value is not default and not all(isinstance(one, int) and one >= 0 for one in counts):
+            raise self._refuse(key, value, "a count")
         return value
 
     def count(self, key: str, default: int = 0) -> int:
         """Return the count at a key; ModelError for a list."""
         value = self.get(key, default)
         if isinstance(value, list):
-            raise ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected one count")
+            raise self._refuse(key, value, "one count")
         return int(value)
 
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys without the architecture."""
-        return iter(self.values_by_key)
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self.values_by_key)
+    def _refuse(self, key: str, value: Any, expected: str) -> ModelError:
+        return ModelError(f"{self.name}: {self.begin}{key[:60]} is {value!r:.40}, expected {expected}")
 
 
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
@@ -269,7 +257,7 @@ def _read_states(keys: Keys, values: Mapping[str, Any], kind: str) -> dict[str, 
         return {"intermediate_size": inner}
     if kind == "mamba2":
         return {"num_heads": heads, "head_dim": inner // max(heads, 1), "expand": inner // values["hidden_size"]}
-    if "ssm.inner_size" not in keys:
+    if keys.get("ssm.inner_size") is None:
         return {}
     return {
         "linear_num_value_heads": heads,
@@ -278,27 +266,6 @@ def _read_states(keys: Keys, values: Mapping[str, Any], kind: str) -> dict[str, 
         "linear_num_key_heads": keys.get("ssm.group_count"),
         "linear_conv_kernel_dim": keys.get("ssm.conv_kernel"),
     }
-
-
-def count_weights(decoder: Decoder) -> int:
-    """Return the number of weights of a decoder; equal layers are built only once."""
-    if decoder.shares_caches:
-        return _sum_weights(decoder, ())
-    kinds = Counter(decoder.layers)
-    first = decoder.layers[0]
-    total = _sum_weights(attrs.evolve(decoder, layers=(first,)), ("",))
-    return total + sum(
-        _sum_weights(attrs.evolve(decoder, layers=(layer,)), ("layers.0.",)) * (count - (layer == first))
-        for layer, count in kinds.items()
-    )
-
-
-def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
-    """Return the elements of all weights whose names begin with one of `begins`, or of all weights if it is empty."""
-    graph = build_graph(decoder, DecoderPass(), 1)
-    return sum(
-        math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
-    )
 
 
 def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:

@@ -16,8 +16,7 @@ from typing import Final
 from joulemap.physics import read_weight_format
 from joulemap.physics.record.weight import WHOLE_ROW
 from joulemap.system import UsageError
-from joulemap.wing.llm.file.header import StoredTensor
-from joulemap.wing.llm.file.safetensors import RawTensor
+from joulemap.wing.llm.file.header import RawTensor, StoredTensor
 
 UNKNOWN: Final = "?"
 """Format of codes with an unknown layout."""

@@ -8,14 +8,22 @@ Source of the format: github.com/huggingface/safetensors, README.md.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any, Final
 
-from joulemap.system import FileError, ModelError, frozen, read_text
-from joulemap.wing.llm.file.header import MOST_TENSORS, HeaderReader, check_shape, open_header
+from joulemap.system import FileError, ModelError, read_text
+from joulemap.wing.llm.file.header import (
+    MOST_TENSORS,
+    HeaderReader,
+    RawTensor,
+    check_names,
+    check_parts,
+    check_shape,
+    list_siblings,
+    open_header,
+)
 
 SUFFIX: Final = ".safetensors"
 
@@ -40,43 +48,15 @@ ITEM_BITS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """Element type -> bits per element. Source: safetensors 0.8, safetensors/src/tensor.rs."""
 
-PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.safetensors")
-"""Name of one part of a model in several files."""
-
-
-@frozen(kw_only=True)
-class RawTensor:
-    """Tensor of a file, as it is stored."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    byte_count: int
-
 
 def list_parts(path: Path) -> tuple[Path, ...]:
     """Return all files of a model, given its index or any of its files.
 
     Raise ModelError for a part that is missing, and for an index that names no files next to it.
     """
-    if path.name.endswith(INDEX_SUFFIX):
-        parts = tuple(path.with_name(file) for file in sorted(set(read_index(path).values())))
-        verb = "lists"
-    else:
-        match = PART.fullmatch(path.name)
-        if match is None:
-            return (path,)
-        count = int(match["count"])
-        names = (f"{match['begin']}-{index:05}-of-{count:05}{SUFFIX}" for index in range(1, count + 1))
-        parts = tuple(path.with_name(name) for name in names)
-        verb = "is one of"
-    missing = [part.name for part in parts if not part.is_file()]
-    if missing:
-        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-        raise ModelError(
-            f"{quote(str(path))} {verb} {len(parts)} files of weights; {missing[0]}{more} missing: download the rest"
-        )
-    return parts
+    if not path.name.endswith(INDEX_SUFFIX):
+        return list_siblings(path)
+    return check_parts(path, [path.with_name(file) for file in sorted(set(read_index(path).values()))], "lists")
 
 
 def read_index(path: Path) -> dict[str, str]:
@@ -103,9 +83,7 @@ def read_tensors(path: Path) -> tuple[RawTensor, ...]:
     """
     parts = list_parts(path)
     tensors = [tensor for part in parts for tensor in _read_part(part)]
-    names = {tensor.name for tensor in tensors}
-    if len(names) != len(tensors):
-        raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
+    names = check_names(path, tensors)
     if not tensors:
         raise ModelError(f"{quote(str(path))} holds no tensors")
     if path.name.endswith(INDEX_SUFFIX):

@@ -156,18 +156,3 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
     contexts: Floats = context + more * accepted_tokens * np.array([0.0, 0.5, 1.0])
     shares: Floats = np.array([ends / 2.0, 1.0 - ends, ends / 2.0])
     return contexts, shares
-
-
-def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
-    """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
-
-    `later` contains the rates of the second and later guesses, the last rate repeated. The first rejected guess
-    discards all later guesses, and the step always yields one further token. Source: Leviathan et al., arXiv
-    2211.17192, equation 1.
-    """
-    if later:
-        rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]
-        return 1.0 + math.fsum(math.prod(rates[: depth + 1]) for depth in range(guessed))
-    if acceptance >= 1.0:
-        return guessed + 1.0
-    return float((1.0 - acceptance ** (guessed + 1)) / (1.0 - acceptance))

@@ -8,7 +8,7 @@ faster counts:
     untiled    products of more rows, with tiles of their own height
     tiled      products of many rows, cut into full tiles at the engine's matrix rate
 
-Overhead becomes coefficients of the chip, one for each kind of overhead operator of a pass (`decoder.overhead`), and
+Overhead becomes coefficients of the chip, one for each kind of overhead operator (`decoder.decoder_pass`), and
 actions: a device that waits for its host draws a share of its power limit above static power, a sampled token takes
 energy for each logit, and links to peers stay awake.
 """
@@ -26,7 +26,9 @@ from joulemap.physics import (
     FLOPS_PER_MAC,
     OVERHEAD,
     ROUTED,
+    UNPACKED,
     EnergyAction,
+    Hardware,
     Quantity,
     extend_digest,
     name_pace,
@@ -36,11 +38,12 @@ from joulemap.physics import (
 from joulemap.physics.interval.error_scale import find_thinnest
 from joulemap.physics.record.quantity import Evidence
 from joulemap.physics.record.reference import AWAKE_ACTION, WAIT_ACTION
+from joulemap.physics.stream import UNIT_STREAM, join_units
+from joulemap.physics.workload import MACHETE, MARLIN, STREAMED
 from joulemap.system import frozen
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.column import Asked
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
@@ -204,8 +207,6 @@ class UnderEngine:
         than those of fewer. On Radeon, 8 rows of nested formats do take longer than 16 (strix-halo-testing, commit
         5ee14b5).
         """
-        from joulemap.physics.stream import join_units
-
         whole = join_units(hardware)
         differs = self.stack.streams or self._compute_rate(whole) != 1.0
         tiled = self.stack.value("tiled_rows", *self._list_kinds(hardware))
@@ -262,8 +263,6 @@ class UnderEngine:
 
         The memory capacity is unlimited here; `Room` checks beforehand how many sequences fit.
         """
-        from joulemap.physics.stream import UNIT_STREAM, join_units
-
         whole, kinds = join_units(hardware), self._list_kinds(hardware)
         rate = self.stack.value("memory_rate", *self._memory_kinds(hardware))
         bits, nested, _ = self.weight_precision.partition(K_QUANT)
@@ -332,9 +331,6 @@ class UnderEngine:
 
     def _name_kernels(self, hardware: Hardware, *, is_tiled: bool) -> str:
         """Return the kernel families of GEMMs with weights, cut into full tiles or not, as `Hardware.kernels`."""
-        from joulemap.physics import UNPACKED
-        from joulemap.physics.workload import STREAMED
-
         streamed = STREAMED if self.stack.streams and not is_tiled else ""
         unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
@@ -347,8 +343,6 @@ class UnderEngine:
         """Return the word of the kernel that unpacks integer weights in a GEMM's registers; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
-        from joulemap.physics.workload import MACHETE, MARLIN
-
         words = {"marlin": MARLIN, "machete": MACHETE}
         weights, packed = read_weight_format(self.weight_precision), self.stack.packed
         kernel = next((packed[word] for word in self._list_kinds(hardware) if word in packed), "")

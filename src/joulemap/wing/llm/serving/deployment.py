@@ -15,21 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
 
-from joulemap.physics import Floats, Together, Total, WorkloadColumns, find_path, find_send
+from joulemap.physics import Floats, Hardware, Together, Total, WorkloadColumns, find_path, find_send
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, define, frozen
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, count_stage
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.decoder.decoder_pass import VERIFIED, DecoderPass, count_stage
 from joulemap.wing.llm.serving.chip import UnderEngine, scale
-from joulemap.wing.llm.serving.surface import Cost, Passes
+from joulemap.wing.llm.serving.surface import Cost, Passes, Surface, accept
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.stack import Stack
 
@@ -109,6 +107,17 @@ class Deployment:
     def world(self) -> int:
         """Total number of devices."""
         return self.devices * self.data_devices * self.stages
+
+    @property
+    def division(self) -> dict[str, Any]:
+        """Arguments of a pass that state how it is divided among devices, and how its cache is stored."""
+        return {
+            "devices": self.devices,
+            "expert_devices": self.expert_devices,
+            "data_devices": self.data_devices,
+            "pipeline_devices": self.stages,
+            "cache": self.cache,
+        }
 
     @property
     def waiting_w(self) -> float:
@@ -232,15 +241,72 @@ class Deployment:
             logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",
             chunk=max(0, round(chunk)),
             chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
-            devices=self.devices,
-            expert_devices=self.expert_devices,
-            data_devices=self.data_devices,
-            pipeline_devices=self.stages,
-            cache=self.cache,
+            **self.division,
             routing=self.stack.choose_routing(self.expert_devices, self.weight_precision or self.precision),
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
+
+
+@frozen(kw_only=True, eq=False)
+class Draft:
+    """Draft model and acceptance rate for speculative decoding."""
+
+    guessed_tokens: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Tokens guessed per sequence and step, in addition to the verified token; 0 without speculative decoding."""
+    acceptance: float = attrs.field(default=0.0, validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
+    """Probability that a guess is accepted, given that all guesses before it were."""
+    later: tuple[float, ...] = ()
+    """Acceptance of the second and later guesses; empty if it is `acceptance` for all."""
+    deployment: Deployment | None = None
+    """Deployment of the draft model; None if guesses cost nothing, such as guesses that are looked up in the prompt."""
+
+    @property
+    def accepted_tokens(self) -> float:
+        """Mean tokens gained per sequence and step, including the verified token."""
+        return accept(self.guessed_tokens, self.acceptance, self.later)
+
+
+@frozen(kw_only=True, eq=False)
+class Guessing:
+    """Surface with speculative decoding: decode passes also verify guessed tokens."""
+
+    surface: Surface
+    draft: Draft
+
+    @property
+    def waiting_w(self) -> float:
+        """Power of all devices in watts while they wait within a pass."""
+        return self.surface.waiting_w
+
+    @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests."""
+        return self.surface.resting_w
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return the cost of passes; decode passes include the draft passes before them."""
+        is_answer = (passes.tokens == 1.0) & (passes.sequences > 0.0)
+        guessed = np.where(is_answer, self.draft.guessed_tokens, 0.0)
+        whole = self.surface.price(attrs.evolve(passes, tokens=passes.tokens + guessed))
+        guess = self.draft.deployment
+        if guess is None:
+            return whole
+        once = guess.price(passes)
+        again = guess.price(attrs.evolve(passes, chunk=np.zeros_like(passes.chunk)))
+        more = np.maximum(guessed - 1.0, 0.0)
+        seconds = once.seconds + more * again.seconds
+        waiting = (self.waiting_w - guess.waiting_w) * seconds
+        return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
+
+
+NO_DRAFT: Final = Draft()
+"""No speculative decoding: each step adds one token to a sequence."""
+
+
+def guess(surface: Surface, draft: Draft) -> Surface:
+    """Return a surface with speculative decoding; `surface` itself without guessed tokens."""
+    return Guessing(surface=surface, draft=draft) if draft.guessed_tokens else surface
 
 
 def check_links(chip: Hardware, joined: int, world: int) -> None:

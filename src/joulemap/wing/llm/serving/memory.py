@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog import find_system, find_usable
-from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, carried_precision, read_weight_format
+from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.serving.chip import MEMORIES
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.stack import Stack
 
@@ -214,15 +213,7 @@ class Room:
     def _measure(self, step: DecoderPass, sequences: int = 1) -> tuple[float, float]:
         """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""
         one = self.deployment
-        step = attrs.evolve(
-            step,
-            devices=one.devices,
-            expert_devices=one.expert_devices,
-            data_devices=one.data_devices,
-            pipeline_devices=one.stages,
-            cache=one.cache,
-        )
-        (sizes,) = one.workloads.describe([(step, sequences)]).sizes(
+        (sizes,) = one.workloads.describe([(attrs.evolve(step, **one.division), sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
         return sizes

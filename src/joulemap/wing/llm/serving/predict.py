@@ -17,23 +17,22 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain import SCOPE
-from joulemap.physics import read_weight_format
+from joulemap.physics import Hardware, read_weight_format
 from joulemap.physics.record.weight import BESIDE, WeightFormat
 from joulemap.system import JoulemapError, Reason, UnsupportedError
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder
-from joulemap.wing.llm.row import LOCALSCORE, Prediction
+from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
+from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.serving.thin import find_thin_widths
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.row import ServingRow
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.
@@ -137,15 +136,14 @@ def _deploy(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Deployment | J
 
 def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment | Exception]) -> None:
     """Evaluate the passes of all steady loads of each deployment at once; errors are raised where a row needs them."""
-    loads: dict[int, tuple[Deployment, list[Passes]]] = {}
+    loads: dict[Deployment, list[Passes]] = {}
     for row, one in zip(rows, deployments, strict=True):
         if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
             with contextlib.suppress(JoulemapError, KeyError):
-                loads.setdefault(id(one), (one, []))[1].append(list_passes(_load(row, one)))
-    for one, passes in loads.values():
-        if passes:
-            with contextlib.suppress(JoulemapError, KeyError):
-                one.price(Passes.joined(tuple(passes)))
+                loads.setdefault(one, []).append(list_passes(_load(row, one)))
+    for deployment, passes in loads.items():
+        with contextlib.suppress(JoulemapError, KeyError):
+            deployment.price(Passes.joined(tuple(passes)))
 
 
 def _predict(row: ServingRow, deployment: Deployment) -> Prediction:
@@ -168,10 +166,9 @@ def _widen(
         step = Passes.of([row.batch], context=[prompt + output / 2.0])
         passes += [(deployment, deployment.ask(asked)[0])]
         passes += [passes[-1] if SCOPE[row.scope].is_prompt else (deployment, deployment.ask(step)[0])]
-    distinct = list(dict.fromkeys((id(one), asked) for one, asked in passes))
-    first = {(id(one), asked): (one, asked) for one, asked in passes}
-    widths = dict(zip(distinct, find_thin_widths([first[key] for key in distinct]).tolist(), strict=True))
-    each = [widths[id(one), asked] for one, asked in passes]
+    distinct = list(dict.fromkeys(passes))
+    widths = dict(zip(distinct, find_thin_widths(distinct).tolist(), strict=True))
+    each = [widths[one] for one in passes]
     return [
         attrs.evolve(one, prompt_half_width=prompt, token_half_width=token)
         for one, prompt, token in zip(predictions, each[::2], each[1::2], strict=True)
@@ -274,8 +271,6 @@ def count_weights(workloads: PassWorkloads) -> float:
 
 def weigh(workloads: PassWorkloads, weight_precision: str, precision: str = "bf16") -> float:
     """Return the weight bytes of a model at the given precisions."""
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-
     asked = workloads.describe([(DecoderPass(tokens=1, logits="all"), 1)])
     ((weights, _),) = asked.sizes(precision, "graph", weight_precision=weight_precision)
     return weights

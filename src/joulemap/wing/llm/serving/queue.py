@@ -21,8 +21,7 @@ from typing import Final
 
 from joulemap.system import UnsupportedError
 from joulemap.wing.llm.serving.grid import Grid, Pass
-from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests
-from joulemap.wing.llm.serving.log import Log, Spell
+from joulemap.wing.llm.serving.load import Hit, Limits, Load, Log, Requests, Spell
 
 NEVER: Final = math.inf
 """Time of an event that never comes."""

@@ -1,25 +1,43 @@
-"""Simulation of one server under a request load: limits from stack and memory, pass costs at knots, the queue."""
+"""Simulation of a request load on one server, or on a prefill pool and a decode pool.
+
+arrivals ─► prefill pool, first token ─► KV cache over the link ─► decode pool, remaining tokens ─► done
+
+Limits come from stack and memory, pass costs from a table at knots. Every server is a `queue` server. The server that
+is earliest in time makes the next step. Decode servers never step beyond the time of the prefill servers. A decode
+server sees a request as a prompt whose KV cache holds all but the first token. The requests of a pool go to its servers
+in turn.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from joulemap.wing.llm.serving.draft import NO_DRAFT, Draft, guess
+from joulemap.system import frozen
+from joulemap.wing.llm.serving.batch import grow, prefill
+from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, guess
 from joulemap.wing.llm.serving.grid import Pass
-from joulemap.wing.llm.serving.load import Limits, Load, Served, Tier
-from joulemap.wing.llm.serving.log import Log
+from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import Server, accept, find_reach
+from joulemap.wing.llm.serving.queue import NEVER, Server, accept, find_reach
 from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.reuse import ReusingServer, forget_prefixes
-from joulemap.wing.llm.serving.summary import summarize
-from joulemap.wing.llm.serving.surface import Surface, Table, tabulate
+from joulemap.wing.llm.serving.reuse import (
+    Answers,
+    Prompts,
+    ReusingPrompts,
+    ReusingServer,
+    assign_homes,
+    forget_prefixes,
+    sum_hits,
+)
+from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
+from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.deployment import Deployment
 
 MOST_TOKENS: Final = 10**12
 """Cap on the KV cache capacity in tokens, for a model without a KV cache."""
@@ -105,3 +123,197 @@ def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
         load = attrs.evolve(load, prompt_tokens=last, turns=1)
     sequences, step_tokens, longest = find_reach(draw_requests(load, seed), load, limits)
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
+
+
+HANDOVER_J_PER_BYTE: Final = 1e-9
+"""Energy per byte sent from one server to another, for both network adapters.
+
+Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switches and optics.
+"""
+
+
+@frozen(kw_only=True)
+class Work:
+    """Utilization and power of one pool."""
+
+    idle_fraction: float
+    """Share of the measured window in which the servers are idle."""
+    power_w: float
+    """Mean power of all servers' passes together, in watts; excludes idle power."""
+
+
+def simulate_pools(
+    pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_s: float = 0.0, handover_token_s: float = 0.0
+) -> tuple[Served, tuple[Work, Work]]:
+    """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
+
+    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. If
+    the load has a fixed number of requests in flight, each prefill server keeps that number.
+    """
+    prompts, answers = pools
+    if load.is_steady:
+        load = add_warm_up(load, attrs.evolve(answers, reads_prompts=False), seed, flights=prompts.count)
+    requests = draw_requests(load, seed)
+    prefixes = requests.prefixes
+    if prefixes is not None:
+        requests = attrs.evolve(requests, prefixes=attrs.evolve(prefixes, answers=()))
+        requests = requests if load.reuses else forget_prefixes(requests)
+    fitting = set(accept(requests, answers.limits))
+    log = Log.of(len(requests.prompt_tokens))
+    more = attrs.evolve(
+        requests,
+        prefixes=None,
+        cached_tokens=requests.prompt_tokens,
+        prompt_tokens=tuple(tokens + 1 for tokens in requests.prompt_tokens),
+        output_tokens=tuple(tokens - 1 for tokens in requests.output_tokens),
+    )
+    limits = attrs.evolve(answers.limits, mixes=True, waits=False, request_s=0.0)
+    front, back = (Prompts, Server) if prefixes is None else (ReusingPrompts, Answers)
+    behind = [back(answers.surface, more, limits, load, log) for _ in range(answers.count)]
+    first = attrs.evolve(requests, output_tokens=(1,) * len(requests.prompt_tokens))
+    accepted = [number for number in accept(first, prompts.limits) if number in fitting]
+    before: list[Prompts] = []
+    homes: dict[int, ReusingPrompts] = {}
+    full_until = -math.inf
+    for mine in assign_homes(accepted, prefixes.next_turn if prefixes else (), prompts.count):
+        one = front(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log)
+        one.answers, one.handover_s, one.handover_token_s = behind, handover_s, handover_token_s
+        one.expect(mine)
+        one.peers = before
+        before.append(one)
+        full_until = max(full_until, log.full_until)
+        if isinstance(one, ReusingPrompts):
+            homes |= dict.fromkeys(mine, one)
+    log.full_until = full_until
+    for server in behind:
+        server.source = before[0]
+        if isinstance(server, Answers):
+            server.homes = homes
+    while True:
+        known = min(server.next_time() for server in before)
+        following = min((*before, *behind), key=lambda server: server.next_time())
+        if following.next_time() == NEVER:
+            break
+        following.horizon = NEVER if following in before else known
+        following.advance()
+    end = max(server.now for server in (*before, *behind))
+    for server in (*before, *behind):
+        if server.now < end:
+            server.rest(end)
+    hits = sum_hits([server.list_hits() for server in before])
+    served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits, hits)
+    return served, (
+        _add_work([server.spells for server in before], served.window),
+        _add_work([server.spells for server in behind], served.window),
+    )
+
+
+def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
+    """Return the idle share and the power of servers in the measured window of a run."""
+    tables = [tabulate_spells(spells) for spells in pools]
+    sums = [
+        [
+            sum_within(table, np.where(is_kept, table[name], 0.0), window.start_s, window.end_s)
+            for name, is_kept in (("spent_s", table["running"] == 0), ("spent_j", table["running"] != 0))
+        ]
+        for table in tables
+    ]
+    idle_s, busy_j = (sum(column) for column in zip(*sums, strict=True))
+    return Work(
+        idle_fraction=idle_s / (window.duration_s * len(tables)),
+        power_w=busy_j / window.duration_s,
+    )
+
+
+@frozen(kw_only=True)
+class Throughput:
+    """Saturated throughput of one server for prefill or decode alone, with requests always waiting."""
+
+    per_s: float
+    joules: float
+    """Energy per request in joules."""
+
+
+@frozen(kw_only=True)
+class SaturatedRates:
+    """Saturated rates of one server for prefill alone and for decode alone."""
+
+    alone_s: float
+    """Time from a prompt to its first token on an idle server."""
+    prompts: Throughput | None
+    """Prefill throughput; None if even a single prompt misses the time limit."""
+    answers: Throughput | None
+    """Decode throughput; None if even a single sequence misses the time limit."""
+
+
+def find_saturated_rates(
+    deployment: Deployment,
+    prompt_tokens: float,
+    output_tokens: float,
+    *,
+    cached_tokens: float = 0.0,
+    most_s: float | None = None,
+    draft: Draft = NO_DRAFT,
+) -> SaturatedRates:
+    """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
+
+    Step times are interpolated linearly between a few numbers of sequences.
+    """
+    stack, gain = deployment.stack, draft.accepted_tokens
+    held = Room(deployment=deployment, draft=draft.deployment)
+    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), stack.sequence_limit))
+    one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
+    counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
+    steps = max(1.0, (output_tokens - 1.0) / gain)
+    answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
+    cost, count = guess(deployment, draft).price(Passes.joined((one, answering))), len(one_times)
+    one_s, step_s, step_j = cost.seconds[:count], cost.seconds[count:], cost.joules[count:]
+    most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
+    kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
+    each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
+    answers = None
+    if len(kept):
+        best = int(np.argmax(kept / each_s))
+        answers = Throughput(
+            per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min())
+        )
+    return SaturatedRates(
+        alone_s=float(one_s @ one_times) + stack.value("request"),
+        prompts=count_prompts(deployment, prompt_tokens, cached_tokens, draft),
+        answers=answers,
+    )
+
+
+def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s: float) -> float:
+    """Return the most sequences whose step takes no longer than `most_s`; 0 if even the fewest exceed it."""
+    late = np.flatnonzero(step_s > most_s)
+    if not len(late):
+        return float(counts[-1])
+    if not late[0]:
+        return 0.0
+    index = int(late[0])
+    return float(np.interp(most_s, step_s[index - 1 : index + 1], counts[index - 1 : index + 1]))
+
+
+def count_prompts(
+    deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft = NO_DRAFT
+) -> Throughput:
+    """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
+    many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
+    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
+    cost = guess(deployment, draft).price(passes)
+    return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
+
+
+def count_answers(
+    deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft = NO_DRAFT
+) -> Throughput:
+    """Return the decode throughput of a server, after the first token, with a full KV cache."""
+    gain = draft.accepted_tokens
+    steps = max(1.0, (output_tokens - 1.0) / gain)
+    room = Room(deployment=deployment, draft=draft.deployment)
+    count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), deployment.stack.sequence_limit))
+    contexts, shares = grow(prompt_tokens, steps, gain)
+    cost = guess(deployment, draft).price(Passes.of(count, context=contexts))
+    step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)
+    return Throughput(per_s=count / (steps * step_s), joules=steps * step_j / count)

@@ -10,8 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.wing.llm.serving.load import Hit, Limits, Load, Requests, Served, Spread, Window
-from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
+from joulemap.wing.llm.serving.load import FIELDS, Hit, Limits, Load, Log, Requests, Served, Spell, Spread, Window
 
 Array = NDArray[np.float64]
 

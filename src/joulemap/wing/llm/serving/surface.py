@@ -9,7 +9,7 @@ models and chips.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, Self
 
 import attrs
@@ -228,3 +228,18 @@ def _knots(least: float, most: float, ratio: float = KNOTS) -> Floats:
 def _cross(first: Floats, second: Floats) -> Floats:
     """Return all pairs of two arrays' elements, as an array of two rows."""
     return np.stack([column.ravel() for column in np.meshgrid(first, second, indexing="ij")])
+
+
+def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
+    """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
+
+    `later` contains the rates of the second and later guesses, the last rate repeated. The first rejected guess
+    discards all later guesses, and the step always yields one further token. Source: Leviathan et al., arXiv
+    2211.17192, equation 1.
+    """
+    if later:
+        rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]
+        return 1.0 + math.fsum(math.prod(rates[: depth + 1]) for depth in range(guessed))
+    if acceptance >= 1.0:
+        return guessed + 1.0
+    return float((1.0 - acceptance ** (guessed + 1)) / (1.0 - acceptance))

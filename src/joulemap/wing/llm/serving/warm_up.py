@@ -18,10 +18,9 @@ import attrs
 import numpy as np
 
 from joulemap.system import frozen
-from joulemap.wing.llm.serving.conversation import COUNTED, GOLDEN, form_conversations
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests
-from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.request import COUNTED, GOLDEN, draw_requests, form_conversations
 
 WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""

@@ -31,7 +31,7 @@ from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
 from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
-from joulemap.wing.llm.capacity.stored import enclose_seller
+from joulemap.wing.llm.capacity.row import enclose_seller
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load

@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.ask import Choice, Entry, Facts, Limit, Share
-from joulemap.show import MOST_WHY, Template, describe_choices, name_all, name_run, show_quantity, show_range
-from joulemap.show.run_name import join_names
+from joulemap.show import (
+    MOST_WHY,
+    Template,
+    describe_choices,
+    join_names,
+    name_all,
+    name_run,
+    show_quantity,
+    show_range,
+)
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.show.serving import describe_hits
 

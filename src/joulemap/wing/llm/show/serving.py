@@ -10,7 +10,7 @@ from joulemap.domain import Table
 from joulemap.domain.offer import describe_pay
 from joulemap.generated.cost import AssumedNumber
 from joulemap.show import Template, Text, Title, describe_use, show_range
-from joulemap.wing.llm.serving.batch import accept
+from joulemap.wing.llm.serving.surface import accept
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving

@@ -1,4 +1,4 @@
-"""Words of the facts of served language models, for the core: caveats, and metrics in sentences."""
+"""Words of served language models: reasons of refusals, and for the core caveats and metrics in sentences."""
 
 from __future__ import annotations
 
@@ -11,6 +11,27 @@ EVALUATION: Final = "one decode step, nothing cached"
 STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(
     "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
+)
+
+FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
+OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
+NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
+NO_METHOD: Final = Template(
+    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
+)
+SHORTAGE: Final = Template(
+    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
+)
+WEIGHTS: Final = Template(
+    "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
+)
+MEMORY_LACKS: Final = Template("the {memory} lacks {lacking:B}")
+DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
+UNCOMPILED: Final = Template("{error}[ (`--engine {engine}` does)]")
+TOO_MANY: Final = Template("{users:n user} need more than {most} devices of {hardware}")
+WIDE_CACHE: Final = Template(
+    "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
+    "checkpoints do"
 )
 
 WORDS: Final = Words(

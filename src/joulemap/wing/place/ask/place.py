@@ -32,10 +32,7 @@ from joulemap.store.query import fetch_none
 from joulemap.store.workload import find_work
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.place.ask.row import (
-    DeviceRow,
-    EventRow,
-    PlacementRow,
-    SubgraphRow,
+    find_assumed,
     form_row,
     list_devices,
     list_subgraphs,
@@ -44,7 +41,15 @@ from joulemap.wing.place.ask.row import (
 from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
 from joulemap.wing.place.box.interval import compare, doubt_placement
 from joulemap.wing.place.box.problem import build_problem
-from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
+from joulemap.wing.place.generated.row import (
+    DeviceRow,
+    DoubtedDevice,
+    EventRow,
+    PlacedLine,
+    PlacementDifference,
+    PlacementRow,
+    SubgraphRow,
+)
 from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
 from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box
@@ -338,7 +343,7 @@ def _enter(key: int, row: PlacementRow) -> Entry:
 def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Iterator[Finding]:
     """Yield assumed shares of the energy, an unfinished search, and the power budget."""
     for key, row in kept.items():
-        assumed = row.assumed
+        assumed = find_assumed(row)
         if assumed is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY * assumed.fraction else ""
             doubt = row.energy_half_width or 0.0 if goal == "energy" else 0.0

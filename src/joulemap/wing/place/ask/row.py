@@ -6,110 +6,27 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain import AssumedEnergy, described, find_unknown, name_configured
+from joulemap.domain import AssumedEnergy, find_unknown, name_configured
 from joulemap.physics import HOST_ACTION, STATIC_ACTION
-from joulemap.system import FJ_PER_J, FS_PER_S, frozen
-from joulemap.wing.place.box.interval import half_width
-from joulemap.wing.place.box.line import IDLE
+from joulemap.system import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.interval import PlacedDoubt, half_width
+from joulemap.wing.place.box.run import IDLE, Copy, PlacedRun
+from joulemap.wing.place.generated.row import DeviceRow, EventRow, PlacementRow, SubgraphRow
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.interval import PlacedDoubt
-    from joulemap.wing.place.box.line import Copy
     from joulemap.wing.place.box.problem import Problem
-    from joulemap.wing.place.box.run import PlacedRun
     from joulemap.wing.place.record import Goal
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
 """Actions of static power: a device that runs a part, its host, and an unused device."""
 
 
-@frozen(kw_only=True)
-class PlacementRow:
-    """Candidate placement of the model on the box."""
-
-    placement: str = described("devices that run a part, joined by a plus")
-    form: str = described("alone, split, pipeline or side by side")
-    is_best: bool = described("true for the best placement for the goal")
-    latency_s: float | None = described("latency of a batch by itself; null where refused", "s")
-    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of latency")
-    throughput_per_s: float | None = described("samples per second, batch after batch", "1/s")
-    throughput_half_width: float | None = described("half-width of the 80 % interval of the logarithm of throughput")
-    tokens_per_s: float | None = described(
-        "tokens per second of a decoding language model; null for other models", "1/s"
-    )
-    energy_j: float | None = described("energy of a batch, whole box", "J")
-    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of energy")
-    assumed_energy_fraction: float | None = described("share of the energy that rests on assumed numbers")
-    assumed_static_fraction: float | None = described(
-        "share of the energy from assumed static power, idle power included"
-    )
-    energy_per_inference_j: float | None = described("energy of a sample, whole box", "J")
-    average_power_w: float | None = described("mean power of the whole box, batch after batch", "W")
-    copy_s: float | None = described("time of a batch's copies between devices", "s")
-    copied_bytes: float | None = described("bytes that a batch copies between devices", "B")
-    copy_count: int | None = described("values copied between devices per batch")
-    worse_probability: float | None = described("probability that the best placement beats it; null for the best")
-    limit: str = described("limit of the time between batches")
-    gap_fraction: float | None = described("maximum share that an unexamined placement could save", "1")
-    refusal: str = described("reason of refusal; empty where the placement runs")
-
-    @property
-    def assumed(self) -> AssumedEnergy | None:
-        """Energy with its assumed share; None if the placement is refused."""
-        if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
-            return None
-        return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
-
-
-@frozen(kw_only=True)
-class DeviceRow:
-    """Device of the box and its share of the best placement."""
-
-    device: str = described("name in the box")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = described("precision of its GEMMs")
-    subgraph_count: int = described("subgraphs that run on it")
-    busy_s: float = described(
-        "time per batch in which it starts no other batch; below the latency of its part if batches overlap on it", "s"
-    )
-    busy_fraction: float = described("busy_s as a share of the time per batch", "1")
-    weight_bytes: int = described("weights in its memory", "B")
-    activation_bytes: int = described("peak activations", "B")
-    memory_fraction: float = described("share of its memory that weights and activations fill", "1")
-    energy_j: float = described("energy per batch, static and idle power included", "J")
-
-
-@frozen(kw_only=True)
-class SubgraphRow:
-    """Subgraph of the best placement and the device that runs it."""
-
-    subgraph_index: int = described("number in the model")
-    operations: str = described("operations of the subgraph")
-    device: str = described("device that runs it")
-    latency_s: float = described("latency on that device", "s")
-    energy_j: float = described("energy on that device, with its static power meanwhile", "J")
-    other: str = described("best device of another kind for the goal, else of this kind; empty where none runs it")
-    other_s: float | None = described("latency on the other device", "s")
-    other_j: float | None = described("energy on the other device, with its static power meanwhile", "J")
-
-
-@frozen(kw_only=True)
-class EventRow:
-    """Event of a batch: a subgraph that runs, or a value copied between devices."""
-
-    placement: str = described("devices that run a part, joined by a plus")
-    form: str = described("alone, split or pipeline")
-    event_index: int = described("number of the event in the order listed")
-    kind: str = described("subgraph or copy")
-    subgraph_index: int = described("subgraph that runs, or that made the copied value")
-    operations: str = described("operations of the subgraph; empty for a copy")
-    device: str = described("device that runs the subgraph or sends the copy")
-    receiver: str = described("device that receives the copy; empty for a subgraph")
-    start_s: float = described("start in a batch by itself", "s")
-    end_s: float = described("end in a batch by itself", "s")
-    taken_s: float = described("duration from start to end", "s")
-    copied_bytes: float | None = described("size of the copy; null for a subgraph", "B")
+def find_assumed(row: PlacementRow) -> AssumedEnergy | None:
+    """Return the energy of a placement with its assumed share; None if the placement is refused."""
+    if row.energy_j is None or row.assumed_energy_fraction is None or row.assumed_static_fraction is None:
+        return None
+    return AssumedEnergy(row.energy_j * FJ_PER_J, row.assumed_energy_fraction, row.assumed_static_fraction)
 
 
 def form_row(
@@ -136,8 +53,7 @@ def form_row(
         fields |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
         fields["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
     if doubt is not None:
-        parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
-        fields |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+        fields |= {f"{goal}_half_width": half_width(errors) for goal, errors in doubt.items()}
     fields |= {"is_best": one is best, "worse_probability": worse}
     return PlacementRow(
         **fields, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal.text if one.refusal else ""
@@ -269,11 +185,10 @@ def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
 
 def list_operations(problem: Problem) -> dict[int, str]:
     """Return subgraph -> its operations, joined by a plus."""
-    names: dict[int, dict[str, None]] = {}
-    work = problem.work
-    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
-        names.setdefault(index, {})[operation] = None
-    return {index: "+".join(some) for index, some in names.items()}
+    return {
+        subgraph: "+".join(problem.list_operations(problem.subgraph == subgraph))
+        for subgraph in problem.subgraph.tolist()
+    }
 
 
 def list_timeline(candidates: Sequence[Candidate]) -> list[EventRow]:

@@ -19,13 +19,12 @@ import numpy as np
 
 from joulemap.physics import Integers, RunColumns
 from joulemap.system import FJ_PER_J, FS_PER_S, Reason, UnsupportedError, frozen
-from joulemap.wing.place.box.aim import Aim
-from joulemap.wing.place.box.choose import Choice, choose, improve
-from joulemap.wing.place.box.line import list_lines, list_waits
+from joulemap.wing.place.box.choose import choose, improve
 from joulemap.wing.place.box.overlap import list_neighbours
 from joulemap.wing.place.box.problem import Problem
-from joulemap.wing.place.box.run import PlacedRun, own_fj, run_placement
-from joulemap.wing.place.box.score import fit_weights
+from joulemap.wing.place.box.run import PlacedRun, list_lines, list_waits, own_fj, run_placement
+from joulemap.wing.place.box.score import Aim, fit_weights
+from joulemap.wing.place.box.search import Choice
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
 

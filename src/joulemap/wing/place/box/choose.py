@@ -20,12 +20,10 @@ from typing import Final
 import numpy as np
 
 from joulemap.physics import Booleans, Floats, Integers
-from joulemap.system import frozen
-from joulemap.wing.place.box.aim import Aim
 from joulemap.wing.place.box.overlap import bound_path, bound_work, cut_stretches, list_moves, overlap
 from joulemap.wing.place.box.problem import Problem
-from joulemap.wing.place.box.score import add_up, fit_weights, room, score, sum_by_device
-from joulemap.wing.place.box.search import FEW_STATES, Costs, FoundPlacement, search
+from joulemap.wing.place.box.score import Aim, add_up, fit_weights, room, score, sum_by_device
+from joulemap.wing.place.box.search import FEW_STATES, Choice, Costs, search
 from joulemap.wing.place.box.solve import solve_placement
 
 ROUNDS: Final = 16
@@ -54,22 +52,6 @@ ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
 
 
-@frozen(kw_only=True, eq=False)
-class Choice:
-    """Best placement found for a goal on a set of devices."""
-
-    devices: Integers
-    value: float
-    """Value of the placement, in seconds or joules by the goal."""
-    bound: float
-    """Lower bound of the value that any placement can have."""
-
-    @property
-    def gap(self) -> float:
-        """Upper bound on the share of the value that a better placement could save."""
-        return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
-
-
 def choose(aim: Aim) -> Choice | None:
     """Return the best placement for an aim; None if its devices cannot run the model together."""
     problem, is_closed = aim.problem, aim.mask(aim.allowed)
@@ -95,16 +77,16 @@ def choose(aim: Aim) -> Choice | None:
 
 def improve(aim: Aim, choice: Choice) -> Choice:
     """Return a solver's refinement of a choice; neither the placement nor the lower bound gets worse."""
-    solved = solve_placement(aim, choice.devices)
+    solved, bound = solve_placement(aim, choice.devices)
     devices, value = choice.devices, choice.value
-    if solved.devices is not None and fit_weights(aim.problem, solved.devices[None])[0]:
-        refined = float(aim.price(solved.devices[None])[0])
+    if solved is not None and fit_weights(aim.problem, solved[None])[0]:
+        refined = float(aim.price(solved[None])[0])
         if refined < value:
-            devices, value = solved.devices, refined
-    return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
+            devices, value = solved, refined
+    return Choice(devices=devices, value=value, bound=min(max(choice.bound, bound), value))
 
 
-def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundPlacement | None, Floats]:
+def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Choice | None, Floats]:
     """Return the cheapest placement found whose weights fit into the memories, and the penalty per byte of each memory.
 
     The penalties are those of the best lower bound; 0 if the weights fit without a penalty. Identical layers see the
@@ -112,7 +94,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundP
     one that fits, at every node.
     """
 
-    def find(price: Floats) -> FoundPlacement | None:
+    def find(price: Floats) -> Choice | None:
         return search(Costs(node + problem.weight_bytes * price, copy, problem.maker, problem.readers))
 
     most, price = room(problem), np.zeros(len(problem.members))
@@ -146,7 +128,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[FoundP
     trials = trials[fit_weights(problem, trials)]
     cost = add_up(problem, node, copy, trials)
     index = int(np.argmin(cost))
-    return FoundPlacement(devices=trials[index], cost=float(cost[index]), bound=min(bound, float(cost[index]))), best
+    return Choice(devices=trials[index], value=float(cost[index]), bound=min(bound, float(cost[index]))), best
 
 
 def _cross(first: Integers, second: Integers) -> Integers:

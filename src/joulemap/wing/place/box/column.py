@@ -31,13 +31,21 @@ from joulemap.physics import (
 )
 from joulemap.physics.kernel import share_exactly
 from joulemap.physics.law import join_laws
-from joulemap.physics.run import BANDWIDTH, DEVICES, ONE_BY_ONE, POWER_CAP, STAGE, OperatorColumns, SubgraphColumns
-from joulemap.system import FS_PER_S, UnsupportedError, frozen
+from joulemap.physics.run import (
+    BANDWIDTH,
+    DEVICES,
+    ONE_BY_ONE,
+    POWER_CAP,
+    STAGE,
+    LedgerColumns,
+    OperatorColumns,
+    SubgraphColumns,
+)
+from joulemap.system import FS_PER_S, UnsupportedError, define, frozen
 from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
 from joulemap.wing.place.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
-from joulemap.wing.place.box.line import Lines, list_conversions
 from joulemap.wing.place.box.problem import Problem, build_problem, is_dynamic
-from joulemap.wing.place.box.run import PlacedRun, run_placement
+from joulemap.wing.place.box.run import PlacedRun, list_conversions, run_placement
 from joulemap.wing.place.record import Goal
 
 LIMITS: Final = {
@@ -57,6 +65,43 @@ class _Share:
     kind: str
     count: float
     """Fraction of the box's batches that the device computes; 1 if it has a part of each batch."""
+
+
+@define
+class Lines:
+    """Builder of a box's ledger; each line has an operator, a row of the reference table, and a count."""
+
+    hardware: BoxHardware
+    operator: list[Integers] = attrs.field(factory=list)
+    action: list[Integers] = attrs.field(factory=list)
+    count: list[Floats] = attrs.field(factory=list)
+
+    def add(self, operator: Integers, action: Integers, count: Floats) -> None:
+        """Add ledger lines; lines with a count of zero are skipped."""
+        some = count > 0.0
+        self.operator.append(operator[some])
+        self.action.append(action[some])
+        self.count.append(count[some])
+
+    def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
+        """Add one line per operator for an action; do nothing if the box has no energy for the action."""
+        position = self.hardware.reference.position(key)
+        if position is not None:
+            self.add(operator, np.full(len(operator), position), count)
+
+    def close(self, hardware: BoxHardware) -> LedgerColumns:
+        """Return the ledger at a box's energies per action; lines with equal operator and action are merged."""
+        size = len(hardware.reference)
+        key = np.concatenate(self.operator) * size + np.concatenate(self.action)
+        distinct, index = np.unique(key, return_inverse=True)
+        counts: Floats = np.bincount(index, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
+        action = distinct % size
+        return LedgerColumns(
+            operator_index=distinct // size,
+            action_index=action,
+            action_count=counts,
+            energy_fj=np.rint(counts * np.array(hardware.reference.prices_fj)[action]).astype(np.int64),
+        )
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:
@@ -212,7 +257,7 @@ def _add_copies(
         subgraphs["launch_s"][np.searchsorted(subgraphs["subgraph_index"], copy.subgraph)] += copy.latency_fs / FS_PER_S
         receiver = problem.members[copy.end]
         at = operators["operator_index"][[last[copy.subgraph]]].astype(np.int64)
-        for hop in problem.ways.hops[copy.start, copy.end]:
+        for hop in problem.ways[copy.start, copy.end]:
             if hop.s_per_byte:
                 lines.add_each(at, link_key(hop.name), np.array([copy.byte_count]))
         for action, amount in list_conversions(problem, copy):

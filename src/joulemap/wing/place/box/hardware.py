@@ -35,7 +35,7 @@ from joulemap.physics.record.product import MatmulPrecision
 from joulemap.physics.record.quantity import least_sure
 from joulemap.physics.record.reference import EnergyReference
 from joulemap.system import UnknownNameError, frozen
-from joulemap.wing.place.box.member import Member
+from joulemap.wing.place.box.member import Member, list_members
 from joulemap.wing.place.record import BOX, GOALS, Box, BoxDevice, Goal
 
 DEFAULT_GOAL: Final[Goal] = "latency"
@@ -95,17 +95,8 @@ class BoxHardware(Hardware):
         return attrs.evolve(cast("Self", super().at_matmul_precision(setting)), devices=devices)
 
     def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
-        """Return the devices of the box, each at the requested precision or the narrowest that can represent it."""
-        members = []
-        for (name, device), hardware, mode in zip(self.box, self.devices, self.device_modes, strict=True):
-            precision, weights = choose_precision(
-                hardware, device.precision or configuration.precision, configuration.weight_precision
-            )
-            own = attrs.evolve(
-                configuration, hardware=hardware.id, power_mode=mode, precision=precision, weight_precision=weights
-            )
-            members.append(Member(name=name, device=device, hardware=hardware, configuration=own))
-        return tuple(members)
+        """Return the devices of the box as they run at a configuration."""
+        return list_members(self.box, self.devices, self.device_modes, configuration)
 
 
 def combine(box: Box, devices: Sequence[Hardware], modes: Sequence[str], digest: str = "") -> BoxHardware:

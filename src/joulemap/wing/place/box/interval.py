@@ -20,7 +20,6 @@ import numpy as np
 from joulemap.physics import probability_better
 from joulemap.physics.interval.error_scale import OWN, Doubt, DoubtQuantity
 from joulemap.physics.interval.half_width import widen_by_prices
-from joulemap.system import frozen
 from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.generated.row import DoubtedDevice
@@ -33,17 +32,8 @@ Errors = Mapping[tuple[str, ...], float]
 """Random factor -> its contribution to the half-width of a logarithm; contributions add in quadrature."""
 
 
-@frozen(kw_only=True)
-class PlacedDoubt:
-    """Uncertainty of a placement's latency, interval and energy."""
-
-    latency: Errors
-    interval: Errors
-    energy: Errors
-
-    def errors(self, goal: Goal) -> Errors:
-        """Return the uncertainty of the quantity that a goal minimizes."""
-        return {"latency": self.latency, "throughput": self.interval, "energy": self.energy}[goal]
+PlacedDoubt = Mapping[Goal, Errors]
+"""Goal -> uncertainty of the quantity that it minimizes for a placement."""
 
 
 def half_width(errors: Errors) -> float:
@@ -53,7 +43,7 @@ def half_width(errors: Errors) -> float:
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
     """Return the probability that `best` beats `other`; `doubts` has their uncertainties in this order."""
-    first, second = (one.errors(goal) for one in doubts)
+    first, second = (one[goal] for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)
     return probability_better(ratio, apart) if apart > LEAST_WIDTH else 1.0
@@ -86,19 +76,19 @@ def doubt_placement(candidate: Candidate, known: Doubt, devices: Sequence[Doubte
     }
     if run is None:
         slowest = max(candidate.members, key=lambda number: problem.paced_s[:, number].sum())
-        return PlacedDoubt(latency=join_times({slowest: 1.0}), interval=join_times(candidate.shares), energy=energy)
+        return {"latency": join_times({slowest: 1.0}), "throughput": join_times(candidate.shares), "energy": energy}
     taken = {number: float(part.latency_fs) for number, part in run.parts.items()}
     total = sum(taken.values()) + run.copy_fs
     links: dict[tuple[str, ...], float] = defaultdict(float)
     for copy in run.copies:
-        for hop in problem.ways.hops[copy.start, copy.end][:1]:
+        for hop in problem.ways[copy.start, copy.end][:1]:
             links["latency", "link", hop.name] += copy.latency_fs / total * widths[hop.basis]
     latency = {**join_times({number: fs / total for number, fs in taken.items()}), **links}
     names = {problem.members[number].name: number for number in run.parts}
     limited = names.get(run.limit)
     shared = energy if run.limit == BUDGET else latency
     interval = shared if limited is None else join_times({limited: 1.0})
-    return PlacedDoubt(latency=latency, interval=interval, energy=energy)
+    return {"latency": latency, "throughput": interval, "energy": energy}
 
 
 def _doubt_power(device: DoubtedDevice, square: float) -> float:

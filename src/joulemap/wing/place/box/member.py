@@ -13,9 +13,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.physics import FJ_PER_J, STATIC_ACTION, Configuration, Hardware, Quantity, label_precision
+import attrs
+
+from joulemap.physics import (
+    FJ_PER_J,
+    PRECISION_BYTES,
+    STATIC_ACTION,
+    Configuration,
+    Hardware,
+    Quantity,
+    choose_precision,
+    label_precision,
+)
 from joulemap.system import UsageError, frozen
-from joulemap.wing.place.record import Box, BoxDevice
+from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
 
 TYPICAL_BYTES: Final = 2.0**20
 """Bytes of a copy for which the fastest route between two devices is found."""
@@ -56,6 +67,24 @@ class Member:
         return self.static_w if idle is None else min(idle.value, self.static_w)
 
 
+def list_members(box: Box, chips: Sequence[Hardware], modes: Sequence[str], asked: Configuration) -> tuple[Member, ...]:
+    """Return the devices of a box; `chips` and `modes` have one entry per device, `asked` is the configuration of all.
+
+    Each device computes at the requested precision or the narrowest that can represent it. Weights keep a narrower
+    requested precision: those below one byte stay packed on a device without such GEMMs, and are converted when read.
+    """
+    members = []
+    for (name, device), hardware, mode in zip(box, chips, modes, strict=True):
+        wanted = device.precision or asked.precision
+        precision, weights = choose_precision(hardware, wanted, asked.weight_precision)
+        if precision != wanted:
+            is_stated = asked.weight_precision not in ("", wanted)
+            weights = asked.weight_precision if is_stated else wanted if PRECISION_BYTES[wanted] < 1.0 else weights
+        own = attrs.evolve(asked, hardware=hardware.id, power_mode=mode, precision=precision, weight_precision=weights)
+        members.append(Member(name=name, device=device, hardware=hardware, configuration=own))
+    return tuple(members)
+
+
 @frozen(kw_only=True)
 class Hop:
     """Link of a route, or a memory that both ends share."""
@@ -68,16 +97,8 @@ class Hop:
     source: str
 
 
-@frozen(kw_only=True)
-class Ways:
-    """Routes between the members of a box."""
-
-    hops: Mapping[tuple[int, int], tuple[Hop, ...]]
-    """(sender, receiver) -> links of the fastest route; absent if there is no route."""
-
-    def reaches(self, start: int, end: int) -> bool:
-        """Return True if a route exists."""
-        return start == end or (start, end) in self.hops
+Ways = Mapping[tuple[int, int], tuple[Hop, ...]]
+"""(sender, receiver) -> links of the fastest route; absent if there is no route."""
 
 
 def find_ways(box: Box, members: Sequence[Member]) -> Ways:
@@ -100,7 +121,7 @@ def find_ways(box: Box, members: Sequence[Member]) -> Ways:
     for start, member in enumerate(members):
         if count > 1 and not any((start, end) in ways for end in range(count)):
             raise UsageError(f"{box.id}: no link joins {member.name} to another device")
-    return Ways(hops=ways)
+    return ways
 
 
 def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
@@ -111,19 +132,20 @@ def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
 def _find_hop(box: Box, first: Member, second: Member) -> Hop | None:
     memory = box.memory_of(first.device)
     if memory is not None and memory == box.memory_of(second.device):
-        return _make_hop(memory.name, memory.latency, None, None)
+        return _make_hop(memory)
     ends = {first.device.name, second.device.name}
-    links = [link for link in box.links if set(link.between) == ends]
-    hops = [_make_hop(link.name, link.latency, link.bandwidth, link.energy) for link in links]
+    hops = (_make_hop(link) for link in box.links if set(link.between) == ends)
     return min(hops, key=lambda hop: time_way((hop,), TYPICAL_BYTES), default=None)
 
 
-def _make_hop(name: str, latency: Quantity, bandwidth: Quantity | None, energy: Quantity | None) -> Hop:
-    stated = energy or latency
+def _make_hop(one: BoxLink | BoxMemory) -> Hop:
+    """Return a link as part of a route, or a memory that both ends share, in which no byte moves."""
+    energy = one.energy if isinstance(one, BoxLink) else None
+    stated = energy or one.latency
     return Hop(
-        name=name,
-        latency_s=latency.value,
-        s_per_byte=1.0 / bandwidth.value if bandwidth else 0.0,
+        name=one.name,
+        latency_s=one.latency.value,
+        s_per_byte=1.0 / one.bandwidth.value if energy else 0.0,
         fj_per_byte=energy.value * FJ_PER_J if energy else 0.0,
         basis=stated.basis,
         source=stated.source,

@@ -135,7 +135,7 @@ class Problem:
         """
 
         def price(sent: Floats, start: int, end: int) -> Floats:
-            way, receiver = self.ways.hops[start, end], self.members[end]
+            way, receiver = self.ways[start, end], self.members[end]
             fixed = time_way(way, 0.0)
             seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")
             if converts(self.members[start], receiver):
@@ -154,7 +154,7 @@ class Problem:
         """Energy of a copy with the extra energy on both devices: value x sender x receiver."""
 
         def price(sent: Floats, start: int, end: int) -> Floats:
-            way, kept = self.ways.hops[start, end], self.value_bytes[:, end]
+            way, kept = self.ways[start, end], self.value_bytes[:, end]
             energy = sent * sum(hop.fj_per_byte for hop in way)
             if converts(self.members[start], self.members[end]):
                 read, write = conversion_fj(self.members[end])
@@ -169,7 +169,7 @@ class Problem:
         for start in range(count):
             for end in range(count):
                 if start != end:
-                    has_way = self.ways.reaches(start, end)
+                    has_way = (start, end) in self.ways
                     costs[:, start, end] = price(self.value_bytes[:, start], start, end) if has_way else np.inf
         return costs
 

@@ -1,6 +1,6 @@
 """Run of a placement: each device's part, the copies between parts, and a ledger in integer femtojoules.
 
-    latency  = makespan of parts and copies: `box.schedule`; their sum if nothing overlaps
+    latency  = makespan of parts and copies: `box.score`; their sum if nothing overlaps
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
     period   = latency, or the interval in a pipeline; longer where the power budget requires
     energy   = lines of the parts + copies + static power of each device over the period minus its part's interval
@@ -12,19 +12,50 @@ power of a part's own operators is among its lines; the rest of the period is on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Final
 
 import attrs
 import numpy as np
 
-from joulemap.physics import Evaluator, Integers, RunColumns, split_work
+from joulemap.physics import (
+    STATIC_ACTION,
+    ActionKey,
+    EnergyAction,
+    Evaluator,
+    Integers,
+    Quantity,
+    RunColumns,
+    split_work,
+)
+from joulemap.physics.record.reference import LINK_ACTION
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, frozen
-from joulemap.wing.place.box.line import Copy, list_lines, list_transfers, list_waits
-from joulemap.wing.place.box.problem import Problem, is_dynamic
-from joulemap.wing.place.box.schedule import Followed, follow, share_rate
-from joulemap.wing.place.box.score import share_memory
+from joulemap.wing.place.box.hardware import CONVERSIONS
+from joulemap.wing.place.box.member import Hop
+from joulemap.wing.place.box.problem import Problem, converts, is_dynamic
+from joulemap.wing.place.box.score import Followed, follow, share_memory, share_rate
 from joulemap.wing.place.record import BUDGET, Box, PlacementLine
+
+IDLE: Final = ("chip", "idle_power")
+"""Component and action of a device that runs no part of the model."""
+
+
+@frozen(kw_only=True)
+class Copy:
+    """Value copied from the device that made it to a device that reads it."""
+
+    start: int
+    end: int
+    subgraph: int
+    """Subgraph that produces the value."""
+    value: int
+    """Index of the value in the problem."""
+    byte_count: float
+    """Bytes that are sent, at the sender's precision."""
+    latency_fs: int
+    start_fs: int = 0
+    """Start of the copy after the start of a batch, if no other batch runs."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -80,7 +111,7 @@ def run_placement(
     latency_fs = int(followed.makespan[0])
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
-    sent = list_transfers(problem, copies)
+    sent = tuple(_list_transfers(problem, copies))
     spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
     least_fs = _find_budget_period(problem.box, spent_fj, problem.draw_w(parts))
     if least_fs > period_fs:
@@ -210,3 +241,85 @@ def _find_budget_period(box: Box, own_fj: int, power_w: float) -> int:
             budget_w=box.power.value,
         )
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)
+
+
+def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
+    """Yield the lines of a device's part, by subgraph and action."""
+    actions = run.hardware.reference.actions
+    row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
+    subgraph = run.operators.subgraph_index[row]
+    key = subgraph * len(actions) + run.ledger.action_index
+    distinct, index = np.unique(key, return_inverse=True)
+    counts = np.bincount(index, weights=run.ledger.action_count, minlength=len(distinct))
+    energy = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(energy, index, run.ledger.energy_fj)
+    for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
+        node, at = divmod(one, len(actions))
+        price = actions[at]
+        yield _line(device, node, price.key, price.per, count, price.energy_per_action_fj, price, energy_fj=fj)
+
+
+def _line(
+    device: str,
+    subgraph: int | None,
+    key: ActionKey,
+    per: str,
+    count: float,
+    each_fj: float,
+    origin: EnergyAction | Hop | Quantity,
+    *,
+    before: str = "",
+    energy_fj: int | None = None,
+) -> PlacementLine:
+    """Return a ledger line; `origin` has the basis and the source of its energy per action."""
+    return PlacementLine(
+        device=device,
+        subgraph_index=subgraph,
+        component=key[0],
+        action=key[1],
+        per=per,
+        action_count=count,
+        energy_per_action_fj=each_fj,
+        energy_fj=round(count * each_fj) if energy_fj is None else energy_fj,
+        basis=origin.basis,
+        source=f"{before}{origin.source}",
+    )
+
+
+def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> Iterator[PlacementLine]:
+    """Yield a ledger line for each link that a copy crosses, and two lines for a conversion."""
+    for copy in copies:
+        sender, receiver = problem.members[copy.start].name, problem.members[copy.end]
+        for hop in problem.ways[copy.start, copy.end]:
+            if hop.s_per_byte:
+                before = f"{hop.name}: "
+                yield _line(
+                    sender, copy.subgraph, LINK_ACTION, "B", copy.byte_count, hop.fj_per_byte, hop, before=before
+                )
+        reference = receiver.hardware.reference
+        for action, amount in list_conversions(problem, copy):
+            if (position := reference.position(("dram", action))) is not None:
+                price = reference.actions[position]
+                key, each_fj = ("dram", CONVERSIONS[action]), price.energy_per_action_fj
+                yield _line(receiver.name, copy.subgraph, key, price.per, amount, each_fj, price)
+
+
+def list_conversions(problem: Problem, copy: Copy) -> list[tuple[str, float]]:
+    """Return the DRAM actions that convert a copied value where it arrives, with the bytes of each; empty for none."""
+    if not converts(problem.members[copy.start], problem.members[copy.end]):
+        return []
+    return [("read", copy.byte_count), ("write", float(problem.value_bytes[copy.value, copy.end]))]
+
+
+def list_waits(problem: Problem, worked_fs: Mapping[int, float], period_fs: float) -> Iterator[PlacementLine]:
+    """Yield ledger lines of static or idle power, for the part of the period in which a device does not work.
+
+    `worked_fs` is device -> the part of the period whose static power is among the lines of the device's part.
+    """
+    for number, member in enumerate(problem.members):
+        is_used = number in worked_fs
+        rest_s = (period_fs - worked_fs.get(number, 0)) / FS_PER_S
+        each_fj = (member.static_w if is_used else member.idle_w) * FJ_PER_J
+        key, rest = STATIC_ACTION if is_used else IDLE, member.find_rest(is_used=is_used)
+        if rest_s > 0.0:
+            yield _line(member.name, None, key, "s", rest_s, each_fj, rest, before="while others work: ")

@@ -5,8 +5,7 @@
 
 A chain has one state per device; parallel branches multiply states. The number of states grows with the widest cut
 through the model. A state is dropped, without loss, where another state is at most as expensive with the missing copies
-added. Above `MOST_STATES` the most expensive states are dropped, and `FoundPlacement.bound` accounts for the dropped
-states.
+added. Above `MOST_STATES` the most expensive states are dropped, and `Choice.bound` accounts for the dropped states.
 Source: variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
 """
 
@@ -38,15 +37,21 @@ State = tuple[int, ...]
 """One number per live value: its maker x 2^devices + one bit for each device that holds the value."""
 
 
-@frozen(kw_only=True)
-class FoundPlacement:
-    """Cheapest placement that the search found."""
+@frozen(kw_only=True, eq=False)
+class Choice:
+    """Best placement that was found on some devices."""
 
     devices: Integers
     """Device of each node."""
-    cost: float
+    value: float
+    """Cost of the placement: the sum of its costs, or by the goal its seconds or joules."""
     bound: float
-    """Lower bound of the cost of any placement; equal to the cost if no state was dropped."""
+    """Lower bound of the value that any placement can have; the value itself if the search was complete."""
+
+    @property
+    def gap(self) -> float:
+        """Upper bound on the share of the value that a better placement could save."""
+        return max(0.0, 1.0 - self.bound / self.value) if self.value > 0.0 else 0.0
 
 
 @define(eq=False)
@@ -61,7 +66,7 @@ class Costs:
     readers: Sequence[Sequence[int]]
 
 
-def search(costs: Costs, most: int = 0) -> FoundPlacement | None:
+def search(costs: Costs, most: int = 0) -> Choice | None:
     """Return the cheapest placement; None if no placement can run all nodes.
 
     `most` is the maximum number of states; 0 means `MOST_STATES`.
@@ -109,7 +114,7 @@ def search(costs: Costs, most: int = 0) -> FoundPlacement | None:
     devices = np.zeros(node_count, dtype=np.int64)
     for number in range(node_count - 1, -1, -1):
         _, devices[number], state = history[number][state]
-    return FoundPlacement(devices=devices, cost=cost, bound=min(cost, bound))
+    return Choice(devices=devices, value=cost, bound=min(cost, bound))
 
 
 def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:

@@ -9,7 +9,7 @@
         energy       as latency; its joules are added, and those of x and z
 
 In this program a node waits for its inputs, and the sum of a device's work bounds its busy time; the order on a device
-is relaxed. So latency and energy are bounds, and `box.schedule` gives the placement's actual value. HiGHS solves it,
+is relaxed. So latency and energy are bounds, and `box.score` gives the placement's actual value. HiGHS solves it,
 starting from the known placement. Source: Huangfu and Hall, Parallelizing the dual revised simplex method, Mathematical
 Programming Computation 10, 2018.
 """
@@ -26,10 +26,9 @@ import attrs
 import numpy as np
 
 from joulemap.physics import Integers
-from joulemap.system import define, frozen
+from joulemap.system import define
 from joulemap.system.descriptor import silencing
-from joulemap.wing.place.box.aim import Aim
-from joulemap.wing.place.box.score import room, share_groups
+from joulemap.wing.place.box.score import Aim, room, share_groups
 
 TIME_LIMIT_S: Final = 5.0
 
@@ -40,37 +39,30 @@ ENOUGH: Final = 1e-3
 """Relative gap at which the solver stops."""
 
 
-@frozen(kw_only=True, eq=False)
-class Solved:
-    """Solver's result within its time limit."""
-
-    devices: Integers | None
-    """Device of each node; None if no placement was found."""
-    bound: float
-    """Lower bound of any placement, in the unit of the goal."""
-
-
 @cache
 def has_solver() -> bool:
     """Return True if the extra `solver` is installed."""
     return find_spec("highspy") is not None
 
 
-def solve_placement(aim: Aim, known: Integers) -> Solved:
-    """Return the solver's best placement, which starts from a known one, and its lower bound."""
+def solve_placement(aim: Aim, known: Integers) -> tuple[Integers | None, float]:
+    """Return the placement that the solver finds within its time limit, and a lower bound in the unit of the goal.
+
+    It starts from a known placement; None if it finds none.
+    """
     program = _Program(aim, _start_solver())
     program.write()
     if program.solver.getNumCol() > MOST_COLUMNS:
-        return Solved(devices=None, bound=0.0)
+        return None, 0.0
     start = {column: float(known[node] == device) for (node, device), column in program.node.items()}
     values, bound = _solve(program.solver, start)
     if values is None:
-        return Solved(devices=None, bound=bound / program.scale)
+        return None, bound / program.scale
     devices = np.array(known)
     for (node, device), column in program.node.items():
         if values[column] > 0.5:
             devices[node] = device
-    return Solved(devices=devices, bound=bound / program.scale)
+    return devices, bound / program.scale
 
 
 @define(eq=False)

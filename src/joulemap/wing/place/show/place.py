@@ -15,6 +15,7 @@ from joulemap.show import (
     Template,
     describe_choices,
     head_assumed,
+    join_names,
     list_notes,
     name_run,
     show_assumed,
@@ -23,13 +24,13 @@ from joulemap.show import (
     show_range,
 )
 from joulemap.show.present.template import join_clauses
-from joulemap.show.run_name import join_names
 from joulemap.system import FJ_PER_J
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
+from joulemap.wing.place.ask.row import find_assumed
 from joulemap.wing.place.box.solve import has_solver
 
 if TYPE_CHECKING:
-    from joulemap.wing.place.ask.row import EventRow
+    from joulemap.wing.place.generated.row import EventRow
 
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
 CHIP: Final = Template("{device}: {chip}")
@@ -112,7 +113,7 @@ def choose(answer: PlaceAnswer, **_: Any) -> Mapping[str, str]:
     unit = "j" if answer.goal == "energy" else "s"
     return {
         **{goal: ":".join(names[: 1 + (goal == answer.goal)]) for goal, names in COLUMNS.items()},
-        "assumed": head_assumed(row.assumed for row in answer.rows),
+        "assumed": head_assumed(map(find_assumed, answer.rows)),
         "quantity": "energy" if unit == "j" else "latency",
         "own": "energy_j" if unit == "j" else "latency_s",
         "other": f"other_{unit}",
@@ -200,7 +201,7 @@ PAGES: Final = {
                 "probability that the best is better worse_probability | power average_power_w | copy time copy_s | "
                 "limited by limit | *refused refusal?",
                 lay={
-                    "assumed_energy_fraction": lambda row: show_assumed(row.assumed),
+                    "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
                     "worse_probability": lambda row: show_chance(row.worse_probability),
                 },
             ),

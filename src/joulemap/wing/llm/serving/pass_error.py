@@ -4,6 +4,8 @@
 
 Deployments of one model share its workloads, and deployments on one chip with one engine share the chip under it, so
 that a table of models and chips costs a fraction of what its cells cost one by one.
+
+For measured rows, what the engine's thinly measured numbers add is found alone.
 """
 
 from __future__ import annotations
@@ -21,27 +23,30 @@ from joulemap.physics import (
     Case,
     Configuration,
     Evaluator,
+    Floats,
+    Hardware,
     PointColumns,
     PointErrors,
     RunColumns,
     Total,
+    WorkloadColumns,
     evaluate_together,
     stack_totals,
 )
-from joulemap.physics.kernel import FEW
+from joulemap.physics.interval.error_scale import find_peak, find_thin_bounds
+from joulemap.physics.interval.half_width import find_moving_width
+from joulemap.physics.kernel import FEW, KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.pipeline import Gathering
 from joulemap.physics.sum import Patterns
 from joulemap.system import define, frozen
-from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.overhead import VERIFIED
+from joulemap.wing.llm.decoder.column import Asked, pass_columns
+from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
 from joulemap.wing.llm.phase import ANSWER
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware, WorkloadColumns
-    from joulemap.physics.kernel import KernelColumns
-    from joulemap.wing.llm.decoder.column import Asked
-    from joulemap.wing.llm.serving.deployment import Deployment
+    from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+
 
 KnownChips = dict[tuple[int, str], "tuple[Hardware, ...]"]
 """(identity of a chip, word of an engine on a kind of pass) -> chip under the engine in each way to run the pass."""
@@ -161,9 +166,9 @@ def _find_errors(rows: Sequence[PassRow], gathering: Gathering) -> None:
         points, [case for _, case in cases.values()], np.array(of_case, dtype=np.int64)
     )
     numbers = np.stack([widths.latency_own, widths.energy_own, widths.thin], axis=1).tolist()
-    ways: dict[tuple[int, Asked], list[int]] = {}
+    ways: dict[tuple[PassErrors, Asked], list[int]] = {}
     for number, row in enumerate(rows):
-        ways.setdefault((id(row.owner), row.asked), []).append(number)
+        ways.setdefault((row.owner, row.asked), []).append(number)
     latency = points.latency_fs.tolist()
     for mine in ways.values():
         row = rows[mine[0]]
@@ -233,3 +238,52 @@ def _weigh_patterns(kernels: KernelColumns) -> None:
         starts=np.cumsum([0, *lengths])[:-1].astype(np.int64),
         times=np.array(list(counts.values()), dtype=np.int64),
     )
+
+
+def find_thin_widths(passes: Sequence[tuple[Deployment, Asked]]) -> Floats:
+    """Return the half-width of the natural logarithm of the time of each pass of a deployment that its thinnest number
+    adds.
+
+    A number counts if it sets a tenth of the time. Passes of several deployments are evaluated together, which is
+    fastest if these share their workloads. A pass that its chip cannot run has 0.
+    """
+    chips: dict[tuple[Deployment, str], tuple[Hardware, tuple[float, float, float]]] = {}
+    places: dict[tuple[PassWorkloads, Asked], int] = {}
+    evaluators: list[Evaluator] = []
+    cells: list[tuple[int, Hardware, Configuration]] = []
+    rows: list[int] = []
+    known: list[tuple[float, float, float]] = []
+    for row, (deployment, asked) in enumerate(passes):
+        under = deployment.put_under(asked)
+        key = deployment, under.word
+        if key not in chips:
+            chip = under.take(under.list_ways(deployment.unlimited)[0], deployment.unlimited)
+            chips[key] = chip, _find_bounds(chip, deployment.precision)
+        chip, bounds = chips[key]
+        if not any(bounds):
+            continue
+        place = deployment.workloads, asked
+        if place not in places:
+            places[place] = len(evaluators)
+            evaluators.append(Evaluator(deployment.workloads.describe([asked]).works[0]))
+        configuration = Configuration(
+            hardware=chip.id,
+            precision=deployment.precision,
+            runtime=deployment.stack.runtime,
+            weight_precision=deployment.weight_precision,
+        )
+        cells.append((places[place], chip, configuration))
+        rows.append(row)
+        known.append(bounds)
+    widths = np.zeros(len(passes))
+    if rows:
+        shares = stack_totals(evaluate_together(evaluators, cells)).share_fs.astype(np.float64)
+        times = shares.sum(axis=1)
+        widths[rows] = np.where(times > 0.0, find_moving_width(shares, np.array(known), times), 0.0)
+    return widths
+
+
+def _find_bounds(chip: Hardware, precision: str) -> tuple[float, float, float]:
+    """Return what thin numbers of a chip under an engine add to times bound by compute, memory and launches."""
+    known = {name: one.evidence for name, one in chip.quantities() if one.evidence is not None}
+    return find_thin_bounds(known, find_peak(chip.architecture, precision))
