@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from joulemap.system import Wing
+from typing import TYPE_CHECKING
+
+from joulemap.system import Wing, make_lookup
+
+if TYPE_CHECKING:
+    from joulemap.wing.hub.generated.public import *
+
+    __all__: list[str]
+else:
+    __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.hub.generated.public")
 
 
 def register() -> Wing:

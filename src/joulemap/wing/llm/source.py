@@ -14,7 +14,7 @@ from joulemap.physics import BOARD, read_point
 from joulemap.plan import Model, find_model, opening_workload, select_hardware
 from joulemap.system import ModelError, UnknownFamilyError, UnknownNameError, UsageError, package_version
 from joulemap.system.name import find_meant
-from joulemap.wing.hub.name import CONFIGURED, HUBS, hub_version
+from joulemap.wing.hub import CONFIGURED, HUBS, hub_version
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import (
     EXAMPLE,
@@ -26,7 +26,7 @@ from joulemap.wing.llm.decoder.pass_name import (
     split_pass,
 )
 from joulemap.wing.llm.phase import MIXED, find_phase
-from joulemap.wing.place.record import BOX
+from joulemap.wing.place import BOX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.pass_name import NamedPass
     from joulemap.wing.llm.setting import Serving
-    from joulemap.wing.place.box.hardware import BoxHardware
+    from joulemap.wing.place import BoxHardware
 
 
 KIND: Final = "decoder"
@@ -67,7 +67,7 @@ def describe_pass(step: DecoderPass) -> Mapping[str, str]:
 
 def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the pass of a traced model at the sizes in its name; raise as `find_model` does."""
-    from joulemap.wing.hub.pass_size import PassSizes
+    from joulemap.wing.hub import PassSizes
     from joulemap.wing.llm.decoder.traced import TRACED_ARGUMENTS
 
     before, rest = split_pass(name) or (name, "()")
@@ -276,7 +276,7 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
 
 def _read_context(path: Path) -> int:
     """Return the context length in tokens that a configuration states; 0 if none."""
-    from joulemap.wing.hub.configuration import read_configuration
+    from joulemap.wing.hub import read_configuration
     from joulemap.wing.llm.decoder.read import read_context
 
     return read_context(read_configuration(path, str(path)), str(path))

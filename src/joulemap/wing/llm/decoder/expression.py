@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from joulemap.system import ModelError
-from joulemap.wing.hub.configuration import read_whole
+from joulemap.wing.hub import read_whole
 
 INDEX: Final = "i"
 """Name of the layer index in expressions."""

@@ -24,7 +24,7 @@ from joulemap.domain import ModelEntry, Settings, ShippedWorkload, read_argument
 from joulemap.domain.operator.name import complete_argument
 from joulemap.system import frozen
 from joulemap.trace.version import closed_version
-from joulemap.wing.hub.name import CONFIGURED
+from joulemap.wing.hub import CONFIGURED
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
@@ -258,7 +258,7 @@ def _read_file(path: Path, name: str) -> Decoder:
         from joulemap.wing.llm.file.folder import read_folder
 
         return read_folder(path, name)
-    from joulemap.wing.hub.configuration import read_checkpoint_files
+    from joulemap.wing.hub import read_checkpoint_files
     from joulemap.wing.llm.decoder.read import OWN, read_config
 
     own = path.with_name(OWN)

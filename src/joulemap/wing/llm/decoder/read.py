@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system import ModelError, UnknownFamilyError
-from joulemap.wing.hub.configuration import check_sizes
+from joulemap.wing.hub import check_sizes
 from joulemap.wing.llm.decoder.checkpoint import apply_quantization, find_quantization
 from joulemap.wing.llm.decoder.config import (
     Attention,

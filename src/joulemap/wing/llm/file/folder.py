@@ -22,7 +22,7 @@ import attrs
 
 from joulemap.physics import read_weight_format
 from joulemap.system import ModelError, Reading, UnknownFamilyError, format_si, frozen
-from joulemap.wing.hub.configuration import read_checkpoint_files
+from joulemap.wing.hub import read_checkpoint_files
 from joulemap.wing.llm.decoder.checkpoint import (
     count_formats,
     count_weights,

@@ -20,7 +20,7 @@ import attrs
 
 from joulemap.physics import GGUF_METHOD
 from joulemap.system import ModelError, Reading, format_si
-from joulemap.wing.hub.configuration import check_sizes
+from joulemap.wing.hub import check_sizes
 from joulemap.wing.llm.decoder.checkpoint import count_weights, store_formats
 from joulemap.wing.llm.decoder.config import Decoder, Published
 from joulemap.wing.llm.decoder.read import read_config
