@@ -139,8 +139,8 @@ def refuse(name: str, error: Exception) -> UnsupportedError | KeyError:
     """
     if isinstance(error, UnsupportedError):
         return error
-    if name not in _list_built_in() and (package := find_class_package(name)) is not None:
-        return _blame(package, name, error)
+    if isinstance(own := find_architecture(name), SuppliedArchitecture):
+        return _blame(own.package, name, error)
     if isinstance(error, KeyError):
         return error
     raise error

@@ -231,9 +231,9 @@ class Server:
             self.done[number] += piece
             if self.done[number] == self.target[number]:
                 self.prompts.popleft()
-                self.join(number)
+                self.begin_decode(number)
 
-    def join(self, number: int) -> None:
+    def begin_decode(self, number: int) -> None:
         """Record a sequence's first token and move it to decode."""
         log, left = self.log, self.left[number]
         if log.first_token[number] is None:

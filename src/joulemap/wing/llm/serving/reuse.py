@@ -132,10 +132,10 @@ class ReusingServer(Server):
         """Return the prompt tokens that a request need not compute."""
         return max(self.reused_tokens[number], self.requests.cached_tokens[number])
 
-    def join(self, number: int) -> None:
+    def begin_decode(self, number: int) -> None:
         """Store the blocks of a finished prompt."""
         self._store(number, self.prefixes.prompts[number])
-        super().join(number)
+        super().begin_decode(number)
 
     def _store(self, number: int, blocks: Sequence[int]) -> None:
         added = self.cache.store(blocks)
