@@ -30,6 +30,7 @@ from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMet
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
+from joulemap.generated.flip import BatchWinner
 from joulemap.physics.interval.error_scale import NORMAL, TOLD_APART
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.root import MOST_FACTOR, solve
@@ -244,16 +245,6 @@ class Pair:
 def _origin(source: str) -> str:
     """Return the source of a number without the remark on scaling to another process node."""
     return source.partition("; x ")[0]
-
-
-@frozen
-class BatchWinner:
-    """Better of two chips at one batch size."""
-
-    batch: int = described("samples per input")
-    value_a: float | None = described("metric of A")
-    value_b: float | None = described("metric of B")
-    winner: str | None = described("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)

@@ -22,6 +22,7 @@ from joulemap.plan import find_targets, opening_runs, opening_workload, plan_sel
 from joulemap.store import fetch, read_columns
 from joulemap.system import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
+from joulemap.wing.explore.generated.row import ChipRegret
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings
@@ -53,18 +54,6 @@ class ModelWinner:
     def tied(self) -> list[str]:
         """Statistically tied chips."""
         return self.alike.split(", ") if self.alike else []
-
-
-@frozen(kw_only=True)
-class ChipRegret:
-    """Regret of one chip that runs all models."""
-
-    hardware: str = described("catalogue id")
-    regret_ratio: float | None = described("geometric mean over models of its value relative to each model's best chip")
-    worst_ratio: float | None = described("largest ratio of a single model")
-    worst_model: str = described("model with the largest ratio; empty where it runs none")
-    model_count: int = described("number of models that it runs within the limits")
-    missing: str = described("models that it does not run within the limits; empty for none")
 
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]

@@ -5,46 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from joulemap.ask import Answer
-from joulemap.domain import Table, described, make_table
+from joulemap.domain import Table, make_table
 from joulemap.plan import Source
 from joulemap.system import frozen
 from joulemap.wing.place.file import find_box, load_boxes, refuse_box
+from joulemap.wing.place.generated.row import BoxJoin, BoxPart, ListedBox
 from joulemap.wing.place.record import Box, BoxLink, BoxMemory
-
-
-@frozen(kw_only=True)
-class ListedBox:
-    """Box of the catalogue."""
-
-    box: str = described("catalogue id")
-    name: str = described("product name, or description")
-    devices: str = described("devices of the box, with xN for N equal ones")
-    joined_by: str = described("links between devices, and memories that they share")
-    power_w: float | None = described("power cap of all devices together; null if each has only its own", "W")
-
-
-@frozen(kw_only=True)
-class BoxPart:
-    """Device of a box."""
-
-    device: str = described("name in the box")
-    hardware: str = described("catalogue id")
-    alike_count: int = described("number of equal devices")
-    memory: str = described("memory of the box that it uses; empty for one of its own")
-    layout: str = described("layout of activations; empty for the usual one")
-
-
-@frozen(kw_only=True)
-class BoxJoin:
-    """Link of a box, or memory that its devices share."""
-
-    joined_by: str = described("link with its generation, or memory")
-    devices: str = described("devices that it connects")
-    bandwidth_bytes_per_s: float = described("bandwidth of a link in one direction, of a memory in total", "B/s")
-    latency_s: float = described("time until the first byte arrives, or another device may start", "s")
-    energy_per_byte_j: float | None = described("energy per byte sent; null if nothing moves", "J/B")
-    basis: str = described("origin of the bandwidth")
-    source: str = described("source of the bandwidth")
 
 
 @frozen(kw_only=True)

@@ -31,20 +31,18 @@ from joulemap.store import fetch, read_columns
 from joulemap.store.query import fetch_none
 from joulemap.store.workload import find_work
 from joulemap.system import UnsupportedError, UsageError, frozen
-from joulemap.wing.place.ask.row import (
-    DeviceRow,
-    EventRow,
-    PlacementRow,
-    SubgraphRow,
-    form_row,
-    list_devices,
-    list_subgraphs,
-    list_timeline,
-)
+from joulemap.wing.place.ask.row import PlacementRow, form_row, list_devices, list_subgraphs, list_timeline
 from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
 from joulemap.wing.place.box.interval import compare, doubt_placement
 from joulemap.wing.place.box.problem import build_problem
-from joulemap.wing.place.generated.row import DoubtedDevice, PlacedLine, PlacementDifference
+from joulemap.wing.place.generated.row import (
+    DeviceRow,
+    DoubtedDevice,
+    EventRow,
+    PlacedLine,
+    PlacementDifference,
+    SubgraphRow,
+)
 from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
 from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box

@@ -11,6 +11,7 @@ from joulemap.physics import HOST_ACTION, STATIC_ACTION
 from joulemap.system import FJ_PER_J, FS_PER_S, frozen
 from joulemap.wing.place.box.interval import half_width
 from joulemap.wing.place.box.line import IDLE
+from joulemap.wing.place.generated.row import DeviceRow, EventRow, SubgraphRow
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
@@ -60,56 +61,6 @@ class PlacementRow:
         if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
             return None
         return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
-
-
-@frozen(kw_only=True)
-class DeviceRow:
-    """Device of the box and its share of the best placement."""
-
-    device: str = described("name in the box")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = described("precision of its GEMMs")
-    subgraph_count: int = described("subgraphs that run on it")
-    busy_s: float = described(
-        "time per batch in which it starts no other batch; below the latency of its part if batches overlap on it", "s"
-    )
-    busy_fraction: float = described("busy_s as a share of the time per batch", "1")
-    weight_bytes: int = described("weights in its memory", "B")
-    activation_bytes: int = described("peak activations", "B")
-    memory_fraction: float = described("share of its memory that weights and activations fill", "1")
-    energy_j: float = described("energy per batch, static and idle power included", "J")
-
-
-@frozen(kw_only=True)
-class SubgraphRow:
-    """Subgraph of the best placement and the device that runs it."""
-
-    subgraph_index: int = described("number in the model")
-    operations: str = described("operations of the subgraph")
-    device: str = described("device that runs it")
-    latency_s: float = described("latency on that device", "s")
-    energy_j: float = described("energy on that device, with its static power meanwhile", "J")
-    other: str = described("best device of another kind for the goal, else of this kind; empty where none runs it")
-    other_s: float | None = described("latency on the other device", "s")
-    other_j: float | None = described("energy on the other device, with its static power meanwhile", "J")
-
-
-@frozen(kw_only=True)
-class EventRow:
-    """Event of a batch: a subgraph that runs, or a value copied between devices."""
-
-    placement: str = described("devices that run a part, joined by a plus")
-    form: str = described("alone, split or pipeline")
-    event_index: int = described("number of the event in the order listed")
-    kind: str = described("subgraph or copy")
-    subgraph_index: int = described("subgraph that runs, or that made the copied value")
-    operations: str = described("operations of the subgraph; empty for a copy")
-    device: str = described("device that runs the subgraph or sends the copy")
-    receiver: str = described("device that receives the copy; empty for a subgraph")
-    start_s: float = described("start in a batch by itself", "s")
-    end_s: float = described("end in a batch by itself", "s")
-    taken_s: float = described("duration from start to end", "s")
-    copied_bytes: float | None = described("size of the copy; null for a subgraph", "B")
 
 
 def form_row(

@@ -29,7 +29,7 @@ from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.box.solve import has_solver
 
 if TYPE_CHECKING:
-    from joulemap.wing.place.ask.row import EventRow
+    from joulemap.wing.place.generated.row import EventRow
 
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
 CHIP: Final = Template("{device}: {chip}")
