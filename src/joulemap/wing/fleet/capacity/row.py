@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain import HardwareRef, described
+from joulemap.domain import HardwareRef
 from joulemap.system import frozen
-from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
+from joulemap.wing.fleet.generated.row import FleetColumns, LevelRow, QueueRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,89 +41,10 @@ WATCHED: Final = 3
 
 
 @frozen(kw_only=True)
-class FleetRow:
+class FleetRow(FleetColumns):
     """Devices of one hardware that serve the demand, or the reason why they cannot; figures refer to the whole
     fleet.
     """
-
-    label: str = described("hardware, with xN for N devices of one server, and the precision")
-    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
-    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
-    runtime: str = described("runtime of each device")
-    status: str = described("ok, over a limit, or late: no number of devices meets the latency target")
-    device_count: int | None = described("devices at the highest rate")
-    device_low_count: int | None = described(
-        "lower end of the 80 % interval of the devices, from the interval of the predicted times"
-    )
-    device_high_count: int | None = described("upper end of the 80 % interval of the devices")
-    likely_device_count: int | None = described("devices that suffice with a probability of 80 %; null if unknown")
-    enough_fraction: float | None = described("probability that device_count suffices; null if unknown")
-    server_device_count: int = described("devices of one server")
-    expert_device_count: int = described("devices of a server that share whole experts; 1 for none")
-    batch: int | None = described(
-        "maximum requests per batch; for a language model, maximum concurrent requests of a server, by its memory and "
-        "its engine"
-    )
-    batch_mean: float | None = described("mean requests per batch at the highest rate")
-    wait_s: float | None = described("maximum wait of a batch's first request for others while a device is free", "s")
-    p50_latency_s: float | None = described("median latency from arrival to answer, of the slowest model", "s")
-    p99_latency_s: float | None = described(
-        "p99 latency from arrival to answer, of the model that is nearest to its target", "s"
-    )
-    first_token_p99_s: float | None = described("p99 time to first token of a language model", "s")
-    between_p99_s: float | None = described("p99 over requests of the time per output token of a language model", "s")
-    promise_fraction: float | None = described("p99 over its target, for the target that is nearest")
-    server_rate_per_s: float | None = described("maximum rate of one server within the targets", "1/s")
-    carried_ratio: float | None = described(
-        "maximum rate of this fleet within the targets, relative to the highest demanded rate"
-    )
-    utilization_fraction: float | None = described(
-        "highest demanded rate over the maximum rate; an upper bound if carried_ratio is 16, the most tried"
-    )
-    fails_first: str = described("first limit to break as load grows to 1.5x: latency or power; empty where none does")
-    busy_fraction: float | None = described("share of the devices' time with a batch running, at the highest rate")
-    busy_mean_fraction: float | None = described(
-        "share of the powered devices' time with a batch running, over all rates"
-    )
-    power_w: float | None = described("power of all devices at the highest rate, with the rest of their modules", "W")
-    host_power_w: float | None = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    mean_power_w: float | None = described("mean power of all devices over all rates", "W")
-    idle_power_w: float | None = described("power of all devices when idle", "W")
-    energy_per_request_j: float | None = described("device energy per request, including idle time", "J")
-    kwh_per_month: float | None = described("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float | None = described("CO2 of that energy", "g")
-    owned_device_count: int = described("owned devices, which cost only their electricity")
-    rented_per_month: float | None = described(
-        "cost if devices that are not owned are rented, plus electricity of owned ones", "USD"
-    )
-    bought_per_month: float | None = described(
-        "cost if devices that are not owned are bought: share of the lifetime, hosts and electricity", "USD"
-    )
-    rented_device_per_month: float | None = described("rent of one device for a month", "USD")
-    bought_device_per_month: float | None = described(
-        "purchase price of one device and its host per month of the lifetime", "USD"
-    )
-    way: str = described(
-        "payment in cost_per_month: rented, bought, or owned if all devices are; empty without a price"
-    )
-    cost_per_month: float | None = described("cost by that payment", "USD")
-    rent_text: str = described("rent of one device, its seller and date; empty without a compared one")
-    purchase_text: str = described("purchase price of one device, its seller and date; empty without a compared one")
-    unlike_price_text: str = described(
-        "price that is not compared, because another kind of seller asks it; empty otherwise"
-    )
-    time_half_width: float | None = described(
-        "half-width of the 80 % interval of the logarithm of the time of a batch or token"
-    )
-    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of its energy")
-    rented_half_width: float = described("half-width of the 80 % interval of the logarithm of the rent")
-    bought_half_width: float = described("half-width of the 80 % interval of the logarithm of purchase and electricity")
-    is_available: bool = described("true if it can be bought or rented at a known price")
-    reason: str = described("reason for another status than ok; empty otherwise")
-    quality: str | None = described(
-        "published loss of quality of the precision; null if the checkpoint is published so"
-    )
-    run_id: int = described("run at the largest batch, or of a decode step of a language model")
 
     @property
     def chip(self) -> str:

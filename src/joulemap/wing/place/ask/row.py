@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain import AssumedEnergy, described, find_unknown, name_configured
+from joulemap.domain import AssumedEnergy, find_unknown, name_configured
 from joulemap.physics import HOST_ACTION, STATIC_ACTION
 from joulemap.system import FJ_PER_J, FS_PER_S, frozen
 from joulemap.wing.place.box.interval import half_width
 from joulemap.wing.place.box.line import IDLE
-from joulemap.wing.place.generated.row import DeviceRow, EventRow, SubgraphRow
+from joulemap.wing.place.generated.row import DeviceRow, EventRow, PlacementColumns, SubgraphRow
 
 if TYPE_CHECKING:
     from joulemap.wing.place.box.candidate import Candidate
@@ -26,34 +26,8 @@ DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
 
 
 @frozen(kw_only=True)
-class PlacementRow:
+class PlacementRow(PlacementColumns):
     """Candidate placement of the model on the box."""
-
-    placement: str = described("devices that run a part, joined by a plus")
-    form: str = described("alone, split, pipeline or side by side")
-    is_best: bool = described("true for the best placement for the goal")
-    latency_s: float | None = described("latency of a batch by itself; null where refused", "s")
-    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of latency")
-    throughput_per_s: float | None = described("samples per second, batch after batch", "1/s")
-    throughput_half_width: float | None = described("half-width of the 80 % interval of the logarithm of throughput")
-    tokens_per_s: float | None = described(
-        "tokens per second of a decoding language model; null for other models", "1/s"
-    )
-    energy_j: float | None = described("energy of a batch, whole box", "J")
-    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of energy")
-    assumed_energy_fraction: float | None = described("share of the energy that rests on assumed numbers")
-    assumed_static_fraction: float | None = described(
-        "share of the energy from assumed static power, idle power included"
-    )
-    energy_per_inference_j: float | None = described("energy of a sample, whole box", "J")
-    average_power_w: float | None = described("mean power of the whole box, batch after batch", "W")
-    copy_s: float | None = described("time of a batch's copies between devices", "s")
-    copied_bytes: float | None = described("bytes that a batch copies between devices", "B")
-    copy_count: int | None = described("values copied between devices per batch")
-    worse_probability: float | None = described("probability that the best placement beats it; null for the best")
-    limit: str = described("limit of the time between batches")
-    gap_fraction: float | None = described("maximum share that an unexamined placement could save", "1")
-    refusal: str = described("reason of refusal; empty where the placement runs")
 
     @property
     def assumed(self) -> AssumedEnergy | None:
