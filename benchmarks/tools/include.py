@@ -23,6 +23,7 @@ import attrs
 from joulemap.domain.table import Column
 from joulemap.store.block import MARK
 from joulemap.store.contract import Parameter, Query
+from joulemap.store.header import SHOWN
 from joulemap.store.literal import write
 from joulemap.system.errors import SqlError
 from joulemap.system.record import define
@@ -197,7 +198,7 @@ def inherit(
     for name in _PARAMETER.findall(query.sql):
         if name in words[0] and name not in parameters:
             handed.setdefault(name, words[0][name])
-    own = {column.name: column for column in query.columns}
+    own = {column.name: _complete(query, had, words[1], column) for column in query.columns}
     cells = list_cells(query.sql)
     had = {**words[1], **had, **own}
     names = cells if own.keys() <= set(cells) else tuple(own)
@@ -225,6 +226,14 @@ def declare(call: str, find: Find) -> dict[str, Column]:
         for one in called.columns
         if not one.of or is_open or not divisions.isdisjoint(one.of.split(", "))
     }
+
+
+def _complete(query: Query, had: Mapping[str, Column], words: Mapping[str, Column], column: Column) -> Column:
+    """Return a column with the declaration of a called query or of all queries, if its own only says how to show it."""
+    if column.type:
+        return column
+    told = {name: text for name in SHOWN if (text := getattr(column, name))}
+    return attrs.evolve(_take(query, {**words, **had}, column.name), of="", **told)
 
 
 def _take(query: Query, had: Mapping[str, Column], name: str) -> Column:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from joulemap.domain.table import Column, Row
 from joulemap.store.contract import Query
+from joulemap.store.header import SHOWN
 from joulemap.store.library import list_queries
 from joulemap.system.resource import folder
 from joulemap.system.wing import BUILT_IN, list_wings
@@ -62,6 +63,7 @@ def spell_computed(name: str, table: Mapping[str, Any]) -> str:
         texts = [told["meaning"], *([told["unit"]] if "unit" in told else [])]
         given = [*(json.dumps(one, ensure_ascii=False) for one in texts)]
         given += ["is_wide=True"] if told["type"] == "HUGEINT" else []
+        given += [f"{key}={json.dumps(told[key], ensure_ascii=False)}" for key in SHOWN if key in told]
         lines.append(f"    {column}: {kind} = described({', '.join(given)})")
     return "\n".join(lines)
 

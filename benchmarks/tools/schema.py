@@ -149,7 +149,8 @@ def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
             yield name, annotation, stated[name].meaning, stated[name].unit
     else:
         for field in attrs.fields(record):
-            yield field.name, field.type, field.metadata.get("meaning", ""), field.metadata.get("unit", "")
+            column = field.metadata.get("column", {})
+            yield field.name, field.type, column.get("meaning", ""), column.get("unit", "")
 
 
 def _is_record(record: object) -> bool:

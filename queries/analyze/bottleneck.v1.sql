@@ -7,12 +7,12 @@ order = ["compute, memory, launch"]
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with this bottleneck" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the subgraphs with this bottleneck, exact" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the subgraphs with this bottleneck" }
-latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
+latency_s = { heading = "time", type = "DOUBLE", unit = "s", meaning = "latency of the subgraphs with this bottleneck" }
+latency_fraction = { heading = "time share", type = "DOUBLE", null = true, meaning = "share of the run's latency" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the subgraphs with this bottleneck, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the subgraphs with this bottleneck" }
 energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
-busy_s = { type = "DOUBLE", unit = "s", meaning = "time of this resource in all subgraphs; compute and memory overlap" }
+busy_s = { heading = "such time in all subgraphs (overlapping)", type = "DOUBLE", unit = "s", meaning = "time of this resource in all subgraphs; compute and memory overlap" }
 */
 WITH part AS (
     SELECT

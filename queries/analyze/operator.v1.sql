@@ -4,7 +4,20 @@ summary = "Operators of a run: energy by part, latency, share, and the saving by
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 order = ["operator_index"]
 [columns]
-share_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
+share_fraction = { heading = "energy share", type = "DOUBLE", meaning = "share of the run's energy" }
+is_fused = { heading = "fused" }
+saved_latency_s = { heading = "latency saved" }
+saved_energy_j = { heading = "energy saved" }
+separate_latency_s = { heading = "unfused latency" }
+operator_index = { heading = "#" }
+name = { heading = "operator" }
+latency_fraction = { heading = "time share" }
+bias_element_count = { heading = "bias elements" }
+pass_bytes = { heading = "extra passes" }
+separate_energy_j = { heading = "unfused energy" }
+subgraph_index = { heading = "subgraph" }
+dram_bytes = { heading = "off-chip traffic" }
+edp_share_fraction = { heading = "EDP share" }
 */
 SELECT
     v.operator_index, v.subgraph_index, v.name, v.operation, v.kind, v.mac_count, v.energy_fj, v.energy_j,

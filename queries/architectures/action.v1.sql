@@ -5,6 +5,9 @@ grain = "one row per evaluated run and action; the rows of a run sum to its ener
 order = ["position", "run_id", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
+[columns]
+energy_per_mac_j = { heading = "energy per MAC" }
+per = { shown = "words" }
 */
 SELECT
     v.architecture, v.hardware, v.rank, v.category_rank, v.common_category, v.category, v.component, v.action, v.per,

@@ -7,12 +7,14 @@ order = ["position in run_ids", "run_id", "category_index"]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
 category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, host (where any run has it), static" }
-common_category = { type = "VARCHAR", meaning = "common category" }
-is_overhead = { type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
-categories = { type = "VARCHAR", meaning = "the architecture's own categories of these actions, most energy first; empty without an action" }
+common_category = { heading = "category", type = "VARCHAR", meaning = "common category" }
+is_overhead = { heading = "overhead", type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
+categories = { heading = "categories of the class", type = "VARCHAR", meaning = "the architecture's own categories of these actions, most energy first; empty without an action" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+energy_per_mac_j = { heading = "energy per MAC" }
+kind_count = { heading = "actions" }
 */
 WITH kind (category_index, common_category) AS (
     VALUES

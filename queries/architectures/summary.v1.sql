@@ -6,7 +6,7 @@ order = ["position in run_ids", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the run over its MACs; null without MACs" }
+energy_per_mac_j = { heading = "energy per MAC", type = "DOUBLE", null = true, unit = "J", meaning = "energy of the run over its MACs; null without MACs" }
 dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the run without static energy, over its MACs" }
 compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of arithmetic (MACs and all other operations), exact" }
 register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of registers, exact" }
@@ -16,15 +16,15 @@ off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "en
 control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of instructions, tokens, configuration and scheduling, exact" }
 board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators, and the energy that only the power limit implies, exact" }
 static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x time between batches, exact" }
-compute_fraction = { type = "DOUBLE", null = true, meaning = "share of compute in the energy of the run" }
+compute_fraction = { heading = "computing", type = "DOUBLE", null = true, meaning = "share of compute in the energy of the run" }
 register_fraction = { type = "DOUBLE", null = true, meaning = "share of registers in the energy of the run" }
 on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of on-chip memory in the energy of the run" }
 interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of interconnect in the energy of the run" }
-off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of off-chip memory in the energy of the run" }
-control_fraction = { type = "DOUBLE", null = true, meaning = "share of control in the energy of the run" }
-board_fraction = { type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
-static_fraction = { type = "DOUBLE", null = true, meaning = "share of static energy in the energy of the run" }
-compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
+off_chip_memory_fraction = { heading = "off-chip memory", type = "DOUBLE", null = true, meaning = "share of off-chip memory in the energy of the run" }
+control_fraction = { heading = "control", type = "DOUBLE", null = true, meaning = "share of control in the energy of the run" }
+board_fraction = { heading = "unattributed losses", type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
+static_fraction = { heading = "static power", type = "DOUBLE", null = true, meaning = "share of static energy in the energy of the run" }
+compute_per_mac_j = { heading = "computing", type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
 register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
 on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, on-chip memory" }
 interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, interconnect" }
@@ -34,12 +34,16 @@ board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy 
 static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
 overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, host nor static" }
 overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }
-order_name = { type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
+order_name = { heading = "instruction", type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
 order_count = { type = "DOUBLE", null = true, meaning = "number of events of order_name" }
-macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs per event of order_name; null without such an event" }
-unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories of one unit" }
-chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories shared by all units" }
-off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written off chip" }
+macs_per_order = { heading = "MACs per instruction", shown = "plain", type = "DOUBLE", null = true, meaning = "MACs per event of order_name; null without such an event" }
+unit_memory_bytes_per_mac = { heading = "unit memory", type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories of one unit" }
+chip_memory_bytes_per_mac = { heading = "chip memory", type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories shared by all units" }
+off_chip_bytes_per_mac = { heading = "off-chip memory", type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written off chip" }
+compute_utilization_fraction = { heading = "compute utilization" }
+overhead_fraction = { heading = "overhead" }
+memory_time_fraction = { heading = "memory time" }
+architecture = { heading = "class" }
 */
 WITH priced AS (
     SELECT

@@ -9,6 +9,9 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 [columns]
 part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
+action_count = { heading = "count" }
+name = { heading = "part" }
+energy_per_action_j = { heading = "energy each" }
 */
 SELECT
     v.run_id, v.model, v.hardware,

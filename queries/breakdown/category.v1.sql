@@ -10,6 +10,9 @@ is_common = { type = "BOOLEAN", default = false, meaning = "true for categories 
 [columns]
 part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
+name = { heading = "part" }
+fusion_pattern = { heading = "pattern" }
+largest_action_fraction = { heading = "share of category" }
 */
 SELECT
     v.run_id, v.model, v.hardware,

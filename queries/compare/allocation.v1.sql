@@ -5,6 +5,11 @@ grain = "one row per evaluated run and subgraph"
 order = ["position", "run_id", "latency_fs descending", "subgraph_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show; refused ones are omitted" }
+[columns]
+fusion_pattern = { heading = "pattern" }
+compute_utilization_fraction = { heading = "utilization" }
+latency_fraction = { heading = "share of latency" }
+units_used_count = { heading = "busy units" }
 */
 SELECT
     v.hardware, v.subgraph_index, v.subgraph, v.fusion_pattern, v.latency_s, v.latency_fraction, v.bottleneck,

@@ -16,6 +16,11 @@ model_rank = { type = "BIGINT", null = true, meaning = "rank of this model on th
 model_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the best model on this hardware is better; 1 for the best" }
 hardware_won_count = { type = "BIGINT", meaning = "number of models for which this hardware is first; ties go to the first name" }
 model_count = { type = "BIGINT", meaning = "number of requested models" }
+average_power_w = { heading = "power" }
+compute_utilization_fraction = { heading = "utilization" }
+edp_js = { heading = "energy x delay" }
+ops_per_j = { heading = "operations per joule" }
+peak_memory_bytes = { heading = "memory" }
 */
 WITH asked AS (
     SELECT

@@ -3,14 +3,15 @@ record = "ModelMix"
 summary = "Operators of the model of several runs, by kind"
 grain = "one row per workload of the requested runs and kind of operator, without views"
 [columns]
-kind = { type = "VARCHAR", meaning = "kind of operator: conv, depthwise_conv, linear, matmul, pool ..." }
+kind = { heading = "operators", type = "VARCHAR", meaning = "kind of operator: conv, depthwise_conv, linear, matmul, pool ..." }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the kind" }
-operator_count = { type = "BIGINT", meaning = "operators of the kind" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the batch" }
-mac_fraction = { type = "DOUBLE", null = true, meaning = "share of all MACs; null where there are none" }
+operator_count = { heading = "count", type = "BIGINT", meaning = "operators of the kind" }
+mac_count = { heading = "MACs", type = "BIGINT", meaning = "multiply-accumulates of the batch" }
+mac_fraction = { heading = "share of MACs", type = "DOUBLE", null = true, meaning = "share of all MACs; null where there are none" }
 all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, without those of views only" }
 all_operator_count = { type = "BIGINT", meaning = "operators of the workload, without views" }
 all_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the workload" }
+operator_fraction = { heading = "share of operators" }
 */
 WITH chosen AS (
     SELECT DISTINCT workload_id

@@ -10,6 +10,14 @@ sort = { type = "VARCHAR", default = "efficiency", meaning = "metric of runs: la
 rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the best; ties go to the first name; null for a refused run" }
 sort = { type = "VARCHAR", meaning = "metric that ranks the hardware" }
 best_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the best run is better; 1 for the best" }
+inferences_per_j = { heading = "inferences/J" }
+throughput_per_s = { heading = "inferences/s" }
+architecture = { heading = "class" }
+energy_per_inference_j = { heading = "energy/inference" }
+tdp_w = { heading = "TDP" }
+units_used_count = { heading = "busy units" }
+compute_utilization_fraction = { heading = "utilization" }
+average_power_w = { heading = "power" }
 */
 WITH asked AS (
     SELECT

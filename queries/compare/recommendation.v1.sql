@@ -8,13 +8,13 @@ run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones cou
 among_ids = { type = "INTEGER[]", default = [], meaning = "runs of run_ids to choose from a second time; empty for no second choice" }
 [columns]
 is_among = { type = "BOOLEAN", meaning = "true if chosen from among_ids alone" }
-goal = { type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
-hardware = { type = "VARCHAR", meaning = "the winner, with its configuration if the runs differ in configuration; ties go to the first name" }
+goal = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
+hardware = { heading = "best", type = "VARCHAR", meaning = "the winner, with its configuration if the runs differ in configuration; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the winner is better than the runner-up; null without a runner-up" }
+advantage_ratio = { heading = "advantage", type = "DOUBLE", null = true, meaning = "factor by which the winner is better than the runner-up; null without a runner-up" }
 tied_count = { type = "BIGINT", meaning = "number of runs with exactly the winner's value, winner included" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
+probability_best = { heading = "confidence of being best", type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
 rivals = { type = "VARCHAR[]", meaning = "runs that are statistically tied with the winner: better with a probability above 0.2" }
 rival_ids = { type = "INTEGER[]", meaning = "numbers of these runs, in the same order" }
 ranked_ids = { type = "INTEGER[]", meaning = "all these runs, best first" }
@@ -22,8 +22,9 @@ ahead_probabilities = { type = "DOUBLE[]", meaning = "probability that the winne
 probabilities = { type = "DOUBLE[]", meaning = "probability of each run in that order to be the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the winner are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "true if the winner can be bought or rented at a known price" }
-available_hardware = { type = "VARCHAR", null = true, meaning = "the best available run; null without one" }
-available_value = { type = "DOUBLE", null = true, meaning = "value of the best available run, in unit" }
+available_hardware = { heading = "best available", type = "VARCHAR", null = true, meaning = "the best available run; null without one" }
+available_value = { heading = "value of best available", type = "DOUBLE", null = true, meaning = "value of the best available run, in unit" }
+runner_up = { heading = "next best" }
 */
 WITH chosen AS (
     SELECT

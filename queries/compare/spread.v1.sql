@@ -6,15 +6,18 @@ order = ["position in run_ids", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show; refused ones are omitted" }
 [columns]
-mean_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows within the latency of a batch: the time-weighted mean over subgraphs" }
-min_utilization_fraction = { type = "DOUBLE", null = true, meaning = "share of the peak of the least utilized subgraph with MACs; null without one" }
+mean_utilization_fraction = { heading = "mean utilization", type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows within the latency of a batch: the time-weighted mean over subgraphs" }
+min_utilization_fraction = { heading = "lowest", type = "DOUBLE", null = true, meaning = "share of the peak of the least utilized subgraph with MACs; null without one" }
 min_kind = { type = "VARCHAR", null = true, meaning = "operation that leads this subgraph; ties go to the first subgraph" }
-min_name = { type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
-max_utilization_fraction = { type = "DOUBLE", null = true, meaning = "share of the peak of the most utilized subgraph with MACs" }
+min_name = { heading = "lowest subgraph", type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
+max_utilization_fraction = { heading = "highest", type = "DOUBLE", null = true, meaning = "share of the peak of the most utilized subgraph with MACs" }
 max_kind = { type = "VARCHAR", null = true, meaning = "operation that leads this subgraph; ties go to the first subgraph" }
-max_name = { type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
+max_name = { heading = "highest subgraph", type = "VARCHAR", null = true, meaning = "operator that leads this subgraph" }
 idle_kind = { type = "VARCHAR", null = true, meaning = "kind of subgraph without MACs that takes the most time; null without one" }
-idle_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in subgraphs without MACs" }
+idle_time_fraction = { heading = "time without MACs", type = "DOUBLE", null = true, meaning = "share of the latency in subgraphs without MACs" }
+memory_time_fraction = { heading = "memory-bound time" }
+launch_time_fraction = { heading = "launch-bound time" }
+compute_time_fraction = { heading = "compute-bound time" }
 */
 WITH part AS MATERIALIZED (
     SELECT

@@ -16,9 +16,10 @@ verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
 value = { type = "DOUBLE", meaning = "value in unit" }
 unit = { type = "VARCHAR", meaning = "unit of value: J, s, W, or 1 for a fraction" }
 median_value = { type = "DOUBLE", meaning = "median over all requested evaluated runs" }
-median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is better than the median; null for an aspect of the run alone" }
+median_ratio = { heading = "ratio to the median", type = "DOUBLE", null = true, meaning = "median over value: above 1 is better than the median; null for an aspect of the run alone" }
 grade = { type = "VARCHAR", null = true, meaning = "grade of utilization; null for other aspects" }
 run_count = { type = "BIGINT", meaning = "number of evaluated runs behind the median" }
+unit_name = { heading = "unit" }
 */
 WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
 one AS (

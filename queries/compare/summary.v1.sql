@@ -11,6 +11,14 @@ label = { type = "VARCHAR", meaning = "hardware, with precision, batch and runti
 energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference over the baseline's" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
 baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration if the runs differ in configuration" }
+average_power_w = { heading = "power" }
+overhead_fraction = { heading = "overhead" }
+latency_half_width = { heading = "latency range" }
+compute_utilization_fraction = { heading = "utilization" }
+units_used_count = { heading = "busy units" }
+edp_js = { heading = "energy x delay" }
+peak_memory_bytes = { heading = "memory" }
+energy_half_width = { heading = "energy range" }
 */
 -- 1e30 puts runs of hardware that cannot be bought or rented behind all others as the default baseline.
 SELECT

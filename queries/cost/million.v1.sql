@@ -9,30 +9,32 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavail
 [columns]
 rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the cheapest in the requested way of paying; null in the other way, without a price, for another kind of seller, and for unavailable hardware unless all hardware is unavailable or takes_all is true" }
 status = { type = "VARCHAR", meaning = "status: ok, no price or unsupported" }
-is_best_of_hardware = { type = "BOOLEAN", meaning = "true for the cheapest run of its hardware in the requested way of paying, in any power mode; without a price, the one with the least energy" }
-way = { type = "VARCHAR", meaning = "way of paying: rented (by the hour), bought (price and electricity) or none" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "total cost of a million inferences" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
+is_best_of_hardware = { heading = "confidence", type = "BOOLEAN", meaning = "true for the cheapest run of its hardware in the requested way of paying, in any power mode; without a price, the one with the least energy" }
+way = { heading = "payment", type = "VARCHAR", meaning = "way of paying: rented (by the hour), bought (price and electricity) or none" }
+usd_per_million = { heading = "cost", type = "DOUBLE", null = true, unit = "USD", meaning = "total cost of a million inferences" }
+usd_half_width = { heading = "cost range", type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
 probability_cheapest = { type = "DOUBLE", null = true, meaning = "probability that this option is the cheapest of the ranked options; null beyond the 40 cheapest" }
 probability_cheaper = { type = "DOUBLE", null = true, meaning = "probability that this option is cheaper than the first; null for the first, and where probability_cheapest is" }
 likely_cheapest = { type = "BOOLEAN", meaning = "true if this option is predicted to be the cheapest, or is statistically tied with the cheapest" }
-hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "rental price, or purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rental price includes it" }
-host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "host of a bought chip, with its electricity; 0 in a cloud, where the rental price includes it" }
-price = { type = "DOUBLE", null = true, meaning = "price of the chip, board or kit, in price_unit" }
+hardware_usd_per_million = { heading = "hardware cost", type = "DOUBLE", null = true, unit = "USD", meaning = "rental price, or purchase price spread over the lifetime" }
+energy_usd_per_million = { heading = "energy cost", type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rental price includes it" }
+host_usd_per_million = { heading = "host cost", type = "DOUBLE", null = true, unit = "USD", meaning = "host of a bought chip, with its electricity; 0 in a cloud, where the rental price includes it" }
+price = { shown = "in price_unit", type = "DOUBLE", null = true, meaning = "price of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
-price_basis = { type = "VARCHAR", null = true, meaning = "basis of the price; `given` for a price of the question" }
-price_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of price, over sellers; 0 for a given price" }
-price_text = { type = "VARCHAR", null = true, meaning = "seller and date of the price; `given` for a price of the question" }
+price_basis = { heading = "basis", type = "VARCHAR", null = true, meaning = "basis of the price; `given` for a price of the question" }
+price_half_width = { heading = "uncertainty", shown = "±", type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of price, over sellers; 0 for a given price" }
+price_text = { heading = "seller", type = "VARCHAR", null = true, meaning = "seller and date of the price; `given` for a price of the question" }
 seller_kind = { type = "VARCHAR", null = true, meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
 compared_kind = { type = "VARCHAR", null = true, meaning = "kind of seller that is ranked in this way of paying" }
 is_alike = { type = "BOOLEAN", meaning = "true if its price is of the ranked kind of seller, or of no kind" }
-price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives the price" }
-price_note = { type = "VARCHAR", null = true, meaning = "notes on the price, such as what it includes; per seller if several have offers" }
+price_source = { heading = "source", type = "VARCHAR", null = true, meaning = "document, or the file or question that gives the price" }
+price_note = { heading = "product", type = "VARCHAR", null = true, meaning = "notes on the price, such as what it includes; per seller if several have offers" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second while it works" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference while it works, of the chip alone" }
 is_available = { type = "BOOLEAN", meaning = "true if the hardware is available in this way of paying, at a known or given price; without a price, in any way" }
 reason = { type = "VARCHAR", meaning = "reason for a missing cost; empty otherwise" }
+kwh_per_million = { heading = "energy" }
+gco2_per_million = { heading = "CO2" }
 */
 WITH price AS MATERIALIZED (
     FROM cube.price(

@@ -3,7 +3,7 @@ record = "StoredTable"
 summary = "Tables of the database"
 grain = "one row per table"
 [columns]
-table_name = { type = "VARCHAR", meaning = "name of the table" }
+table_name = { heading = "table", type = "VARCHAR", meaning = "name of the table" }
 row_count = { type = "BIGINT", meaning = "number of rows, as estimated by the engine" }
 column_count = { type = "BIGINT", meaning = "number of columns" }
 meaning = { type = "VARCHAR", meaning = "content of a row" }

@@ -4,7 +4,7 @@ summary = "Public views of the database, whose columns are stable"
 grain = "one row per view"
 order = ["view_name"]
 [columns]
-view_name = { type = "VARCHAR", meaning = "name of the view" }
+view_name = { heading = "view", type = "VARCHAR", meaning = "name of the view" }
 column_count = { type = "BIGINT", meaning = "number of columns" }
 meaning = { type = "VARCHAR", meaning = "content of a row" }
 */

@@ -9,11 +9,11 @@ run_ids_b = { type = "INTEGER[]", meaning = "runs of the later version, in the s
 [columns]
 hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }
 metric = { type = "VARCHAR", meaning = "latency, energy or memory, of a batch" }
-value_a = { type = "DOUBLE", null = true, meaning = "value of the earlier version, in unit; null where its run was refused" }
-value_b = { type = "DOUBLE", null = true, meaning = "value of the later version, in unit; null where its run was refused" }
+value_a = { heading = "before", type = "DOUBLE", null = true, meaning = "value of the earlier version, in unit; null where its run was refused" }
+value_b = { heading = "after", type = "DOUBLE", null = true, meaning = "value of the later version, in unit; null where its run was refused" }
 unit = { type = "VARCHAR", meaning = "s, J or B" }
-change_fraction = { type = "DOUBLE", null = true, meaning = "value_b over value_a, minus 1" }
-low_fraction = { type = "DOUBLE", null = true, meaning = "lower end of the 80 % interval of the change; for memory, which has none, the change" }
+change_fraction = { heading = "change", type = "DOUBLE", null = true, meaning = "value_b over value_a, minus 1" }
+low_fraction = { heading = "range", type = "DOUBLE", null = true, meaning = "lower end of the 80 % interval of the change; for memory, which has none, the change" }
 high_fraction = { type = "DOUBLE", null = true, meaning = "upper end of the 80 % interval" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of value_b over value_a, without the errors that both versions share" }
 same_fraction = { type = "DOUBLE", null = true, meaning = "share of the earlier version's value in kernels whose errors both versions share: kernels with the same operations, MACs, bytes and tiles, and kernels of one name as far as their MACs and bytes agree; null for memory" }

@@ -5,14 +5,14 @@ grain = "one row per remedy"
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]
-remedy = { type = "VARCHAR", meaning = "roofline: every subgraph at its roofline; no_memory_wait: memory never slower than compute; full_units: no padding, no partly filled wave; no_launch: no fixed cost of kernels; no_static: no static power; no_control: no control energy" }
-saving_fraction = { type = "DOUBLE", meaning = "share of E T that the remedy would save at most" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "remaining energy-delay product" }
+remedy = { heading = "without", type = "VARCHAR", meaning = "roofline: every subgraph at its roofline; no_memory_wait: memory never slower than compute; full_units: no padding, no partly filled wave; no_launch: no fixed cost of kernels; no_static: no static power; no_control: no control energy" }
+saving_fraction = { heading = "EDP saved", type = "DOUBLE", meaning = "share of E T that the remedy would save at most" }
+edp_js = { heading = "EDP left", type = "DOUBLE", unit = "Js", meaning = "remaining energy-delay product" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "remaining latency" }
-latency_saving_fraction = { type = "DOUBLE", meaning = "share of T that the remedy would save at most" }
+latency_saving_fraction = { heading = "latency saved", type = "DOUBLE", meaning = "share of T that the remedy would save at most" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "remaining energy; static energy falls with the latency, all other energy stays" }
-energy_saving_fraction = { type = "DOUBLE", meaning = "share of E that the remedy would save at most" }
-subgraph_count = { type = "BIGINT", meaning = "number of affected subgraphs" }
+energy_saving_fraction = { heading = "energy saved", type = "DOUBLE", meaning = "share of E that the remedy would save at most" }
+subgraph_count = { heading = "subgraphs affected", type = "BIGINT", meaning = "number of affected subgraphs" }
 total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
 WITH placed AS MATERIALIZED (

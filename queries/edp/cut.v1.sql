@@ -4,8 +4,8 @@ summary = "Fewest subgraphs, or operators, that make up 50, 80, 90, 95 and 99 % 
 grain = "one row per level and cut"
 [columns]
 level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside GEMMs" }
-cut_fraction = { type = "DOUBLE", meaning = "requested share of the energy-delay product" }
-top_count = { type = "BIGINT", meaning = "fewest parts that reach cut_fraction, largest shares first" }
+cut_fraction = { shown = "set %", heading = "additive EDP", type = "DOUBLE", meaning = "requested share of the energy-delay product" }
+top_count = { shown = "top {top_count} of {total_count}", type = "BIGINT", meaning = "fewest parts that reach cut_fraction, largest shares first" }
 total_count = { type = "BIGINT", meaning = "number of all parts" }
 reached_fraction = { type = "DOUBLE", meaning = "share of the energy-delay product of these parts together; at least cut_fraction" }
 last = { type = "VARCHAR", meaning = "name of the smallest of these parts" }

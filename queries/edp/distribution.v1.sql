@@ -4,7 +4,17 @@ summary = "Energy-delay product of a run by subgraph, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
 order = ["rank"]
 [columns]
-share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
+share_fraction = { heading = "run share", type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
+compute_share_fraction = { heading = "compute" }
+memory_share_fraction = { heading = "memory" }
+static_share_fraction = { heading = "static" }
+fusion_pattern = { heading = "pattern" }
+rank = { heading = "#" }
+halving_fraction = { heading = "saved by halving" }
+name = { heading = "subgraph" }
+edp_share_js = { heading = "additive EDP" }
+control_share_fraction = { heading = "control" }
+edp_js = { heading = "own EDP" }
 */
 SELECT
     v.rank, v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.energy_fj, v.energy_j, v.latency_fs,

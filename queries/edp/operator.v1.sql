@@ -3,12 +3,22 @@ record = "EdpOperatorShare"
 summary = "Energy-delay product of each operator of a run, by part and cumulative"
 grain = "one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product"
 [columns]
-name = { type = "VARCHAR", meaning = "name of the operator; for a bias, the name of its GEMM followed by .bias" }
+name = { heading = "operator", type = "VARCHAR", meaning = "name of the operator; for a bias, the name of its GEMM followed by .bias" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }
 kind = { type = "VARCHAR", meaning = "kind of operator: conv, linear, elementwise ...; bias" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy; for a bias, its additions, which are not part of its GEMM" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact latency; 0 for a bias, whose time is part of its GEMM's" }
-share_fraction = { type = "DOUBLE", meaning = "edp_share_js over E T" }
+share_fraction = { heading = "run share", type = "DOUBLE", meaning = "edp_share_js over E T" }
+is_fused = { heading = "fused" }
+compute_share_fraction = { heading = "compute" }
+memory_share_fraction = { heading = "memory" }
+static_share_fraction = { heading = "static" }
+fusion_pattern = { heading = "pattern" }
+rank = { heading = "#" }
+halving_fraction = { heading = "saved by halving" }
+edp_share_js = { heading = "additive EDP" }
+control_share_fraction = { heading = "control" }
+edp_js = { heading = "own EDP" }
 */
 WITH placed AS MATERIALIZED (
     SELECT

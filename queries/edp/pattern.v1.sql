@@ -10,8 +10,8 @@ operator_count = { type = "HUGEINT", meaning = "operators that run in these subg
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
-share_fraction = { type = "DOUBLE", meaning = "share of the run's energy-delay product" }
-mac_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's MACs" }
+share_fraction = { heading = "run share", type = "DOUBLE", meaning = "share of the run's energy-delay product" }
+mac_fraction = { heading = "MAC share", type = "DOUBLE", null = true, meaning = "share of the run's MACs" }
 bottleneck = { type = "VARCHAR", meaning = "bottleneck with most of the time of these subgraphs" }
 bottleneck_fraction = { type = "DOUBLE", meaning = "share of the time of these subgraphs with this bottleneck" }
 */

@@ -11,14 +11,14 @@ quantity = { type = "VARCHAR", meaning = "kind: energy or time" }
 category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static; for time: compute, memory or launch" }
 spent_a_exact = { type = "HUGEINT", meaning = "exact amount on A, fJ of energy or fs of time" }
 spent_b_exact = { type = "HUGEINT", meaning = "exact amount on B" }
-spent_a = { type = "DOUBLE", meaning = "amount on A, in spent_unit" }
-spent_b = { type = "DOUBLE", meaning = "amount on B" }
+spent_a = { shown = "in spent_unit", type = "DOUBLE", meaning = "amount on A, in spent_unit" }
+spent_b = { shown = "in spent_unit", type = "DOUBLE", meaning = "amount on B" }
 work_a = { type = "DOUBLE", null = true, meaning = "amount of work on A for time, as in explain.delay; null for energy" }
 work_b = { type = "DOUBLE", null = true, meaning = "amount of work on B for time; null for energy" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
 difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ or fs; for edp twice the contribution, in fJ fs" }
-difference = { type = "DOUBLE", meaning = "contribution to the difference, in unit" }
-by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
+difference = { shown = "+", type = "DOUBLE", meaning = "contribution to the difference, in unit" }
+by_count_exact = { heading = "why the larger is larger", type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
 by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a different energy per action or time per unit of work; for static power, to more or fewer watts" }
 by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one run has: roles without a counterpart, and subgraphs with this bottleneck on one side alone" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }

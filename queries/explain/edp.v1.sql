@@ -7,12 +7,14 @@ order = ["absolute difference_exact descending", "contributor", "per", "term"]
 term = { type = "VARCHAR", meaning = "cause as in explain.energy with energy, and as in explain.latency with latency, e.g. energy: count" }
 contributor = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
 part_count = { type = "BIGINT", meaning = "number of subgraphs for a term of time; 1 for a term of energy" }
-count_a = { type = "DOUBLE", meaning = "count on A" }
-count_b = { type = "DOUBLE", meaning = "count on B" }
-price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
+count_a = { heading = "count A", type = "DOUBLE", meaning = "count on A" }
+count_b = { heading = "count B", type = "DOUBLE", meaning = "count on B" }
+price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
+price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+difference = { shown = "+" }
+per = { shown = "words" }
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs

@@ -6,13 +6,13 @@ order = ["only in A, only in B, count, price, time, static power"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
-effect = { type = "VARCHAR", meaning = "cause: only in A, only in B, count and price (number and energy of actions that both have), time (static power for a longer or shorter time), static power (its power)" }
+effect = { heading = "cause", type = "VARCHAR", meaning = "cause: only in A, only in B, count and price (number and energy of actions that both have), time (static power for a longer or shorter time), static power (its power)" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact effect on B minus A" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "effect on B minus A" }
+difference_j = { shown = "+", type = "DOUBLE", unit = "J", meaning = "effect on B minus A" }
 action_count = { type = "BIGINT", meaning = "number of actions with this effect" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest effect; null without one" }
-largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "effect of that action" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+largest_difference_j = { heading = "its difference", shown = "+", type = "DOUBLE", null = true, unit = "J", meaning = "effect of that action" }
+share_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj

@@ -7,17 +7,18 @@ order = ["absolute difference_fj descending", "component", "action", "term"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different energy), or static" }
-category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have the action" }
+category_a = { heading = "category", type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have the action" }
 category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have the action" }
-count_a = { type = "DOUBLE", meaning = "count on A" }
-count_b = { type = "DOUBLE", meaning = "count on B" }
-energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on A, at the voltage of its run" }
-energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on B, at the voltage of its run" }
-basis_a = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on A" }
+count_a = { heading = "count A", type = "DOUBLE", meaning = "count on A" }
+count_b = { heading = "count B", type = "DOUBLE", meaning = "count on B" }
+energy_per_action_a_j = { heading = "energy each of A", type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on A, at the voltage of its run" }
+energy_per_action_b_j = { heading = "energy each of B", type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on B, at the voltage of its run" }
+basis_a = { heading = "basis", type = "VARCHAR", null = true, meaning = "basis of the energy per action on A" }
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on B" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "term of B minus A" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
+difference_j = { shown = "+", type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+per = { shown = "words" }
 */
 WITH split AS (
     SELECT

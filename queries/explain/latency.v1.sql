@@ -9,11 +9,13 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 term = { type = "VARCHAR", meaning = "cause: only in A or only in B (the resource is the bottleneck on one side alone), count (more or less work), price (faster or slower work)" }
 contributor = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
 part_count = { type = "BIGINT", meaning = "number of subgraphs, matched by name" }
-price_a = { type = "DOUBLE", null = true, meaning = "time of one count on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
+price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", null = true, meaning = "time of one count on A; null without a count" }
+price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in fs" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+difference = { shown = "+" }
+per = { shown = "words" }
 */
 WITH parted AS (
     SELECT resource, spent_a_fs AS spent_a, spent_b_fs AS spent_b, work_a, work_b, is_met, by_work_fs

@@ -7,11 +7,12 @@ order = ["absolute difference_exact descending", "contributor", "term"]
 term = { type = "VARCHAR", meaning = "cause: count (more or fewer elements) or price (more or fewer bytes per element)" }
 contributor = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
 part_count = { type = "BIGINT", meaning = "always 1" }
-price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
+price_a = { shown = "in price_unit", type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
+price_b = { shown = "in price_unit", type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in bytes" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+per = { shown = "words" }
 */
 WITH side AS (
     SELECT

@@ -9,9 +9,9 @@ metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order 
 [columns]
 purpose = { type = "VARCHAR", meaning = "weights: GEMMs with weights; logits: the last GEMM, over the vocabulary; experts: GEMMs of a mixture of experts; cache: keys and values read from and appended to off-chip memory; attention: all other costs of attention; communication: between devices; host: kernel launches, in eager by the host; static: static power; rest: norms, activations, embeddings and similar work" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A; 0 for static power" }
-latency_a_s = { type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
-latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency on B" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+latency_a_s = { heading = "time A", type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
+latency_b_s = { heading = "time B", type = "DOUBLE", unit = "s", meaning = "latency on B" }
+share_fraction = { heading = "share of time differences", type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
 */
 WITH part AS (
     SELECT

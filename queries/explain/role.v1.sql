@@ -10,16 +10,19 @@ role = { type = "VARCHAR", meaning = "role: mac, operand, memory_read, instructi
 category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static" }
 way_a = { type = "VARCHAR", meaning = "how the class of A serves this role, if unlike most classes; empty otherwise" }
 way_b = { type = "VARCHAR", meaning = "how the class of B serves this role, if unlike most classes; empty otherwise" }
-actions_a = { type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
-actions_b = { type = "VARCHAR", meaning = "actions of B in this role" }
-count_a = { type = "DOUBLE", meaning = "amount on A, in the role's unit, such as operations that operands serve, or bytes of on-chip memory that cross the chip" }
-count_b = { type = "DOUBLE", meaning = "amount on B" }
-price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_a, all actions of the role together; null without a count" }
-price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_b; null without a count" }
+actions_a = { heading = "actions A", type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
+actions_b = { heading = "actions B", type = "VARCHAR", meaning = "actions of B in this role" }
+count_a = { heading = "count A", type = "DOUBLE", meaning = "amount on A, in the role's unit, such as operations that operands serve, or bytes of on-chip memory that cross the chip" }
+count_b = { heading = "count B", type = "DOUBLE", meaning = "amount on B" }
+price_a_j = { heading = "energy each of A", type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_a, all actions of the role together; null without a count" }
+price_b_j = { heading = "energy each of B", type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_b; null without a count" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
-by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both energies per unit; 0 where one run lacks the role; for static power, the part due to the time" }
-by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the energy per unit; 0 where one run lacks the role; for static power, the part due to the power" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+by_count_fj = { heading = "difference from count", type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both energies per unit; 0 where one run lacks the role; for static power, the part due to the time" }
+by_price_fj = { heading = "difference from energy each", type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the energy per unit; 0 where one run lacks the role; for static power, the part due to the power" }
+share_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+energy_a_j = { heading = "A" }
+energy_b_j = { heading = "B" }
+difference_j = { shown = "+" }
 */
 WITH act AS (
     SELECT

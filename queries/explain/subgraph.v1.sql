@@ -6,21 +6,24 @@ order = ["absolute difference of the metric descending", "name"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "metric of share_fraction and of the order: energy, latency, edp or memory" }
 [columns]
-name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
-fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on A; 0 where A has no such subgraph" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on B; 0 where B has no such subgraph" }
-latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A" }
+name = { heading = "subgraph", type = "VARCHAR", meaning = "operator that leads the subgraph" }
+fusion_pattern = { heading = "pattern", type = "VARCHAR", meaning = "operations in order" }
+energy_a_fj = { heading = "energy A", type = "HUGEINT", unit = "fJ", meaning = "exact energy on A; 0 where A has no such subgraph" }
+energy_b_fj = { heading = "energy B", type = "HUGEINT", unit = "fJ", meaning = "exact energy on B; 0 where B has no such subgraph" }
+latency_a_fs = { heading = "latency A", type = "HUGEINT", unit = "fs", meaning = "exact latency on A" }
 edp_difference_exact = { type = "HUGEINT", meaning = "exact contribution to twice the difference of E T, in fJ fs: energy difference x (T of A + T of B) + time difference x (E of A + E of B)" }
 memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on A" }
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on B" }
-difference = { type = "DOUBLE", meaning = "difference of the metric, B minus A, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
+difference = { shown = "+", type = "DOUBLE", meaning = "difference of the metric, B minus A, in unit" }
+unit = { heading = "status", type = "VARCHAR", meaning = "J, s, Js or B" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
-bottleneck_a = { type = "VARCHAR", null = true, meaning = "bottleneck on A" }
-bottleneck_b = { type = "VARCHAR", null = true, meaning = "bottleneck on B" }
+bottleneck_a = { heading = "bottleneck A", type = "VARCHAR", null = true, meaning = "bottleneck on A" }
+bottleneck_b = { heading = "bottleneck B", type = "VARCHAR", null = true, meaning = "bottleneck on B" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest energy difference; null without one" }
-largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy difference of that action, B minus A" }
+largest_difference_j = { heading = "of it", type = "DOUBLE", null = true, unit = "J", meaning = "energy difference of that action, B minus A" }
+latency_difference_fs = { heading = "latency" }
+energy_difference_fj = { heading = "energy" }
+latency_b_fs = { heading = "latency B" }
 */
 WITH part AS (
     SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck

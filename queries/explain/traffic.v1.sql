@@ -4,12 +4,13 @@ summary = "Bytes of each memory of two runs"
 grain = "one row per memory action that is counted in bytes"
 order = ["absolute difference_bytes descending", "component", "action"]
 [columns]
-bytes_a = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes on A; null where A has no such action" }
-bytes_b = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes on B; null where B has no such action" }
-difference_bytes = { type = "DOUBLE", unit = "B", meaning = "difference B minus A" }
-energy_a_j = { type = "DOUBLE", unit = "J", meaning = "energy on A" }
-energy_b_j = { type = "DOUBLE", unit = "J", meaning = "energy on B" }
+bytes_a = { heading = "A", type = "DOUBLE", null = true, unit = "B", meaning = "bytes on A; null where A has no such action" }
+bytes_b = { heading = "B", type = "DOUBLE", null = true, unit = "B", meaning = "bytes on B; null where B has no such action" }
+difference_bytes = { shown = "+", type = "DOUBLE", unit = "B", meaning = "difference B minus A" }
+energy_a_j = { heading = "energy A", type = "DOUBLE", unit = "J", meaning = "energy on A" }
+energy_b_j = { heading = "energy B", type = "DOUBLE", unit = "J", meaning = "energy on B" }
 is_off_chip = { type = "BOOLEAN", meaning = "true if the action reads or writes DRAM" }
+component = { heading = "memory" }
 */
 WITH side AS (
     SELECT run_id, component, action, sum(action_count) AS byte_count, joules(sum(energy_fj)) AS energy_j

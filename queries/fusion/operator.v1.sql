@@ -7,6 +7,20 @@ order = ["saved_edp_share_js descending", "operator_index"]
 run_b = { type = "INTEGER", meaning = "the fused run" }
 [columns]
 operation = { type = "VARCHAR", meaning = "operations of its kernel in order, and where a bias is part of it" }
+saved_latency_s = { heading = "time saved" }
+saved_dram_bytes = { heading = "off-chip bytes saved" }
+saved_energy_j = { heading = "energy saved" }
+fusion_pattern = { heading = "pattern" }
+name = { heading = "operator" }
+saved_latency_fraction = { heading = "time share" }
+saved_moved_bytes = { heading = "bytes moved saved" }
+saved_energy_fraction = { heading = "energy share" }
+saved_edp_fraction = { heading = "EDP share" }
+pass_bytes = { heading = "extra passes" }
+separate_latency_s = { heading = "separate time" }
+latency_s = { heading = "time" }
+saved_edp_share_js = { heading = "EDP saved" }
+kernel_count = { shown = "{separate_kernel_count} → {kernel_count}" }
 */
 SELECT
     v.operator_index, v.subgraph_index, v.name,

@@ -5,6 +5,20 @@ grain = "one row per fusion pattern; energies, latencies, shares and bytes add u
 order = ["saved_edp_share_js descending", "fusion_pattern"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }
+[columns]
+saved_latency_s = { heading = "time saved" }
+saved_dram_bytes = { heading = "off-chip bytes saved" }
+saved_energy_j = { heading = "energy saved" }
+fusion_pattern = { heading = "pattern" }
+saved_latency_fraction = { heading = "time share" }
+saved_moved_bytes = { heading = "bytes moved saved" }
+saved_energy_fraction = { heading = "energy share" }
+saved_edp_fraction = { heading = "EDP share" }
+pass_bytes = { heading = "extra passes" }
+separate_latency_s = { heading = "separate time" }
+latency_s = { heading = "time" }
+saved_edp_share_js = { heading = "EDP saved" }
+kernel_count = { shown = "{separate_kernel_count} → {kernel_count}" }
 */
 SELECT
     v.fusion_pattern, v.subgraph_count, v.operator_count, v.biased_count, v.bias_addition_count, v.bias_element_count,

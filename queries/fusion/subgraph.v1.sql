@@ -5,6 +5,21 @@ grain = "one row per subgraph; energies, latencies, shares and bytes add up to t
 order = ["saved_edp_share_js descending", "subgraph_index"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }
+[columns]
+saved_latency_s = { heading = "time saved" }
+saved_dram_bytes = { heading = "off-chip bytes saved" }
+saved_energy_j = { heading = "energy saved" }
+saved_latency_fraction = { heading = "time share" }
+name = { heading = "subgraph" }
+saved_moved_bytes = { heading = "bytes moved saved" }
+saved_energy_fraction = { heading = "energy share" }
+saved_edp_fraction = { heading = "EDP share" }
+pass_bytes = { heading = "extra passes" }
+operations = { heading = "kernel" }
+separate_latency_s = { heading = "separate time" }
+latency_s = { heading = "time" }
+saved_edp_share_js = { heading = "EDP saved" }
+kernel_count = { shown = "{separate_kernel_count} → {kernel_count}" }
 */
 SELECT
     v.subgraph_index, v.name, v.fusion_pattern, v.operations, v.operator_count, v.biased_count, v.bias_addition_count,

@@ -21,9 +21,10 @@ aliases = { type = "VARCHAR", meaning = "aliases, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "reason why key numbers are projections or estimates; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable; empty where it is available" }
-recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
+recalled_fact_count = { heading = "recalled", type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
+assumed_fact_count = { heading = "assumed", type = "BIGINT", meaning = "number of assumed numbers" }
 package = { type = "VARCHAR", meaning = "installed package that describes it, with version; empty for any other hardware" }
+fact_count = { heading = "numbers" }
 */
 SELECT
     h.hardware,

@@ -7,12 +7,12 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 precision_index = { type = "INTEGER", meaning = "order in the description" }
 precision = { type = "VARCHAR", meaning = "fp32, bf16, int8 ..." }
-peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak; one MAC is two operations" }
-units_count = { type = "INTEGER", meaning = "units that support this precision" }
+peak_ops_per_s = { heading = "peak", type = "DOUBLE", unit = "ops/s", meaning = "dense peak; one MAC is two operations" }
+units_count = { heading = "units", type = "INTEGER", meaning = "units that support this precision" }
 operations_per_clock = { type = "DOUBLE", meaning = "operations per clock of one unit" }
-clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "clock at which the peak is stated" }
-ridge_ops_per_byte = { type = "DOUBLE", meaning = "arithmetic intensity above which the peak, not the memory, limits throughput" }
-peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over thermal design power" }
+clock_hz = { heading = "clock", type = "DOUBLE", unit = "Hz", meaning = "clock at which the peak is stated" }
+ridge_ops_per_byte = { heading = "ridge (ops/B)", type = "DOUBLE", meaning = "arithmetic intensity above which the peak, not the memory, limits throughput" }
+peak_ops_per_j = { heading = "efficiency", type = "DOUBLE", unit = "ops/J", meaning = "peak over thermal design power" }
 basis = { type = "VARCHAR", meaning = "basis of the peak" }
 explanation = { type = "VARCHAR", meaning = "reason why units x operations x clock is not the peak, where it is not" }
 */

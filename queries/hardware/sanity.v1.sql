@@ -8,19 +8,19 @@ run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and
 model = { type = "VARCHAR", meaning = "model: matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, partial, low, high, or unsupported: a GEMM should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; partial if the GEMM occupies only part of the chip and therefore draws less; anchored if the power limit sets the result; measured if a measured load sets the energies per action" }
-average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
-tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
-power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
-uncapped_ratio = { type = "DOUBLE", null = true, meaning = "power at the full clock, without the cap, over the cap" }
+average_power_w = { heading = "power", type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
+tdp_w = { heading = "power cap", type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
+power_ratio = { heading = "power / cap", type = "DOUBLE", null = true, meaning = "average power over the cap" }
+uncapped_ratio = { heading = "uncapped power / cap", type = "DOUBLE", null = true, meaning = "power at the full clock, without the cap, over the cap" }
 clock_fraction = { type = "DOUBLE", null = true, meaning = "share of the full clock; below 1 where the power cap lowers it" }
 attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "attained operations per second of the GEMM; null for a copy" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes per second read and written off chip" }
-compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows, in steady state" }
-bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }
+compute_utilization_fraction = { heading = "compute utilization", type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows, in steady state" }
+bandwidth_utilization_fraction = { heading = "bandwidth utilization", type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }
 static_share_fraction = { type = "DOUBLE", null = true, meaning = "static energy over total energy" }
 unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy that only the power limit implies, over total energy" }
 measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean measured power of this configuration; null without a measurement" }
-measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
+measured_ratio = { heading = "power / measured power", type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
 reason = { type = "VARCHAR", meaning = "reason why the status is not ok, or the effect of the cap" }
 */

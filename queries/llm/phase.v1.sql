@@ -20,17 +20,17 @@ decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps together, 
 place = { type = "BIGINT", meaning = "position of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
 model = { type = "VARCHAR", meaning = "name of the pass as a model" }
-label = { type = "VARCHAR", meaning = "hardware, with xN for N devices, and the precision where configurations differ in it" }
+label = { heading = "hardware", shown = "hardware", type = "VARCHAR", meaning = "hardware, with xN for N devices, and the precision where configurations differ in it" }
 batch = { type = "INTEGER", meaning = "concurrent sequences" }
 device_count = { type = "INTEGER", meaning = "devices that work together" }
 token_count = { type = "BIGINT", meaning = "tokens of the batch: those of its prompts, or those that its decode steps generate" }
-phase_s = { type = "DOUBLE", unit = "s", meaning = "time of the phase, all decode steps together" }
+phase_s = { heading = "time", type = "DOUBLE", unit = "s", meaning = "time of the phase, all decode steps together" }
 phase_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices in the phase" }
 tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of all devices together, while the phase lasts" }
 tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of one device" }
-energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices, for one token of the phase" }
-device_power_w = { type = "DOUBLE", unit = "W", meaning = "power of one device in the phase" }
-run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored pass (the prefill, or one decode step at the middle of the output) without the engine's time, at the nearest stored batch" }
+energy_per_token_j = { heading = "J/token", type = "DOUBLE", unit = "J", meaning = "energy of all devices, for one token of the phase" }
+device_power_w = { heading = "power per device", type = "DOUBLE", unit = "W", meaning = "power of one device in the phase" }
+run_latency_s = { heading = "one pass without engine", type = "DOUBLE", unit = "s", meaning = "latency of the stored pass (the prefill, or one decode step at the middle of the output) without the engine's time, at the nearest stored batch" }
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the time to first token or of the time between tokens, from measurements of served models" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the energy per request or per output token, from measurements of served models" }
@@ -45,7 +45,7 @@ bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning =
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, paid for as in way" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak activations of the stored pass on one device" }
-run_id = { type = "INTEGER", meaning = "number of the pass's run" }
+run_id = { heading = "run", type = "INTEGER", meaning = "number of the pass's run" }
 */
 WITH place AS (
     SELECT unnest(range(1, len($decode_ids) + 1)) AS place

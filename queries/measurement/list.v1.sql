@@ -21,6 +21,7 @@ boundary = { type = "VARCHAR", meaning = "boundary of energy_j and power_w, chip
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "idle power that was subtracted from energy_j; null for an energy that contains it" }
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 conditions = { type = "VARCHAR", meaning = "conditions of the measurement" }
+seen = { heading = "used to fit" }
 */
 SELECT
     measurement_id, hardware, model, "precision", matmul_precision, batch, runtime, latency_s, throughput_per_s, energy_j, power_w,

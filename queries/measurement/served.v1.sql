@@ -43,6 +43,7 @@ burst_fraction = { type = "DOUBLE", null = true, meaning = "share of the request
 statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
 prompt_kind = { type = "VARCHAR", meaning = "statement about a prompt of unknown length: short, or empty for none" }
 notes = { type = "VARCHAR", meaning = "further conditions" }
+seen = { heading = "used to fit" }
 */
 SELECT
     serving_measurement_id, source, hardware, model, scope, engine, engine_version, date, commit, device_count,

@@ -7,6 +7,9 @@ order = ["mac_count descending", "moved_bytes descending", "operation"]
 kind = { type = "VARCHAR", meaning = "kind of operator" }
 operator_count = { type = "BIGINT", meaning = "number of operators" }
 moved_fraction = { type = "DOUBLE", null = true, meaning = "share of all bytes" }
+elementwise_count = { heading = "elementwise" }
+special_count = { heading = "special functions" }
+mac_count = { heading = "MACs" }
 */
 WITH mix AS (
     SELECT

@@ -5,8 +5,10 @@ grain = "one row per pattern; `view` stands for subgraphs of views alone, `const
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 operator_count = { type = "BIGINT", meaning = "operators in these subgraphs, views included; the rows sum to the workload" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written if every subgraph is a kernel; 0 for constants" }
+fused_moved_bytes = { heading = "bytes moved fused", type = "BIGINT", unit = "B", meaning = "bytes read and written if every subgraph is a kernel; 0 for constants" }
 saved_fraction = { type = "DOUBLE", null = true, meaning = "share of the bytes that fusion keeps on chip" }
+moved_bytes = { heading = "bytes moved unfused" }
+mac_count = { heading = "MACs" }
 */
 WITH traffic AS (
     SELECT

@@ -17,12 +17,14 @@ dominated_by = { type = "VARCHAR", null = true, meaning = "configuration of the 
 dominated_by_run_id = { type = "INTEGER", null = true, meaning = "run of that configuration" }
 x_ratio = { type = "DOUBLE", null = true, meaning = "ratio in x by which that configuration is better" }
 y_ratio = { type = "DOUBLE", null = true, meaning = "ratio in y by which that configuration is better" }
-dominator_count = { type = "BIGINT", meaning = "configurations of the front that dominate it" }
-probability_front = { type = "DOUBLE", null = true, meaning = "probability that no other configuration is better in both; null for configurations that dominated_by beats at least threefold in both metrics, and beyond the 200 nearest to the front" }
+dominator_count = { heading = "dominating points", type = "BIGINT", meaning = "configurations of the front that dominate it" }
+probability_front = { heading = "front confidence", type = "DOUBLE", null = true, meaning = "probability that no other configuration is better in both; null for configurations that dominated_by beats at least threefold in both metrics, and beyond the 200 nearest to the front" }
 x_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of x_value; null where probability_front is" }
 y_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of y_value; null where probability_front is" }
 reason = { type = "VARCHAR", meaning = "reason why it is unplaced or unsupported; empty otherwise" }
 is_elsewhere = { type = "BOOLEAN", meaning = "true if it is unplaced because only sellers of another kind state a price" }
+average_power_w = { heading = "power" }
+peak_memory_bytes = { heading = "memory" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT

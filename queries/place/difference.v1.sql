@@ -10,9 +10,9 @@ second = { type = "INTEGER", meaning = "placement_id of the second placement" }
 device = { type = "VARCHAR", meaning = "device of the box" }
 first_count = { type = "DOUBLE", meaning = "count in the first placement; 0 without the action" }
 second_count = { type = "DOUBLE", meaning = "count in the second placement; 0 without the action" }
-first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first placement" }
-second_j = { type = "DOUBLE", unit = "J", meaning = "energy in the second placement" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "second minus first" }
+first_j = { heading = "alone", type = "DOUBLE", unit = "J", meaning = "energy in the first placement" }
+second_j = { heading = "mixture", type = "DOUBLE", unit = "J", meaning = "energy in the second placement" }
+difference_j = { shown = "+J", type = "DOUBLE", unit = "J", meaning = "second minus first" }
 first_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy in the first placement; all rows sum to its total" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact difference; all rows sum to the difference of both totals" }
 */

@@ -21,21 +21,26 @@ miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible
 objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the host where it is a purchase price, and with the energy of the host and of idle time where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
 hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the host, in objective_unit; null where unknown" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
-objective_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the objective is worse than the best feasible one; null without a feasible one" }
-objective_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that the configuration is the best within the limits; null for memory and prices of chips, without a rank, and beyond the 40 best" }
+objective_ratio = { heading = "ratio", type = "DOUBLE", null = true, meaning = "factor by which the objective is worse than the best feasible one; null without a feasible one" }
+objective_half_width = { heading = "range", type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
+probability_best = { heading = "confidence", type = "DOUBLE", null = true, meaning = "probability that the configuration is the best within the limits; null for memory and prices of chips, without a rank, and beyond the 40 best" }
 likely_best = { type = "BOOLEAN", meaning = "true if the configuration is predicted to be the best, or is statistically tied with the best" }
 probability_better = { type = "DOUBLE", null = true, meaning = "probability that the configuration is better than the first; null for the first, and where probability_best is" }
 probability_kept = { type = "DOUBLE", null = true, meaning = "probability of meeting the least certain limit among those on latency, energy, power and throughput; null without such a limit" }
 failed_count = { type = "BIGINT", meaning = "number of missed limits" }
-failed = { type = "VARCHAR", meaning = "names of the missed limits" }
+failed = { heading = "also missed", type = "VARCHAR", meaning = "names of the missed limits" }
 worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit with the largest violation; null where all limits are met" }
-worst_value = { type = "DOUBLE", null = true, meaning = "value of the metric of worst_limit, in worst_unit; null where unknown" }
-worst_bound = { type = "DOUBLE", null = true, meaning = "bound of worst_limit, in worst_unit" }
+worst_value = { heading = "value", type = "DOUBLE", null = true, meaning = "value of the metric of worst_limit, in worst_unit; null where unknown" }
+worst_bound = { heading = "limit", type = "DOUBLE", null = true, meaning = "bound of worst_limit, in worst_unit" }
 worst_unit = { type = "VARCHAR", null = true, meaning = "unit of worst_value and worst_bound" }
-violation_fraction = { type = "DOUBLE", null = true, meaning = "violation of worst_limit: value / bound - 1, for throughput bound / value - 1; null where all limits are met or a price is unknown" }
+violation_fraction = { heading = "excess", type = "DOUBLE", null = true, meaning = "violation of worst_limit: value / bound - 1, for throughput bound / value - 1; null where all limits are met or a price is unknown" }
 reason = { type = "VARCHAR", meaning = "reason why it is unranked or unsupported, or the unknown price; empty otherwise" }
 is_elsewhere = { type = "BOOLEAN", meaning = "true if it is unranked because only sellers of another kind state a price" }
+average_power_w = { heading = "power" }
+price_text = { heading = "price" }
+way = { heading = "payment" }
+host_energy_per_inference_j = { heading = "host energy" }
+peak_memory_bytes = { heading = "memory" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT

@@ -6,11 +6,11 @@ order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }
 [columns]
-half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of ln(measured / predicted)" }
-standing = { type = "VARCHAR", values = "Standing", meaning = "measured hardware: this hardware, its class, or other classes" }
+half_width = { heading = "80 % interval", shown = "±", type = "DOUBLE", meaning = "half-width of the 80 % interval of ln(measured / predicted)" }
+standing = { heading = "scored on", type = "VARCHAR", values = "Standing", meaning = "measured hardware: this hardware, its class, or other classes" }
 basis = { type = "VARCHAR", meaning = "origin of the interval" }
-measurement_count = { type = "BIGINT", null = true, meaning = "number of measurements behind the interval; null for other classes" }
-group_count = { type = "BIGINT", null = true, meaning = "number of pairs of model family and board behind the interval; null for other classes" }
+measurement_count = { heading = "measurements", type = "BIGINT", null = true, meaning = "number of measurements behind the interval; null for other classes" }
+group_count = { heading = "groups", type = "BIGINT", null = true, meaning = "number of pairs of model family and board behind the interval; null for other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
 */

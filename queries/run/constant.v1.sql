@@ -5,16 +5,16 @@ grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
 [columns]
 constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or the run's voltage_factor" }
-value_a = { type = "DOUBLE", null = true, meaning = "value on A, in unit; null where A lacks the constant" }
-value_b = { type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B lacks the constant" }
+value_a = { heading = "A", type = "DOUBLE", null = true, meaning = "value on A, in unit; null where A lacks the constant" }
+value_b = { heading = "B", type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B lacks the constant" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
 ratio = { type = "DOUBLE", null = true, meaning = "value on B over value on A" }
 moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "exact part of the energy difference due to this constant: for an energy per action that both have, the part from that energy; for the voltage factor, the terms of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in counts and time" }
-moved_j = { type = "DOUBLE", null = true, unit = "J", meaning = "moved_fj in joules" }
+moved_j = { heading = "energy moved", type = "DOUBLE", null = true, unit = "J", meaning = "moved_fj in joules" }
 basis_a = { type = "VARCHAR", null = true, meaning = "basis on A" }
-basis_b = { type = "VARCHAR", null = true, meaning = "basis on B" }
+basis_b = { heading = "basis B", type = "VARCHAR", null = true, meaning = "basis on B" }
 source_a = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on A" }
-source_b = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on B" }
+source_b = { heading = "source B", type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on B" }
 */
 WITH moved AS (
     SELECT

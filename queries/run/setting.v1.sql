@@ -7,8 +7,8 @@ run_b = { type = "INTEGER", meaning = "number of run B" }
 [columns]
 setting_index = { type = "INTEGER", meaning = "fixed order" }
 setting = { type = "VARCHAR", meaning = "setting that differs" }
-value_a = { type = "VARCHAR", meaning = "value on A" }
-value_b = { type = "VARCHAR", meaning = "value on B" }
+value_a = { heading = "A", type = "VARCHAR", meaning = "value on A" }
+value_b = { heading = "B", type = "VARCHAR", meaning = "value on B" }
 */
 WITH side AS (
     SELECT run_id, setting_index, setting, value

@@ -4,15 +4,15 @@ summary = "Batches from which one chip beats another that was better at smaller 
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch at which the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
-metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
+metric = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller value at batch" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller value at previous_batch" }
-batch = { type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
-overtaker_value = { type = "DOUBLE", meaning = "value of the overtaker at batch, in unit" }
+batch = { heading = "from batch", type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
+overtaker_value = { heading = "values", type = "DOUBLE", meaning = "value of the overtaker at batch, in unit" }
 overtaken_value = { type = "DOUBLE", meaning = "value of the overtaken hardware at batch, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 previous_batch = { type = "INTEGER", meaning = "largest smaller batch at which the two were not equal" }
-previous_overtaker_value = { type = "DOUBLE", meaning = "value of the overtaker at previous_batch, in unit" }
+previous_overtaker_value = { heading = "values before", type = "DOUBLE", meaning = "value of the overtaker at previous_batch, in unit" }
 previous_overtaken_value = { type = "DOUBLE", meaning = "value of the overtaken hardware at previous_batch, in unit" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of one of the two are projections or estimates" }
 */

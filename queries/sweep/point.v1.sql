@@ -6,11 +6,16 @@ order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
 [parameters]
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum inferences per joule of an efficient batch, as a share of the highest of its series" }
 [columns]
-speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over throughput at batch 1; null without a run at batch 1" }
-batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
+speedup_ratio = { heading = "speedup over batch 1", type = "DOUBLE", null = true, meaning = "throughput over throughput at batch 1; null without a run at batch 1" }
+batch_scaling_ratio = { shown = "%", heading = "share of linear scaling", type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
 dram_bytes_per_inference = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes read and written off chip over the inferences of the batch" }
 bound = { type = "VARCHAR", null = true, meaning = "bound of most of the latency: compute, operands, memory, launch or communication" }
-is_in_zone = { type = "BOOLEAN", meaning = "true for an efficient batch of its model, hardware, precision and runtime" }
+is_in_zone = { heading = "efficient", type = "BOOLEAN", meaning = "true for an efficient batch of its model, hardware, precision and runtime" }
+inferences_per_j = { heading = "inferences per joule", shown = "~" }
+compute_utilization_fraction = { heading = "utilization" }
+bandwidth_utilization_fraction = { heading = "bandwidth utilization" }
+peak_memory_bytes = { heading = "memory" }
+average_power_w = { heading = "power" }
 */
 WITH asked AS (
     SELECT

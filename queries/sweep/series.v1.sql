@@ -10,23 +10,23 @@ zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum inferences 
 batch_count = { type = "BIGINT", meaning = "number of batches that run" }
 refused_count = { type = "BIGINT", meaning = "number of refused batches" }
 least_latency_batch = { type = "INTEGER", null = true, meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
-least_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at least_latency_batch" }
+least_latency_s = { shown = "[{least_latency_s:s} at {least_latency_batch}]", heading = "lowest latency", type = "DOUBLE", null = true, unit = "s", meaning = "latency at least_latency_batch" }
 budget_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput within the budget; null without a budget or where none meets it" }
 budget_throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at budget_batch" }
 budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at budget_batch" }
 throughput_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at throughput_batch" }
-throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at throughput_batch" }
+throughput_per_s = { shown = "[{throughput_per_s:1/s} at {throughput_batch}]", type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at throughput_batch" }
+throughput_latency_s = { heading = "latency at highest throughput", type = "DOUBLE", null = true, unit = "s", meaning = "latency at throughput_batch" }
 energy_batch = { type = "INTEGER", null = true, meaning = "batch with the lowest energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per inference at energy_batch" }
 energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at energy_batch" }
-zone_low_batch = { type = "INTEGER", null = true, meaning = "smallest efficient batch: efficient batches adjoin energy_batch, with at least zone_fraction of its inferences per joule" }
+zone_low_batch = { heading = "efficient batches", type = "INTEGER", null = true, meaning = "smallest efficient batch: efficient batches adjoin energy_batch, with at least zone_fraction of its inferences per joule" }
 zone_high_batch = { type = "INTEGER", null = true, meaning = "largest efficient batch" }
-zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least average power of efficient batches" }
+zone_low_power_w = { heading = "power at efficient batches", type = "DOUBLE", null = true, unit = "W", meaning = "least average power of efficient batches" }
 zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power of efficient batches" }
-largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that runs" }
+largest_batch = { heading = "largest batch run", type = "INTEGER", null = true, meaning = "largest batch that runs" }
 largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput at largest_batch over throughput at batch 1; null without a run at batch 1" }
-largest_batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) for N = largest_batch; null without a run at batch 1" }
+largest_batch_scaling_ratio = { shown = "%", heading = "share of linear scaling", type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) for N = largest_batch; null without a run at batch 1" }
 reason = { type = "VARCHAR", meaning = "reason of refusal of the smallest refused batch" }
 */
 WITH asked AS (

@@ -4,16 +4,17 @@ summary = "Best hardware at each batch of a sweep, and the batches at which it c
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
 [columns]
-metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-winner = { type = "VARCHAR", meaning = "hardware with the least value of the metric; ties go to the first name" }
-value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
+metric = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
+winner = { heading = "best", type = "VARCHAR", meaning = "hardware with the least value of the metric; ties go to the first name" }
+value = { shown = "in unit", type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
+probability_ahead = { heading = "confidence", type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
 candidate_count = { type = "BIGINT", meaning = "number of chips that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
-is_change = { type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
+is_change = { heading = "new best", type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
 is_overtaking = { type = "BOOLEAN", meaning = "true if the winner changes although previous_winner runs this batch too" }
+advantage_ratio = { shown = "[{advantage_ratio:x} better than {runner_up}]" }
 */
 WITH candidate AS (
     SELECT

@@ -8,18 +8,18 @@ max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of t
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 [columns]
 flag = { type = "VARCHAR", meaning = "flag: low_compute, high_bandwidth or idle_units" }
-value_fraction = { type = "DOUBLE", meaning = "value of the flagged quantity" }
-limit_fraction = { type = "DOUBLE", meaning = "threshold of the flag" }
+value_fraction = { heading = "value", type = "DOUBLE", meaning = "value of the flagged quantity" }
+limit_fraction = { heading = "limit", type = "DOUBLE", meaning = "threshold of the flag" }
 cost = { type = "VARCHAR", meaning = "unit of the cost: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
 bottleneck = { type = "VARCHAR", meaning = "bottleneck of the subgraphs with most of the cost: compute, memory or launch" }
-bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost in the subgraphs with this bottleneck" }
+bottleneck_fraction = { heading = "their share", type = "DOUBLE", null = true, meaning = "share of the cost in the subgraphs with this bottleneck" }
 subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with this bottleneck" }
 total_count = { type = "BIGINT", meaning = "subgraphs of the run" }
 subgraph_index = { type = "INTEGER", meaning = "subgraph with the largest cost; ties go to the first" }
-subgraph = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
-subgraph_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost in this subgraph" }
+subgraph = { heading = "worst subgraph", type = "VARCHAR", meaning = "operator that leads the subgraph" }
+subgraph_fraction = { heading = "share", type = "DOUBLE", null = true, meaning = "share of the cost in this subgraph" }
 tile_count = { type = "DOUBLE", meaning = "tiles of work of this subgraph" }
-units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of this subgraph" }
+units_used_count = { heading = "busy units", type = "INTEGER", meaning = "units with work in the fullest wave of this subgraph" }
 units_total_count = { type = "INTEGER", meaning = "units that support this precision" }
 */
 WITH paced AS (

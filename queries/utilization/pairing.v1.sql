@@ -10,21 +10,21 @@ batch = { type = "INTEGER", default = 0, meaning = "batch to restrict to; 0 for 
 runtime = { type = "VARCHAR", default = "", meaning = "runtime to restrict to; empty for all" }
 hardware = { type = "VARCHAR[]", default = [], meaning = "hardware to restrict to, with @MODE where the power mode is not the default; empty for all" }
 [columns]
-least_flop_count = { type = "BIGINT", meaning = "lower bound of the class of model sizes: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
+least_flop_count = { heading = "FLOPs", type = "BIGINT", meaning = "lower bound of the class of model sizes: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
 goal = { type = "VARCHAR", meaning = "goal: energy (least energy per inference), latency (least latency) or utilization (largest share of its peak)" }
 hardware = { type = "VARCHAR", meaning = "hardware that wins most contests; a contest is one model at one batch, precision and runtime on two or more chips; ties go to the first name" }
 architecture = { type = "VARCHAR", meaning = "architecture class of the hardware" }
-won_count = { type = "BIGINT", meaning = "number of contests that the hardware wins" }
+won_count = { shown = "{won_count} of {contest_count}", heading = "wins", type = "BIGINT", meaning = "number of contests that the hardware wins" }
 entered_count = { type = "BIGINT", meaning = "number of contests that the hardware takes part in" }
 contest_count = { type = "BIGINT", meaning = "number of all contests" }
 model_count = { type = "BIGINT", meaning = "models in these contests" }
-hardware_count = { type = "BIGINT", meaning = "hardware in at least one contest" }
-median_value = { type = "DOUBLE", meaning = "median value of the goal's quantity in the contests that the hardware wins, in unit" }
+hardware_count = { heading = "hardware tried", type = "BIGINT", meaning = "hardware in at least one contest" }
+median_value = { heading = "median", type = "DOUBLE", meaning = "median value of the goal's quantity in the contests that the hardware wins, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of median_value; 1 for a fraction of peak" }
-median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "median factor by which the hardware beats the next one in the contests that it wins" }
-median_utilization_fraction = { type = "DOUBLE", meaning = "median share of its peak in the contests that the hardware wins" }
-runner_up = { type = "VARCHAR", null = true, meaning = "hardware with the second most wins; null without one" }
+median_advantage_ratio = { shown = "[{median_advantage_ratio:x} better]", heading = "advantage", type = "DOUBLE", null = true, meaning = "median factor by which the hardware beats the next one in the contests that it wins" }
+median_utilization_fraction = { heading = "utilization", type = "DOUBLE", meaning = "median share of its peak in the contests that the hardware wins" }
+runner_up = { heading = "runner-up", type = "VARCHAR", null = true, meaning = "hardware with the second most wins; null without one" }
 runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
 */
 WITH chosen AS (

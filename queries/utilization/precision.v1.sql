@@ -6,11 +6,12 @@ order = ["model", "batch", "runtime", "hardware in the order of run_ids", "preci
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are omitted" }
 [columns]
-baseline_precision = { type = "VARCHAR", meaning = "baseline precision" }
-speedup_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the baseline" }
+baseline_precision = { heading = "baseline", type = "VARCHAR", meaning = "baseline precision" }
+speedup_ratio = { heading = "speedup", type = "DOUBLE", meaning = "inferences per second over those of the baseline" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the baseline; below 1 is less" }
 peak_ratio = { type = "DOUBLE", meaning = "peak operations per second over that of the baseline" }
 memory_ratio = { type = "DOUBLE", meaning = "weights and peak activations over those of the baseline" }
+compute_utilization_fraction = { heading = "utilization" }
 */
 WITH one AS (
     SELECT

@@ -15,12 +15,12 @@ bound = { type = "VARCHAR", meaning = "bottleneck with most of the run's time: c
 bound_time_fraction = { type = "DOUBLE", meaning = "share of the latency in subgraphs with this bottleneck" }
 remedy = { type = "VARCHAR", meaning = "remedy: larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, with no higher power cap); all chips share a deployment with the run's" }
 remedy_rank = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for other remedies" }
-choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
-is_better = { type = "BOOLEAN", meaning = "true if gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
-gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: factor by which energy x time per inference falls" }
-throughput_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
-energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
-latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
+choice = { heading = "setting", type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
+is_better = { heading = "helps", type = "BOOLEAN", meaning = "true if gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
+gain_ratio = { heading = "throughput x efficiency", type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: factor by which energy x time per inference falls" }
+throughput_ratio = { heading = "speedup", type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
+energy_ratio = { heading = "energy", type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
+latency_ratio = { heading = "latency per batch", type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
 chosen_utilization_fraction = { type = "DOUBLE", meaning = "compute utilization of the choice" }
 tried_count = { type = "BIGINT", meaning = "number of evaluated runs from which the choice was made" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the chosen hardware are projections or estimates" }

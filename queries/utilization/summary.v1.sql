@@ -10,10 +10,10 @@ grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of e
 [columns]
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
 least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of the model's size class, as in `utilization.pairing`" }
-compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
+compute_grade = { heading = "grade", type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
 fp32_peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "peak at fp32 of a GPU where peak_ops_per_s is that of TF32; null elsewhere" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
-sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the share that a flag tests" }
+sustained_bandwidth_fraction = { heading = "share of sustained bandwidth", type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the share that a flag tests" }
 ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
 roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
@@ -22,6 +22,15 @@ roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained operatio
 roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_fraction" }
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
 flags = { type = "VARCHAR[]", meaning = "raised flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
+average_power_w = { heading = "power" }
+units_total_count = { heading = "units" }
+ops_per_j = { heading = "efficiency" }
+dram_intensity_ops_per_byte = { heading = "ops per off-chip byte" }
+compute_utilization_fraction = { heading = "utilization" }
+peak_ops_per_s = { heading = "peak" }
+idle_units_fraction = { heading = "idle units" }
+bandwidth_utilization_fraction = { heading = "bandwidth" }
+attained_ops_per_s = { heading = "attained" }
 */
 WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
 asked AS (

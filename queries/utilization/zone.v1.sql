@@ -9,11 +9,11 @@ zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum utilization
 [columns]
 precision = { type = "VARCHAR", meaning = "precision" }
 batches = { type = "INTEGER[]", meaning = "batches tried, refused ones included" }
-zone_batches = { type = "INTEGER[]", meaning = "efficient batches; empty where no batch is efficient" }
+zone_batches = { heading = "efficient batches", type = "INTEGER[]", meaning = "efficient batches; empty where no batch is efficient" }
 best_batch = { type = "INTEGER", null = true, meaning = "batch with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
-best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "highest compute utilization of any batch" }
+best_utilization_fraction = { heading = "utilization", type = "DOUBLE", null = true, meaning = "highest compute utilization of any batch" }
 utilization_batch = { type = "INTEGER", null = true, meaning = "batch with best_utilization_fraction; ties go to the smallest" }
-least_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "least energy per inference of any batch" }
+least_energy_per_inference_j = { heading = "lowest energy per inference", type = "DOUBLE", null = true, unit = "J", meaning = "least energy per inference of any batch" }
 energy_batch = { type = "INTEGER", null = true, meaning = "batch with least_energy_per_inference_j; ties go to the smallest" }
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch at best_batch" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations at best_batch" }

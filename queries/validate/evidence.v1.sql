@@ -11,14 +11,14 @@ hardware = { type = "VARCHAR", null = true, meaning = "catalogue id, with @MODE 
 boundary = { type = "VARCHAR", null = true, meaning = "boundary of the measurements: chip, board or system" }
 subject = { type = "VARCHAR", null = true, meaning = "models, operators or served" }
 quantity = { type = "VARCHAR", null = true, meaning = "energy, or power of measurements without a time" }
-measurement_count = { type = "BIGINT", meaning = "measurements with a prediction" }
-held_out_count = { type = "BIGINT", meaning = "number of these measurements to which no coefficient or calibration was fitted" }
-net_count = { type = "BIGINT", meaning = "number of these measurements from which idle power was subtracted" }
+measurement_count = { heading = "measurements", type = "BIGINT", meaning = "measurements with a prediction" }
+held_out_count = { heading = "held out", type = "BIGINT", meaning = "number of these measurements to which no coefficient or calibration was fitted" }
+net_count = { heading = "minus idle", type = "BIGINT", meaning = "number of these measurements from which idle power was subtracted" }
 sources = { type = "VARCHAR[]", null = true, meaning = "names of the sources, sorted" }
-mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error" }
-median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error" }
-bias_fraction = { type = "DOUBLE", null = true, meaning = "mean signed relative error; positive is predicted too high" }
-covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the measurements inside the 80 % interval; null where predictions have none" }
+mean_error_fraction = { heading = "mean error", type = "DOUBLE", null = true, meaning = "mean absolute relative error" }
+median_error_fraction = { heading = "median error", type = "DOUBLE", null = true, meaning = "median absolute relative error" }
+bias_fraction = { heading = "bias", type = "DOUBLE", null = true, meaning = "mean signed relative error; positive is predicted too high" }
+covered_fraction = { heading = "inside 80 % interval", type = "DOUBLE", null = true, meaning = "share of the measurements inside the 80 % interval; null where predictions have none" }
 class_energy_count = { type = "BIGINT", meaning = "measured energies of the whole class, of any hardware" }
 */
 WITH known AS (

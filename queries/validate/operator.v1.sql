@@ -8,18 +8,18 @@ above_s = { type = "DOUBLE", default = 5e-6, meaning = "minimum operator time fo
 [columns]
 kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind except those whose kernels overlap" }
 is_overlapping = { type = "BOOLEAN", meaning = "true if kernels of this kind overlap in a graph, so that the profile overstates their time; not counted in all" }
-group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes in one model, precision and batch" }
+group_count = { heading = "groups", type = "BIGINT", meaning = "groups of operators with the same operation and shapes in one model, precision and batch" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured time" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the device time of all selected profiles, unmatched kernels included" }
-time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
-time_weighted_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error of all groups, weighted by measured time" }
-scored_count = { type = "BIGINT", meaning = "number of groups whose operators take longer than above_s each" }
-mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of the groups in scored_count" }
-median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of the groups in scored_count" }
-bias_fraction = { type = "DOUBLE", null = true, meaning = "mean signed relative error of the groups in scored_count; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", null = true, meaning = "signed relative error of the worst group in scored_count" }
+share_fraction = { heading = "share of time", type = "DOUBLE", null = true, meaning = "share of the device time of all selected profiles, unmatched kernels included" }
+time_bias_fraction = { heading = "bias of time", type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
+time_weighted_error_fraction = { heading = "error weighted by time", type = "DOUBLE", meaning = "mean absolute relative error of all groups, weighted by measured time" }
+scored_count = { heading = "scored groups", type = "BIGINT", meaning = "number of groups whose operators take longer than above_s each" }
+mean_error_fraction = { heading = "mean error", type = "DOUBLE", null = true, meaning = "mean absolute relative error of the groups in scored_count" }
+median_error_fraction = { heading = "median error", type = "DOUBLE", null = true, meaning = "median absolute relative error of the groups in scored_count" }
+bias_fraction = { heading = "bias", type = "DOUBLE", null = true, meaning = "mean signed relative error of the groups in scored_count; positive is predicted too high" }
+worst_error_fraction = { heading = "worst error", type = "DOUBLE", null = true, meaning = "signed relative error of the worst group in scored_count" }
 worst_case = { type = "VARCHAR", null = true, meaning = "worst group: model, precision, batch, operation, shapes" }
-seen_fraction = { type = "DOUBLE", meaning = "share of the groups that were used for fitting coefficients" }
+seen_fraction = { heading = "used for fitting", type = "DOUBLE", meaning = "share of the groups that were used for fitting coefficients" }
 operator_count = { type = "BIGINT", meaning = "operators in these groups" }
 */
 WITH pair AS (

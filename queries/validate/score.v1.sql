@@ -13,17 +13,17 @@ calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations to us
 quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where rows of several are together" }
 part = { type = "VARCHAR", meaning = "value of the dividing property, for sources the short name (prediction_errors has the full one); single operators, models and served models are separate" }
-measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
-mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
-median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
-bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the worst row" }
+measurement_count = { heading = "measurements", type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
+mean_error_fraction = { heading = "mean error", type = "DOUBLE", meaning = "mean absolute relative error" }
+median_error_fraction = { heading = "median error", type = "DOUBLE", meaning = "median absolute relative error" }
+bias_fraction = { heading = "bias", type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
+worst_error_fraction = { heading = "worst error", type = "DOUBLE", meaning = "signed relative error of the worst row" }
 highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative error" }
 worst_case = { type = "VARCHAR", meaning = "worst row: model, precision, batch, runtime; for served models also tokens in and out, devices and engine" }
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation; null below three different predictions" }
-covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
+covered_fraction = { heading = "inside 80 % interval", type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
 ranged_count = { type = "BIGINT", meaning = "measurements whose prediction has an 80 % interval" }
-seen_fraction = { type = "DOUBLE", meaning = "share of the rows whose model family was used to fit coefficients or a calibration" }
+seen_fraction = { heading = "used for fitting", type = "DOUBLE", meaning = "share of the rows whose model family was used to fit coefficients or a calibration" }
 seen = { type = "VARCHAR", meaning = "coefficients and calibrations fitted to these rows; empty for none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
 */

@@ -11,7 +11,7 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.measure import HostAnswer, HostPace
+from joulemap.ask.measure import HostAnswer
 from joulemap.catalog.sheet import load_models
 from joulemap.construct.source import parse_input, resolve_model
 from joulemap.device.processor import read_cpu
@@ -19,6 +19,7 @@ from joulemap.device.trial import Subject, prepare, set_channels_last
 from joulemap.device.window import measure_window
 from joulemap.domain.computed import make_table
 from joulemap.domain.measurement import Timing
+from joulemap.generated.measure import HostPace
 from joulemap.show.measure import CROWDED, list_reasons
 from joulemap.show.present.cell import show_quantity
 from joulemap.system.errors import ExitCode, ModelError

@@ -24,12 +24,13 @@ from joulemap.cli.app import run
 from joulemap.domain.figure import FIGURES, AnswerFigureName, FigureName, ShownName
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.table import Column, Table
+from joulemap.generated.explain import WaterfallBar
 from joulemap.show.figure.figure import Figure, choose_colours, draw_png, draw_svg, make_figure, paint
 from joulemap.show.figure.sketch import make_sketches
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.present.category import CATEGORY
 from joulemap.show.present.sketch import Chart
-from joulemap.show.waterfall import WaterfallBar, list_bars
+from joulemap.show.waterfall import list_bars
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
 from joulemap.system.wing import list_wings

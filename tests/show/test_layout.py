@@ -18,53 +18,68 @@ from joulemap.system.record import frozen
 class Row:
     """A configuration."""
 
-    label: str = described("hardware")
+    label: str = described("hardware", heading="hardware", shown="hardware")
     batch: int = described("samples")
-    step_s: float | None = described("of a step", "s")
+    step_s: float | None = described("of a step", "s", heading="a step")
     cost: float | None = described("of a month", "USD")
-    half_width: float | None = described("of its logarithm")
+    half_width: float | None = described("of its logarithm", heading="80 %", shown="±")
     way: str = described("rented or bought")
+    saved: float = described("of a month", "USD", shown="+")
+    worth: float = described("in its unit", shown="in unit")
+    unit: str = described("of worth")
 
 
 ROWS = make_table(
     "rows",
     Row,
     [
-        Row(label="l4", batch=1, step_s=0.002, cost=1234.5, half_width=0.1, way=""),
-        Row(label="t4", batch=1, step_s=None, cost=12.34, half_width=None, way=""),
+        Row(label="l4", batch=1, step_s=0.002, cost=1234.5, half_width=0.1, way="", saved=3.5, worth=2.0, unit="J"),
+        Row(label="t4", batch=1, step_s=None, cost=12.34, half_width=None, way="", saved=-3.5, worth=3.0, unit="s"),
     ],
 )
 
 
-def test_columns_have_headings_signs_and_order() -> None:
-    """sinh(0.1) is 0.10017."""
+def test_columns_have_the_headings_and_formats_of_their_declaration() -> None:
+    """exp(0.1) is 1.105."""
     drawn = lay(
         ROWS,
-        "hardware @label | *batch | a step step_s | USD #cost | *80 % ±half_width | twice two",
+        "label | *batch | step_s | price cost | *half_width | saved | worth | twice two",
         projected=frozenset({"t4"}),
         two=lambda row: str(2 * row.batch),
     )
-    assert drawn.headings == ("hardware", "batch", "a step", "USD", "80 %", "twice")
-    assert drawn.rows == (("l4", "1", "2 ms", "1,234", "0.905\N{EN DASH}1.11x", "2"), ("~t4", "1", "", "12.3", "", "2"))
+    assert drawn.headings == ("hardware", "batch", "a step", "price", "80 %", "saved", "worth", "twice")
+    assert drawn.rows == (
+        ("l4", "1", "2 ms", "1,234 USD", "0.905\N{EN DASH}1.11x", "+3.50 USD", "2 J", "2"),
+        ("~t4", "1", "", "12.34 USD", "", "-3.50 USD", "3 s", "2"),
+    )
     assert drawn.keep == ("batch", "80 %")
-    assert lay(ROWS, "label | batch | *cost", keep="batch", limit=1).keep == ("batch", "cost")
+    assert lay(ROWS, "label | batch | *cost", keep="batch gone", ranked="label", limit=1).keep == ("batch", "cost")
+
+
+def test_a_column_may_be_shown_by_a_text_on_its_row() -> None:
+    @frozen(kw_only=True)
+    class Won:
+        won: int = described("times", shown="{won} of {total}")
+        total: int = described("times")
+
+    assert lay(make_table("won", Won, [Won(won=1, total=3)]), "won | total").rows == (("1 of 3", "3"),)
 
 
 def test_a_column_without_values_or_with_one_alone_is_left_out_where_that_is_asked() -> None:
-    drawn = lay(ROWS, "label | way? | batch! | a step step_s? | cost!")
-    assert drawn.headings == ("label", "a step", "cost")
+    drawn = lay(ROWS, "label | way? | batch! | step_s? | cost!")
+    assert drawn.headings == ("hardware", "a step", "cost")
 
 
 def test_a_value_is_shown_with_its_interval() -> None:
     """exp(0.1) is 1.105."""
-    drawn = lay(ROWS, "label | cost cost:half_width | step step_s:half_width")
+    drawn = lay(ROWS, "label | cost:half_width | step_s:half_width")
     assert [row[2] for row in drawn.rows] == ["2 ms (1.8\N{EN DASH}2.2)", ""]
     assert drawn.rows[1][1] == "12.34 USD"
 
 
 def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
     """exp(0.1) is 1.105."""
-    drawn = lay(ROWS, "label | step step_s | span -step_s:half_width | +cost", pictures="span | cost | gone")
+    drawn = lay(ROWS, "label | step step_s | span -step_s:half_width | saved", pictures="half_width saved gone")
     assert [row[2] for row in drawn.rows] == ["1.8\N{EN DASH}2.2 ms", ""]
     interval, difference = drawn.pictures
     assert (interval.kind, interval.after, interval.unit, interval.rows[1]) == ("interval", "span", "s", ())
@@ -73,15 +88,15 @@ def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
     assert_close(value, 0.002, rel=1e-15)
     assert_close(high / value, value / low, rel=1e-12)
     assert_close(high / value, 1.1051709, rel=1e-6)
-    assert (difference.kind, difference.rows) == ("difference", ((1234.5,), (12.34,)))
+    assert (difference.kind, difference.after, difference.rows) == ("difference", "saved", ((3.5,), (-3.5,)))
     assert len(lay(ROWS, "label | step_s:half_width", limit=1, pictures="step_s").pictures[0].rows) == 1
 
 
 def test_values_that_all_rows_share_are_a_text_of_the_subject() -> None:
     drawn = lay(ROWS, "label | samples batch= | cost= | way=")
-    assert (drawn.headings, drawn.common) == (("label", "cost"), ("samples 1",))
+    assert (drawn.headings, drawn.common) == (("hardware", "cost"), ("samples 1",))
     one = lay(ROWS.with_rows(ROWS.rows[:1]), "label | samples batch=")
-    assert (one.headings, one.common) == (("label", "samples"), ())
+    assert (one.headings, one.common) == (("hardware", "samples"), ())
 
 
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:

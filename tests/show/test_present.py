@@ -421,7 +421,7 @@ def test_a_shown_column_may_bring_its_heading() -> None:
         Column(name=name, type="BIGINT", unit="", meaning="of a run") for name in ("part", "measurement_count")
     )
     table = Table(title="a.b@1", columns=columns, rows=((1, 2),))
-    drawn = draw_columns(table, columns=("runtime part", "measurements measurement_count"), keep=("part",))
+    drawn = draw_columns(table, columns="runtime part | measurements measurement_count", keep="part")
     assert drawn.headings == ("runtime", "measurements") and drawn.keep == ("runtime",)
 
 

@@ -16,8 +16,9 @@ import attrs
 import pytest
 
 import joulemap
+from joulemap.ask import fact
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part, Shape
+from joulemap.show.shape import Line, Part, Shape
 
 SHOW = Path(joulemap.__file__).parent / "show"
 LEVELS = ("subgraph", "operator")
@@ -33,6 +34,7 @@ def list_pages() -> Iterator[tuple[type[Any], Shape]]:
 
 
 PAGES = list(list_pages())
+FACTS = {name.lower(): one for name, one in vars(fact).items() if isinstance(one, type) and attrs.has(one)}
 
 
 def find_record(answer: type[Any], table: str) -> Any:
@@ -64,8 +66,47 @@ def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
             text = part.columns.format_map(defaultdict(lambda: CHOSEN, by=by))
             words = [column.split()[-1] for column in text.split("|") if column.strip()]
             words = [word for word in words if CHOSEN not in word]
-            named = {one for word in words for one in word.strip("*?!=@±#~+-").split(":") if one}
+            named = {one for word in words for one in word.strip("*?!=-").split(":") if one}
         else:
             named = {name for line in part.columns for name, _ in Template(line).slots}
         known |= {one for one in named if f'"{one}"' in inspect.getsource(part.cells)}
         assert named <= known, named - known
+
+
+SOURCES = "".join(
+    path.read_text()
+    for folder in ("ask", "wing", "domain", "plan")
+    for path in sorted((SHOW.parent / folder).rglob("*.py"))
+    if folder != "wing" or {"ask", "llm"} & {*path.parts}
+)
+"""Code that makes facts: what it names in quotes may be a tag or a value of a fact."""
+
+GIVEN = {"run", "rival", "of", "own", "per", "each", "saving", "more", "unit", "noun"}
+"""Slots that `read` and `Line` fill for every fact."""
+
+
+def list_lines() -> Iterator[tuple[str, Line]]:
+    """The lines of all pages, and those that a module of a page has by name."""
+    for answer, shape in PAGES:
+        own = [getattr(shape, "first", None), *(why if isinstance(why := getattr(shape, "why", ()), tuple) else ())]
+        module = importlib.import_module(answer.__module__.replace(".ask.", ".show."))
+        yield from ((answer.__name__, one) for one in [*own, *vars(module).values()] if isinstance(one, Line))
+
+
+LINES = list({id(line): (name, line) for name, line in list_lines()}.values())
+
+
+@pytest.mark.parametrize(("name", "line"), LINES, ids=lambda one: one if isinstance(one, str) else "")
+def test_selectors_and_slots_of_lines_are_facts_and_their_values(name: str, line: Line) -> None:
+    """A wrong one drops its text without an error."""
+    known = {*GIVEN, *re.findall(r"\w+", inspect.getsource(line.more))}
+    for selector in line.selectors:
+        wanted, _, prefix = selector.partition(" as ")
+        kind, *tags = wanted.split()
+        fields = attrs.fields_dict(FACTS[kind])
+        assert all(f'"{tag}"' in SOURCES for tag in tags), selector
+        known |= {f"{prefix}_{one}" if prefix else one for one in fields}
+    texts = [*line.text.values(), *([line.each] if line.each else [])]
+    named = {slot.partition(".")[0] for text in texts for slot, _ in text.slots}
+    lacking = {one for one in named - known if not re.search(rf'"{one}"|\b{one}=', SOURCES)}
+    assert not lacking, (name, lacking)

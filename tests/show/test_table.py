@@ -149,11 +149,11 @@ def rows(*precisions: str) -> list[Row]:
 
 def test_a_dimension_that_rows_differ_in_becomes_a_column_which_never_folds() -> None:
     table = make_table("rows", Row, rows("fp16", "int8"))
-    drawn = lay(table, "hardware @label | *energy energy_j | latency latency_s", ranked="latency")
+    drawn = lay(table, "hardware label | *energy_j | latency_s", ranked="latency_s")
     assert drawn.headings == ("hardware", "precision", "energy", "latency")
     assert [row[1] for row in drawn.rows] == ["fp16", "int8"]
     assert (drawn.distinguishing, drawn.ranked, drawn.fixed) == (("precision",), ("latency",), [0, 1, 3])
-    one = lay(make_table("rows", Row, rows("fp16")), "hardware @label | *energy energy_j")
+    one = lay(make_table("rows", Row, rows("fp16")), "hardware label | *energy_j")
     assert (one.headings, one.distinguishing) == (("hardware", "energy"), ())
 
 
@@ -172,7 +172,7 @@ def test_the_named_row_stays_and_the_cut_ones_are_counted() -> None:
     """Of five rows the limit keeps two and the fourth is named: two are cut."""
     some = rows("fp64", "fp32", "fp16", "int8", "int4")
     table = make_table("rows", Row, some)
-    drawn = lay(table, "hardware @label | precision | energy energy_j", limit=2, noun="chips", stays=some[3].__eq__)
+    drawn = lay(table, "hardware label | precision | energy_j", limit=2, noun="chips", stays=some[3].__eq__)
     assert [row[1] for row in drawn.rows] == ["fp64", "fp32", "int8"]
     assert drawn.cut_text == "2 of 5 chips not shown; --limit 5 shows all"
     assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, "label", limit=5).cut_text == ""

@@ -60,7 +60,7 @@ class Varied:
     """Constant of a run, and how its change is evaluated."""
 
     constant: str = described("name of the constant, as in --set")
-    word: str = described("name of the constant for people")
+    word: str = described("name of the constant for people", heading="constant")
     meaning: str = described("meaning of a coefficient, or counting rule of a price; empty for all other")
     kind: str = described("price, quantity, geometry, memory, peak, coefficient or use")
     value: float = described("value in the run, for both that of A; in unit")
@@ -84,7 +84,8 @@ class Sensitivity(Varied):
     low: float | None = described("lower end of its range")
     high: float | None = described("upper end of its range")
     spread: str = described(
-        "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis"
+        "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis",
+        heading="source of low and high",
     )
     energy_elasticity: float | None = described("d ln energy / d ln constant: percent per percent")
     latency_elasticity: float | None = described("d ln latency / d ln constant")
@@ -120,12 +121,16 @@ class Evident(Varied):
     """Number that moves a result by a tenth or more, with the measurements behind it."""
 
     hardware: str = described("catalogue id, with @MODE for a power mode other than the default")
-    elasticity: float = described("d ln metric / d ln number: percent per percent")
-    sources: int | None = described("sources of the measurements that the number was fitted to; null for other numbers")
+    elasticity: float = described("d ln metric / d ln number: percent per percent", heading="per percent")
+    sources: int | None = described(
+        "sources of the measurements that the number was fitted to; null for other numbers", heading="rests on"
+    )
     boards: int | None = described("boards among these measurements")
     models: int | None = described("models among these measurements; single operators count as one")
     half_width: float = described("half-width that these measurements add to the interval of a served model's time")
-    uncertainty_fraction: float | None = described("share of the result's variance from the ranges of all numbers")
+    uncertainty_fraction: float | None = described(
+        "share of the result's variance from the ranges of all numbers", heading="share"
+    )
 
     @property
     def evidence(self) -> Evidence | None:

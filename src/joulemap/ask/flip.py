@@ -30,6 +30,7 @@ from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMet
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
+from joulemap.generated.flip import BatchWinner
 from joulemap.physics.interval.error_scale import NORMAL, TOLD_APART
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.root import MOST_FACTOR, solve
@@ -88,23 +89,27 @@ class Flip(Varied):
 
     side: str = described("owner of the constant: A, B, or both if they take it from one class")
     hardware: str | None = described("hardware with the constant; null for both")
-    flip_ratio: float | None = described("factor at which both are equal; null if there is none from 1/100 to 100")
-    flip_value: float | None = described("constant at that factor, in unit")
+    flip_ratio: float | None = described(
+        "factor at which both are equal; null if there is none from 1/100 to 100", heading="factor"
+    )
+    flip_value: float | None = described("constant at that factor, in unit", heading="break-even")
     spread_count: float | None = described(
         "distance to that factor in spreads of the constant; null for an exact constant"
     )
     likelihood: float | None = described(
         "probability that the constant is wrong by this much in this direction, if all constants together have the "
-        "error of similar predictions; null for an exact constant"
+        "error of similar predictions; null for an exact constant",
+        heading="chance",
     )
-    low_ratio: float = described("factor one spread down")
+    low_ratio: float = described("factor one spread down", heading="spread")
     high_ratio: float = described("factor one spread up")
     spread: str = described(
-        "origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis"
+        "origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis",
+        heading="spread from",
     )
-    ratio_elasticity: float | None = described("d ln (metric of A / metric of B) / d ln constant")
+    ratio_elasticity: float | None = described("d ln (metric of A / metric of B) / d ln constant", heading="elasticity")
     ratio_spread: float = described("change of ln (metric of A / metric of B) for one spread, either sign")
-    variance_fraction: float = described("share of the variance of that logarithm")
+    variance_fraction: float = described("share of the variance of that logarithm", heading="share of uncertainty")
 
 
 def _order(row: Flip) -> tuple[float, float, str, str]:
@@ -244,16 +249,6 @@ class Pair:
 def _origin(source: str) -> str:
     """Return the source of a number without the remark on scaling to another process node."""
     return source.partition("; x ")[0]
-
-
-@frozen
-class BatchWinner:
-    """Better of two chips at one batch size."""
-
-    batch: int = described("samples per input")
-    value_a: float | None = described("metric of A")
-    value_b: float | None = described("metric of B")
-    winner: str | None = described("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from joulemap.ask.answer import Answer, fetch_tables
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
@@ -21,6 +21,7 @@ from joulemap.generated.hardware import (
     HardwareFact,
     HardwareLink,
     HardwareSummary,
+    ListedOperator,
     RidgePoint,
 )
 from joulemap.physics.record.compiler import ANY, EXCEPTED, REFUSED
@@ -39,15 +40,6 @@ if TYPE_CHECKING:
     from joulemap.domain.offer import SellerPrice
     from joulemap.physics.record.calibration import Calibration, CalibrationEntry
     from joulemap.physics.record.hardware import Hardware
-
-
-@frozen(kw_only=True)
-class ListedOperator:
-    """Entry of a compiler's operator list."""
-
-    operator: str = described("kind, operation, or operation of one kind as conv.conv2d; * for all others")
-    support: str = described("runs, refused (the compiler refuses the model), host, or limited (all operators)")
-    limits: str = described("sizes for which it runs: kernel, stride or rank; empty for any")
 
 
 @frozen(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,9 @@ import attrs
 from joulemap.ask.answer import Answer
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.table import Table
+from joulemap.generated.hardware import Trial
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.plan.budget import bind_alone
@@ -47,21 +49,6 @@ class Default:
     value: float
     unit: str
     source: str
-
-
-@frozen
-class Trial:
-    """Result of one trial run with a hardware file."""
-
-    hardware: str = described("id of the hardware")
-    power_mode: str = described("power mode of the trial")
-    precision: str = described("precision of operands")
-    model: str = described("trial model")
-    runtime: str = described("runtime of the trial")
-    latency_s: float | None = described("latency of a batch of one", "s")
-    energy_j: float | None = described("energy of a batch of one", "J")
-    clock_fraction: float | None = described("share of the full clock; below 1 if the power cap lowers it")
-    reason: str = described("reason why it cannot run; empty if it can")
 
 
 @frozen(kw_only=True)
@@ -167,14 +154,16 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
         for precision in plain.peaks:
             for model, columns in workloads.items():
                 for runtime in RUNTIME_NAMES:
-                    where = (hardware.id, mode, precision, model, runtime)
+                    trial = partial(
+                        Trial, hardware=hardware.id, power_mode=mode, precision=precision, model=model, runtime=runtime
+                    )
                     configuration = Configuration(
                         hardware=hardware.id, precision=precision, runtime=runtime, power_mode=mode
                     )
                     try:
                         run = evaluate(columns, plain, configuration)
                     except UnsupportedError as error:
-                        yield Trial(*where, None, None, None, str(error))
+                        yield trial(latency_s=None, energy_j=None, clock_fraction=None, reason=str(error))
                         continue
                     except (KeyError, JoulemapError) as error:
                         text = error.args[0] if error.args else type(error).__name__
@@ -188,7 +177,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                             f"{name_file(path)}: {model} at {precision} would take {latency_s:.3g} s: check clock, "
                             "peaks, bandwidths and coefficients"
                         )
-                    yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
+                    yield trial(latency_s=latency_s, energy_j=energy_j, clock_fraction=run.clock_fraction, reason="")
 
 
 def choose_trial_models(hardware: Hardware) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import Answer
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
-from joulemap.generated.measure import Score
+from joulemap.generated.measure import HostPace, Score
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.product import choose_setting
@@ -257,17 +257,6 @@ def _store(connection: Connection, measurement: Measurement) -> int:
         {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
     ).fetchall()
     return int(measurement_id)
-
-
-@frozen(kw_only=True)
-class HostPace:
-    """Times that a CPU thread of this machine needs to launch kernels in an eager framework."""
-
-    device: str = described("processor that ran the timed calls")
-    call_s: float = described("median time of one call", "s")
-    launch_s: float = described("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
-    is_scaled: bool = described("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
-    spread_fraction: float = described("spread of the repetitions, (third - first quartile) / median", "1")
 
 
 @frozen(kw_only=True)

@@ -15,14 +15,14 @@ from joulemap.catalog.measurement import MeasuredRow, list_kinds, load_measureme
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.day import check_day, find_date
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
+from joulemap.generated.measurement import ListedMeasurement, ListedTable, ServedMeasurement
 from joulemap.physics.record.configuration import Configuration
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.model import Model
@@ -44,7 +44,6 @@ from joulemap.store.measurement import has_measurement_on, read_measurements as 
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -59,18 +58,6 @@ SHOWN_MODELS: Final = 5
 
 PARTS: Final = (OPERATOR, "block")
 """Families of parts of a model. A fit to whole models does not use them."""
-
-
-@frozen(kw_only=True)
-class ListedTable:
-    """Published table of measurements that an import adds to a database."""
-
-    name: str = described("name that `measurements import` takes")
-    content: str = described("what was measured")
-    measurement_count: int = described("number of measurements")
-    source: str = described("publication or repository")
-    licence: str = described("licence of the source")
-    doubt: str = described("reason why the rows score no prediction; empty if they do")
 
 
 def measurement_tables(source: Source) -> Table[ListedTable]:  # noqa: ARG001

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 app = group(__doc__)
 
 SHOWN: Final = (
-    "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
-    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host", "numbers fact_count",
-    "recalled recalled_fact_count", "assumed assumed_fact_count", "power_modes", "package",
-)  # fmt: skip
+    "hardware | name | architecture | deployment | units_total_count | unit_name | precisions | "
+    "memory_capacity_bytes | memory_bandwidth_bytes_per_s | tdp_w | needs_host | fact_count | recalled_fact_count | "
+    "assumed_fact_count | power_modes | package"
+)
 
 File = Annotated[Path | None, typer.Option("--output", "-o", help="File to write, instead of stdout.")]
 
@@ -68,8 +68,8 @@ def list_(
     if boxes:
         from joulemap.ask.listing import list_others
 
-        for question, keep in list_others():
-            output.write_table(getattr(output.workspace(), question)(), keep=keep, most=limit)
+        for question, kept in list_others():
+            output.write_table(getattr(output.workspace(), question)(), keep=" ".join(kept), most=limit)
         return
     filters = {
         "architecture": architecture,
@@ -82,7 +82,7 @@ def list_(
     rows = output.workspace().hardware_list(**filters, family=family)
     from joulemap.show.listing import describe_classes
 
-    keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
+    keep = "architecture memory_capacity_bytes memory_bandwidth_bytes_per_s tdp_w needs_host"
     most = limit or (output.height or 0) * 3 // 5 or None
     summary = describe_classes(
         rows,
@@ -128,8 +128,8 @@ def show(
         output.write(getattr(workspace, question)(hardware).document())
     elif energy:
         prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
-        columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
-        keep = ("component", "action", "energy_per_action_j", "basis")
+        columns = "category | component | action | energy_per_action_j | per | basis | source"
+        keep = "component action energy_per_action_j basis"
         output.write_table(prices, columns, keep=keep)
     elif operators:
         from joulemap.show.hardware import describe_operators

@@ -15,22 +15,22 @@ from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 
-TABLES: Final = ("name", "content", "measurement_count", "doubt")
+TABLES: Final = "name | content | measurement_count | doubt"
 
 app = group(__doc__)
 
 SHOWN: Final = (
-    "hardware", "model", "precision", "batch", "runtime", "scope", "latency_s", "throughput_per_s", "boundary",
-    "energy_j", "power_w", "wall_power_w", "peak_memory_bytes", "used to fit seen",
-)  # fmt: skip
+    "hardware | model | precision | batch | runtime | scope | latency_s | throughput_per_s | boundary | energy_j | "
+    "power_w | wall_power_w | peak_memory_bytes | seen"
+)
 
 NOTHING: Final = "No stored measurement matches."
 
 SERVED: Final = (
-    "source", "hardware", "device_count", "engine", "model", "weight_precision", "batch", "prompt_tokens",
-    "output_tokens", "scope", "time_to_first_token_s", "inter_token_latency_s", "request_latency_s",
-    "output_tokens_per_s", "energy_per_output_token_j", "power_w", "used to fit seen",
-)  # fmt: skip
+    "source | hardware | device_count | engine | model | weight_precision | batch | prompt_tokens | output_tokens | "
+    "scope | time_to_first_token_s | inter_token_latency_s | request_latency_s | output_tokens_per_s | "
+    "energy_per_output_token_j | power_w | seen"
+)
 
 
 @app.command("list")
@@ -54,11 +54,11 @@ def list_(
     if served:
         table = output.workspace().served_measurements(hardware, model)
         answer = "" if table.rows else NOTHING
-        kept = ("hardware", "model", "engine", "batch", "scope")
+        kept = "hardware model engine batch scope"
         output.write_table(table, SERVED, keep=kept, most=limit, answer=answer)
         return
     rows = output.workspace().measurements(hardware, model)
-    keep = ("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch")
+    keep = "model latency_s throughput_per_s energy_j precision batch"
     output.write_table(rows, SHOWN, keep=keep, most=limit, answer="" if rows.rows else NOTHING)
 
 
@@ -72,7 +72,7 @@ def tables(*, output: OutputOptions) -> None:
     \b
     joulemap measurements tables
     """
-    output.write_table(output.workspace().measurement_tables(), TABLES, keep=("name", "content", "measurement_count"))
+    output.write_table(output.workspace().measurement_tables(), TABLES, keep="name content measurement_count")
 
 
 @app.command("import")

@@ -24,7 +24,7 @@ def list_(*, output: OutputOptions) -> None:
     joulemap model list --format csv
     """
     table = output.workspace().describe("model.list")
-    output.write_table(table, keep=("parameter_count", "mac_count", "family"))
+    output.write_table(table, keep="parameter_count mac_count family")
 
 
 @app.command()
@@ -79,7 +79,9 @@ def trace(model: Model, *, build: ModelOptions, output: OutputOptions) -> None:
     joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
     """
     table = output.workspace().operators(model, build.settings())
-    columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
-               "bias_element_count", "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
-    keep = ("operation", "output_shape", "mac_count", "weight_bytes", "fusion_pattern")
+    columns = (
+        "name | operation | output_shape | mac_count | input_bytes | weight_bytes | output_bytes | "
+        "bias_element_count | subgraph_index | fusion_pattern | is_counted"
+    )
+    keep = "operation output_shape mac_count weight_bytes fusion_pattern"
     output.write_table(table, columns=columns, keep=keep)

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
@@ -251,14 +251,14 @@ class OutputOptions(DatabaseOptions):
     def write_table(
         self,
         table: Table[Any],
-        columns: Sequence[str] = (),
+        columns: str = "",
         *,
-        keep: Sequence[str] = (),
+        keep: str = "",
         most: int | None = None,
         most_of: str = "",
         answer: str = "",
     ) -> None:
-        """Write a table: all columns for programs, `columns` for people.
+        """Write a table: all columns for programs, `columns` for people, as in `draw_columns`.
 
         On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
         value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.

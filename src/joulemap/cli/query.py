@@ -47,7 +47,7 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     joulemap query list
     joulemap query list --queries questions
     """
-    columns = () if output.row_width is None else ("query", "summary")
+    columns = "" if output.row_width is None else "query | summary"
     output.write_table(output.workspace().list_queries(queries), columns)
 
 

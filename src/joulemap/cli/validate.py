@@ -13,34 +13,26 @@ from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
-    "quantity", "hardware", "part", "measurements measurement_count", "mean error mean_error_fraction",
-    "median error median_error_fraction", "bias bias_fraction", "worst error worst_error_fraction", "worst_case",
-    "rank_correlation", "inside 80 % interval covered_fraction", "used for fitting seen_fraction", "calibration",
-)  # fmt: skip
+    "quantity | hardware | part | measurement_count | mean_error_fraction | median_error_fraction | bias_fraction | "
+    "worst_error_fraction | worst_case | rank_correlation | covered_fraction | seen_fraction | calibration"
+)
 
 OPERATORS: Final = (
-    "hardware", "kind", "groups group_count", "device_time_s", "share of time share_fraction",
-    "bias of time time_bias_fraction", "error weighted by time time_weighted_error_fraction",
-    "scored groups scored_count", "mean error mean_error_fraction", "median error median_error_fraction",
-    "bias bias_fraction", "worst error worst_error_fraction", "worst_case", "used for fitting seen_fraction",
-)  # fmt: skip
+    "hardware | kind | group_count | device_time_s | share_fraction | time_bias_fraction | "
+    "time_weighted_error_fraction | scored_count | mean_error_fraction | median_error_fraction | bias_fraction | "
+    "worst_error_fraction | worst_case | seen_fraction"
+)
 
-KEPT: Final = (
-    "hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count", "covered_fraction",
-)  # fmt: skip
+KEPT: Final = "hardware kind part mean_error_fraction median_error_fraction measurement_count covered_fraction"
 
-KEPT_TOGETHER: Final = (
-    "part", "measurement_count", "mean_error_fraction", "median_error_fraction", "bias_fraction", "covered_fraction",
-)  # fmt: skip
+KEPT_TOGETHER: Final = "part measurement_count mean_error_fraction median_error_fraction bias_fraction covered_fraction"
 
 EVIDENCE: Final = (
-    "architecture", "hardware", "boundary", "subject", "quantity", "measurements measurement_count",
-    "held out held_out_count", "minus idle net_count",
-    "mean error mean_error_fraction", "median error median_error_fraction", "bias bias_fraction",
-    "inside 80 % interval covered_fraction", "sources",
-)  # fmt: skip
+    "architecture | hardware | boundary | subject | quantity | measurement_count | held_out_count | net_count | "
+    "mean_error_fraction | median_error_fraction | bias_fraction | covered_fraction | sources"
+)
 
-KEPT_EVIDENCE: Final = ("architecture", "hardware", "boundary", "measurement_count", "mean_error_fraction")
+KEPT_EVIDENCE: Final = "architecture hardware boundary measurement_count mean_error_fraction"
 
 SOURCES: Final = 2
 """Maximum sources per quantity on a screen; those with the most rows come first."""
@@ -107,12 +99,11 @@ def validate(
         hardware, model, precision=chosen, by=group, source=source, calibration=calibration, trust=trust
     )
     is_together = by == "all" or (by in ("source", "quantity") and not hardware)
-    parts = {"part": f"{group} part"}
     overall = workspace.validate(
         hardware, model, precision=chosen, by="all", source=source, calibration=calibration, trust=trust
     )
     scores = attrs.evolve(scores, rows=(*overall.rows, *(row for row in scores.rows if by != "all")))
-    columns = [parts.get(column, column) for column in SCORES if column != "hardware" or not is_together]
+    columns = SCORES.replace(" part ", f" {group} part ").replace("hardware | ", "" if is_together else "hardware | ")
     most = 1 + SOURCES if by == "source" else None if by or hardware or model or source else 1  # the overall row is one
     from joulemap.show.validate import describe_scores
 

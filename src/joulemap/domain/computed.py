@@ -14,12 +14,13 @@ Row = TypeVar("Row")
 _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": "BOOLEAN"}
 
 
-def described(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
-    """Return an attrs field whose metadata holds the meaning and unit of its column.
+def described(meaning: str, unit: str = "", *, is_wide: bool = False, heading: str = "", shown: str = "") -> Any:
+    """Return an attrs field whose metadata describes its column.
 
     `is_wide` marks integers that may exceed 64 bits.
     """
-    return attrs.field(metadata={"meaning": meaning, "unit": unit, "is_wide": is_wide})
+    column = {"unit": unit, "meaning": meaning, "heading": heading, "shown": shown}
+    return attrs.field(metadata={"column": column, "is_wide": is_wide})
 
 
 def find_unknown(record: type[Any]) -> dict[str, Any]:
@@ -46,8 +47,7 @@ def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]
             Column(
                 name=one.name,
                 type="HUGEINT" if one.metadata["is_wide"] else _TYPES[str(one.type).partition(" ")[0]],
-                unit=one.metadata["unit"],
-                meaning=one.metadata["meaning"],
+                **one.metadata["column"],
             )
             for one in fields
         ),

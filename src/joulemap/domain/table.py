@@ -36,6 +36,10 @@ class Column:
     """Name of the Python type with the valid texts; empty if any text is valid."""
     unit: str = ""
     meaning: str
+    heading: str = ""
+    """Heading in the tables of answers; empty for the name in words, without its unit."""
+    shown: str = ""
+    """Format of its cells there: one of templates, or a text with slots for columns; empty for value and unit."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

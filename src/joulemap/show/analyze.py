@@ -57,17 +57,17 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "m
 """Columns with the energy of each part, in the syntax of `lay`."""
 
 COLUMNS: Final[Mapping[RunDivision, str]] = {
-    "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "
-    "*energy share share_fraction | largest action largest_action | share of category largest_action_fraction",
-    "subgraph": f"# subgraph_index | *subgraph name | pattern fusion_pattern | *energy energy_j | {BY_PART} | "
-    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | *bottleneck | units | "
-    "tiles tile_count | waves wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
-    "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
-    "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
-    "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
-    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
-    "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
-    "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
+    "category": "*category | common_categories | parts | actions kind_count | *energy_j | *share_fraction | "
+    "largest_action | largest_action_fraction",
+    "subgraph": f"# subgraph_index | *subgraph name | fusion_pattern | *energy_j | {BY_PART} | "
+    "*share_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
+    "tile_count | wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
+    "*compute_utilization_fraction | bandwidth_utilization_fraction | pass_bytes",
+    "operator": f"operator_index | *name | kind | subgraph_index | *energy_j | {BY_PART} | "
+    "*share_fraction | *latency_s | *latency_fraction | "
+    "*edp_share_fraction | is_fused | separate_energy_j | "
+    "separate_latency_s | saved_energy_j | saved_latency_s | "
+    "bias_element_count | dram_bytes | pass_bytes",
 }
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
     ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
@@ -342,8 +342,7 @@ ANALYZE: Final = Shape(
         Part(
             title=BOTTLENECK_TABLE,
             table="bottlenecks",
-            columns="bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | "
-            "energy energy_j | energy share energy_fraction | such time in all subgraphs (overlapping) busy_s",
+            columns="bottleneck | subgraph_count | latency_s | latency_fraction | energy_j | energy_fraction | busy_s",
         ),
         Part(title="{head}, all rows", table="{division}", draw=lay_whole),
         Part(
@@ -498,17 +497,16 @@ PARTS: Final = Shape(
         Part(
             title="Energy of each {level} by {by}",
             table="categories",
-            columns="*part name | *category | *energy energy_j | *share share_fraction | @hardware | "
-            "*run share run_fraction | largest action largest_action | share of category largest_action_fraction | "
-            "common categories common_categories | pattern fusion_pattern",
+            columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
+            "largest_action_fraction | common_categories | fusion_pattern",
             lay={"limit": SHOWN_ROWS},
             draw=prove_runs,
         ),
         Part(
             title="Energy of each {level} by {by}",
             table="actions",
-            columns="*part name | *component | *action | *energy energy_j | *share share_fraction | @hardware | "
-            "*run share run_fraction | count action_count | per | energy each energy_per_action_j | basis | category",
+            columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
+            "action_count | per | energy_per_action_j | basis | category",
             lay={"limit": SHOWN_ROWS},
             draw=prove_runs,
         ),

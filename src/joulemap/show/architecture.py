@@ -23,7 +23,6 @@ from joulemap.show.present.cell import (
     Number,
     Remark,
     mark_projected,
-    name_unit,
     show_amount,
     show_price,
     show_quantity,
@@ -72,10 +71,9 @@ AROUND: Final = Template(
     "{largest:J} for {part}[; one {order_name} starts {orders:plain} MACs]"
 )
 ACTION: Final = Template("{component}.{action}")
-ACTIONS: Final = "action | count | energy each price | per | energy energy_j | share share_fraction | basis"
+ACTIONS: Final = "action | count | energy each price | per | energy_j | share share_fraction | basis"
 ACTIONS_PER_MAC: Final = (
-    "action | count per MAC count | energy each price | per | energy per MAC energy_per_mac_j | share share_fraction | "
-    "basis"
+    "action | count per MAC count | energy each price | per | energy_per_mac_j | share share_fraction | basis"
 )
 LEVELS: Final = ("unit_memory", "chip_memory", "off_chip")
 RARE: Final = Template("1[ {unit}] / {every:~}")
@@ -229,7 +227,7 @@ def choose(
         "shown": [shown],
         "omitted": ("categories", *without_macs) if by == "class" else [one for one in every if one != shown],
         "is_whole": by != "class",
-        "per_mac": " energy per MAC energy_per_mac_j |" if has_macs else "",
+        "per_mac": " energy_per_mac_j |" if has_macs else "",
         "has_macs": has_macs,
         "steps": [
             INTO_LEAST,
@@ -282,11 +280,10 @@ def draw_actions(
         ACTIONS_PER_MAC if given["has_macs"] else ACTIONS,
         limit=most,
         noun="actions",
-        keep="energy | energy per MAC | count | count per MAC | energy each | share | basis",
+        keep="energy_j energy_per_mac_j count price share_fraction basis",
         action=ACTION,
         count=_show_count,
         price=lambda one: show_price(one.energy_per_action_j, one.per),
-        per=lambda one: name_unit(one.per),
     )
     sources: dict[str, list[str]] = {}
     for one in rows.rows[:most]:
@@ -361,10 +358,10 @@ ARCHITECTURES: Final = Shape(
     parts=(
         Part(
             table="answered",
-            columns="class label | hardware | precision! | latency latency_s | energy energy_j |{per_mac} "
-            "largest part mostly | utilization compute_utilization_fraction | static power static_power_w | node",
+            columns="class label | hardware | precision! | latency_s | energy_j |{per_mac} largest part mostly | "
+            "utilization compute_utilization_fraction | static_power_w | node",
             lay={
-                "keep": "hardware | energy | largest part",
+                "keep": "hardware energy_j mostly",
                 "mostly": _describe_most,
                 "node": Template("[{process_node_nm:plain} nm]", is_number=True),
             },
@@ -376,7 +373,7 @@ ARCHITECTURES: Final = Shape(
             title="Energy shares",
             table="shares",
             rows="answered",
-            columns=join_parts("_fraction", "*overhead overhead_fraction"),
+            columns=join_parts("_fraction", "*overhead_fraction"),
             cells=label,
             draw=lambda _, grid, *__, **___: (grid, Text(LEGEND)),
         ),
@@ -391,9 +388,8 @@ ARCHITECTURES: Final = Shape(
             title="Instructions, and bytes moved per million MACs",
             table="orders",
             rows="answered",
-            columns="class label | *instruction order_name | *MACs per instruction #macs_per_order | *unit memory "
-            "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | "
-            "*off-chip memory off_chip_bytes_per_mac",
+            columns="class label | *order_name | *macs_per_order | *unit_memory_bytes_per_mac | "
+            "*chip_memory_bytes_per_mac | *off_chip_bytes_per_mac",
             lay={f"{level}_bytes_per_mac": partial(_show_million, level=level) for level in LEVELS},
             cells=label,
         ),
@@ -402,9 +398,8 @@ ARCHITECTURES: Final = Shape(
             title=TITLE,
             table="categories",
             divide=partial(divide, table="categories"),
-            columns="category common_category | *energy energy_j | *share share_fraction | "
-            "*energy per MAC energy_per_mac_j | *largest action action | *overhead is_overhead | *actions kind_count | "
-            "categories of the class categories",
+            columns="common_category | *energy_j | *share_fraction | *energy_per_mac_j | *largest action action | "
+            "*is_overhead | *kind_count | categories",
             cells=lambda answer: {"action": partial(_name_first, answer)},
             draw=draw_categories,
         ),

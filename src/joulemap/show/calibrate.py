@@ -101,8 +101,7 @@ PAGES: Final = {
             Part(
                 title="Coefficients",
                 table="coefficients",
-                columns="part | *name | class default default_value | *fitted value | *ratio | "
-                "weight of the data data_weight_fraction | meaning",
+                columns="part | *name | default_value | *value | *ratio | data_weight_fraction | meaning",
                 lay={
                     "default_value": lambda row: _show_amount(row.default_value, row.unit),
                     "value": lambda row: _show_amount(row.value, row.unit),

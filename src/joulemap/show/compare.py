@@ -24,11 +24,10 @@ from joulemap.show.run import title_runs
 from joulemap.show.shape import Part, Shape
 
 COLUMNS: Final = Template(
-    "hardware | *precision precision! | *batch batch! | *runtime runtime! | {label} {energy} | "
-    "energy range -{energy}:energy_half_width | [*{ratio_heading} {ratio} | ]placement placement? | "
-    "latency latency_s | latency range -latency_s:latency_half_width | *energy x delay edp_js | "
-    "throughput throughput_per_s= | *power average_power_w= | utilization compute_utilization_fraction= | "
-    "overhead overhead_fraction= | memory peak_memory_bytes= | busy units units_used_count="
+    "hardware | *precision! | *batch! | *runtime! | {energy} | -{energy}:energy_half_width | "
+    "[*{ratio_heading} {ratio} | ]placement? | latency_s | -latency_s:latency_half_width | *edp_js | "
+    "throughput_per_s= | *average_power_w= | compute_utilization_fraction= | overhead_fraction= | "
+    "peak_memory_bytes= | units_used_count="
 )
 RATIO_TO: Final = Template("ratio to {baseline}")
 POWER: Final = Template("{power:W}[ + {host}]")
@@ -118,10 +117,10 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
     drawn = lay_rows(
         answer,
         answer.rows.with_rows(rows),
-        COLUMNS(label=label, energy=energy, ratio="energy_ratio" if len(rows) > 1 else "", ratio_heading=ratio),
-        ranked=f"{label} | latency",
-        keep=f"{ratio} | energy range | latency range",
-        pictures="energy range | latency range",
+        COLUMNS(energy=energy, ratio="energy_ratio" if len(rows) > 1 else "", ratio_heading=ratio),
+        ranked=f"{energy} latency_s",
+        keep="energy_ratio energy_half_width latency_half_width",
+        pictures="energy_half_width latency_half_width",
         limit=limit,
         noun="configurations" if answer.varying else "chips",
         stays=stays,
@@ -176,10 +175,8 @@ COMPARE: Final = Shape(
         Part(
             title=BEST_TITLE,
             table="recommendations",
-            columns="goal | *best hardware | confidence of being best probability_best | *value | "
-            "*advantage advantage_ratio | next best runner_up | best available available_hardware | "
-            "value of best available available_value",
-            lay={"goal": lambda row: METRIC[row.goal].label},
+            columns="goal | *hardware | probability_best | *value | *advantage_ratio | runner_up | "
+            "available_hardware | available_value",
         ),
     ),
 )

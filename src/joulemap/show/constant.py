@@ -401,10 +401,10 @@ SENSITIVITY: Final = Shape(
     parts=(
         Part(
             table="chosen",
-            columns="constant word | {owner}value | *range spread | *{label} over range metric_value | "
+            columns="word | {owner}value | *range spread | *{label} over range metric_value | "
             "*{label} width span_fraction | elasticity | *basis",
             lay={
-                "ranked": "width of range",
+                "ranked": "span_fraction",
                 "value": show_field("value", DIGITS),
                 "spread": show_ends_of,
                 "metric_value": show_span_of,
@@ -422,11 +422,11 @@ SENSITIVITY: Final = Shape(
         Part(
             title="{chip}: {label} {value}, constants with the largest effect first",
             table="moving",
-            columns="constant | *value | *low | *high | source of low and high spread | {label} at low metric_low | "
-            "{label} at high metric_high | *{label} width span_fraction | *energy elasticity energy_elasticity | "
-            "*latency elasticity latency_elasticity | method | *basis",
+            columns="constant | *value | *low | *high | spread | {label} at low metric_low | "
+            "{label} at high metric_high | *{label} width span_fraction | *energy_elasticity | "
+            "*latency_elasticity | method | *basis",
             lay={
-                "ranked": "width of range",
+                "ranked": "span_fraction",
                 "noun": "constants",
                 **{name: show_field(name) for name in ("value", "low", "high")},
                 **{name: show_metric(name) for name in ("metric_low", "metric_high")},
@@ -474,8 +474,7 @@ EVIDENCE: Final = Shape(
     parts=(
         Part(
             table="rows",
-            columns="number word | *value | per percent elasticity | basis | rests on sources | "
-            "share uncertainty_fraction",
+            columns="number word | *value | elasticity | basis | sources | uncertainty_fraction",
             lay={
                 "noun": "numbers",
                 "value": show_field("value", DIGITS),

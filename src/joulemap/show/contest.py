@@ -279,9 +279,9 @@ PAGES: Final = {
             Part(
                 title="Figures (per batch)",
                 table="rows",
-                columns="model | hardware | status | *energy energy_j | *latency latency_s | power average_power_w | "
-                "utilization compute_utilization_fraction | throughput throughput_per_s | energy x delay edp_js | "
-                "memory peak_memory_bytes | operations per joule ops_per_j",
+                columns="model | hardware | status | *energy_j | *latency_s | average_power_w | "
+                "utilization compute_utilization_fraction | throughput_per_s | edp_js | peak_memory_bytes | "
+                "ops_per_j",
             ),
         ),
     ),

@@ -10,7 +10,7 @@ from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.fact import Choice, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
-from joulemap.generated.cost import CostOption, GridFootprint
+from joulemap.generated.cost import GridFootprint
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.show.candidate import (
@@ -68,7 +68,7 @@ NO_HOST: Final = "none needed"
 ENERGY_ON: Final = Template("{energy} on {name}")
 CO2_ON: Final = Template("CO2 on {name}")
 NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
-FIGURES: Final = "throughput throughput_per_s | latency latency_s | *energy kwh_per_million | CO2 gco2_per_million"
+FIGURES: Final = "throughput_per_s | latency_s | *kwh_per_million | gco2_per_million"
 NAMED: Final = "hardware | *precision | *batch | {runtime}"
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
@@ -263,10 +263,6 @@ def draw(answer: CostAnswer) -> Figures:
     return draw_candidates(answer, "cost", answer.shown, use, told, ", {way}")
 
 
-def _show_price(row: CostOption) -> str:
-    return show(row.price, "", row.price_unit or "")
-
-
 def _show_usd(value: float | None) -> str:
     return show(value, "", "USD")
 
@@ -293,10 +289,10 @@ COST: Final = Shape(
     parts=(
         Part(
             table="shown",
-            columns="hardware | *precision= | *batch= | runtime= | *payment way! | *cost usd_per_million | "
-            "cost range -usd_per_million:usd_half_width | *ratio ratio | *price | confidence is_best_of_hardware? | "
-            "seller price_text | CO2 gco2_per_million",
-            lay={"noun": "chips", "ranked": "cost", "pictures": "cost range", "price": _show_price},
+            columns="hardware | *precision= | *batch= | runtime= | *way! | *usd_per_million | "
+            "-usd_per_million:usd_half_width | *ratio | *price | is_best_of_hardware? | price_text | "
+            "gco2_per_million",
+            lay={"noun": "chips", "ranked": "usd_per_million", "pictures": "usd_half_width"},
             cells=_find_cells,
             is_long=True,
             draw=mark_ranked,
@@ -304,11 +300,11 @@ COST: Final = Shape(
         Part(
             title="Parts of the cost",
             table="shown",
-            columns=f"{NAMED}*payment way | *cost usd_per_million | *hardware cost hardware_usd_per_million | "
-            f"energy cost energy_usd_per_million | host cost host_usd_per_million | {FIGURES}",
+            columns=f"{NAMED}*way | *usd_per_million | *hardware_usd_per_million | "
+            f"energy_usd_per_million | host_usd_per_million | {FIGURES}",
             lay={
                 "noun": "chips",
-                "ranked": "cost",
+                "ranked": "usd_per_million",
                 "throughput_limit": show_limit,
                 "energy_usd_per_million": lambda row: (
                     _show_usd(row.energy_usd_per_million) if row.way == "bought" else IN_RENT
@@ -327,9 +323,8 @@ COST: Final = Shape(
         Part(
             title="Prices",
             table="shown",
-            columns="hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_text | "
-            "*source price_source | product price_note",
-            lay={"noun": "chips", "price": _show_price},
+            columns="hardware | *price | *price_basis | *price_half_width | *price_text | *price_source | price_note",
+            lay={"noun": "chips"},
             cells=lambda answer: {"hardware": lambda row: mark_projected(find_chip(row), answer.projected)},
             is_long=True,
         ),

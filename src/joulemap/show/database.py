@@ -20,7 +20,7 @@ ADVICE: Final = (
 
 def lay_findings(answer: AuditAnswer, *_: Any, **__: Any) -> tuple[Block, ...]:
     """Return the broken rules with advice, or a line that there is none."""
-    columns = "rule | run run_id | workload workload_id | location | expected | found"
+    columns = "rule | run_id run_id | workload workload_id | location | expected | found"
     return lay_rows(answer, answer.findings, columns), Text(ADVICE if answer.findings else SOUND)
 
 
@@ -31,12 +31,12 @@ PAGES: Final = {
             Part(
                 title="Views for `joulemap sql`",
                 table="views",
-                columns="view view_name | columns column_count | *meaning",
+                columns="view_name | column_count | *meaning",
             ),
             Part(
                 title="Internal tables, which may change",
                 table="content",
-                columns="table table_name | *rows row_count | columns column_count | *meaning",
+                columns="table_name | *row_count | column_count | *meaning",
             ),
         ),
         steps=("sql 'DESCRIBE runs'",),

@@ -290,9 +290,7 @@ TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
-METRIC_COLUMNS: Final = (
-    "*metric | before value_a | after value_b | *change change_fraction | *range low_fraction? | *limit allowed?"
-)
+METRIC_COLUMNS: Final = "*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?"
 """Columns of one chip, with a row per metric."""
 
 STEP: Final = "db diff {run_a} {run_b}"
@@ -425,9 +423,9 @@ VERSIONS: Final = Shape(
         Part(
             table="chips",
             divide=list_chips,
-            columns="hardware | energy energy_change | energy range energy_range? | latency latency_change | "
-            "latency range latency_range? | memory memory_change? | cost cost_change? | limits verdicts?",
-            lay={"keep": "limits | latency | memory | cost", "ranked": "energy | energy range"},
+            columns="hardware | energy energy_change | energy_range? | latency latency_change | latency_range? | "
+            "memory memory_change? | cost cost_change? | limits verdicts?",
+            lay={"keep": "verdicts latency_change memory_change cost_change", "ranked": "energy_change energy_range"},
             cells=show_chips,
             draw=draw_chips,
             counts_left_out=True,
@@ -436,7 +434,7 @@ VERSIONS: Final = Shape(
             table="metrics",
             rows="changed",
             columns=METRIC_COLUMNS,
-            lay={"ranked": "change"},
+            lay={"ranked": "change_fraction"},
             cells=show_metrics,
             draw=draw_metrics,
             counts_left_out=True,
@@ -445,18 +443,18 @@ VERSIONS: Final = Shape(
             title="Before and after",
             table="changed",
             columns=f"hardware | {METRIC_COLUMNS}",
-            lay={"ranked": "change"},
+            lay={"ranked": "change_fraction"},
             cells=show_metrics,
         ),
         Part(
             title="Subgraphs that differ on {name}",
             table="subgraphs",
             divide=list_parts,
-            columns="subgraph name | pattern fusion_pattern | energy energy_difference_fj | "
-            "*latency latency_difference_fs | share share_fraction | *status unit?",
+            columns="name | fusion_pattern | energy_difference_fj | *latency_difference_fs | share share_fraction | "
+            "*unit?",
             lay={
                 "noun": "subgraphs",
-                "ranked": "energy",
+                "ranked": "energy_difference_fj",
                 "energy_difference_fj": lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J"),
                 "latency_difference_fs": lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s"),
                 "unit": lambda row: "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else "",
@@ -536,18 +534,17 @@ RUNS: Final = RunsSheet(
             title="{title}",
             table="settings",
             divide=partial(list_differing, table="settings"),
-            columns="setting | A value_a | B value_b",
+            columns="setting | value_a | value_b",
             draw=draw_differing,
         ),
         Part(
             title="{title}",
             table="constants",
             divide=partial(list_differing, table="constants"),
-            columns="constant | A value_a | B value_b | unit | ratio | energy moved moved_j | basis B basis_b | "
-            "source B source_b",
+            columns="constant | value_a | value_b | unit | ratio | moved_j | basis_b | source_b",
             lay={
                 "noun": "constants",
-                "keep": "ratio | A | B | unit | energy moved",
+                "keep": "ratio value_a value_b unit moved_j",
                 "value_a": lambda row: show(row.value_a, "value"),
                 "value_b": lambda row: show(row.value_b, "value"),
             },

@@ -13,7 +13,7 @@ from joulemap.generated.edp import EdpComparison
 from joulemap.show.layout import lay_across
 from joulemap.show.page import Drawings, Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
-from joulemap.show.present.cell import Number, mark_projected, show_chosen_share
+from joulemap.show.present.cell import Number, mark_projected
 from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
@@ -77,8 +77,8 @@ def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Ma
     return {
         "by": by,
         "other": "operator" if is_whole else "subgraph",
-        "kind": "" if is_whole else " kind |",
-        "fused": "" if is_whole else " fused is_fused |",
+        "kind": "" if is_whole else "kind | ",
+        "fused": "" if is_whole else "is_fused | ",
         "noun": "operators and their biases" if has_bias else f"{by}s",
         "hardware": answer.scope.spell(answer.total.hardware),
         "row": answer.total,
@@ -126,14 +126,13 @@ EDP: Final = Shape(
         Part(
             title="By {by}, in order of additive EDP",
             table="{by}s",
-            columns="# rank | {by} name |{kind} pattern fusion_pattern |{fused} energy energy_j | latency latency_s | "
-            "own EDP edp_js | additive EDP edp_share_js | run share share_fraction | "
-            "cumulative share cumulative_fraction | compute compute_share_fraction | memory memory_share_fraction | "
-            "control control_share_fraction | static static_share_fraction | saved by halving halving_fraction | "
+            columns="rank | {by} name | {kind}fusion_pattern | {fused}energy_j | latency_s | edp_js | "
+            "edp_share_js | share_fraction | cumulative_fraction | compute_share_fraction | "
+            "memory_share_fraction | control_share_fraction | static_share_fraction | halving_fraction | "
             "bottleneck",
             lay={
-                "keep": "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck",
-                "ranked": "additive EDP | cumulative share",
+                "keep": "name edp_share_js share_fraction energy_j latency_s cumulative_fraction bottleneck",
+                "ranked": "edp_share_js cumulative_fraction",
                 "noun": "{noun}",
             },
             is_long=True,
@@ -158,25 +157,19 @@ EDP: Final = Shape(
         Part(
             title="Concentration by {by}",
             table="{by}_cuts",
-            columns="additive EDP cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last",
-            lay={
-                "cut_fraction": lambda row: show_chosen_share(row.cut_fraction),
-                "top_count": Template("top {top_count} of {total_count}"),
-            },
+            columns="cut_fraction | {by}s top_count | reached_fraction | last {by} last",
         ),
         Part(
             title="By fusion pattern",
             table="patterns",
-            columns="fusion pattern fusion_pattern | run share share_fraction | energy energy_j | latency latency_s | "
-            "subgraphs subgraph_count | operators operator_count | cumulative share cumulative_fraction | "
-            "MAC share mac_fraction | bottleneck | bottleneck share bottleneck_fraction",
+            columns="fusion_pattern | share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
+            "cumulative_fraction | mac_fraction | bottleneck | bottleneck_fraction",
         ),
         Part(
             title="Upper bounds on savings",
             table="bounds",
-            columns="without remedy | EDP saved saving_fraction | EDP left edp_js | "
-            "latency saved latency_saving_fraction | energy saved energy_saving_fraction | "
-            "subgraphs affected subgraph_count",
+            columns="remedy | saving_fraction | edp_js | latency_saving_fraction | energy_saving_fraction | "
+            "subgraph_count",
             lay={
                 "remedy": lambda row: REMOVED[row.remedy],
                 "subgraph_count": lambda row: Number(f"{row.subgraph_count}/{row.total_count}"),

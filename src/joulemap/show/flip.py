@@ -175,13 +175,12 @@ FLIP: Final = Shape(
     parts=(
         Part(
             table="chosen",
-            columns="constant word | *side | *value | *break-even flip_value | *factor flip_ratio | "
-            "*chance likelihood | *share of uncertainty variance_fraction | basis",
+            columns="word | *side | *value | *flip_value | *flip_ratio | *likelihood | *variance_fraction | basis",
             lay={
                 **REVERSED,
                 "value": show_field("value", DIGITS),
-                "ranked": "break-even | chance",
-                "pictures": "share of uncertainty",
+                "ranked": "flip_value likelihood",
+                "pictures": "variance_fraction",
             },
             cells=lambda answer: {"flip_value": lambda row: show_break_even(answer, row)},
             draw=draw_reversals,
@@ -189,9 +188,8 @@ FLIP: Final = Shape(
         Part(
             title="Every constant, the likeliest to reverse the order first",
             table="rows",
-            columns="constant | *hardware | value | *break-even flip_value | *factor flip_ratio | *chance likelihood | "
-            "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | "
-            "spread from spread | method | *basis | meaning",
+            columns="constant | *hardware | value | *flip_value | *flip_ratio | *likelihood | *variance_fraction | "
+            "ratio_elasticity | *low_ratio | spread | method | *basis | meaning",
             lay={
                 **REVERSED,
                 "value": show_field("value"),

@@ -26,16 +26,14 @@ from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
 
 COLUMNS: Final[Mapping[FusionDivision, str]] = {
-    "pattern": "pattern fusion_pattern | subgraphs subgraph_count",
-    "subgraph": "subgraph name | kernel operations",
-    "operator": "operator name | operation | pattern fusion_pattern",
+    "pattern": "fusion_pattern | subgraph_count",
+    "subgraph": "name | operations",
+    "operator": "name | operation | fusion_pattern",
 }
 AMOUNTS: Final = (
-    " | kernels kernel_count | energy saved saved_energy_j | energy share saved_energy_fraction | "
-    "time saved saved_latency_s | time share saved_latency_fraction | EDP saved saved_edp_share_js | "
-    "EDP share saved_edp_fraction | off-chip bytes saved saved_dram_bytes | "
-    "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
-    "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
+    " | kernel_count | saved_energy_j | saved_energy_fraction | saved_latency_s | saved_latency_fraction | "
+    "saved_edp_share_js | saved_edp_fraction | saved_dram_bytes | saved_moved_bytes | pass_bytes | energy_j | "
+    "separate_energy_j | latency_s | separate_latency_s"
 )
 REST: Final = Template("saving {energy:J}")
 SAVED_SHARE: Final = "saved share"
@@ -306,12 +304,11 @@ FUSION: Final = Shape(
                 table=f"{by}s",
                 columns=columns + AMOUNTS,
                 lay={
-                    "keep": "time saved | energy share | time share | EDP share | operation | kernel | kernels | "
-                    "extra passes",
-                    "ranked": "energy saved",
-                    "pictures": "energy saved",
+                    "keep": "saved_latency_s saved_energy_fraction saved_latency_fraction saved_edp_fraction operation "
+                    "kernel_count pass_bytes",
+                    "ranked": "saved_energy_j",
+                    "pictures": "saved_energy_j",
                     "noun": f"{by}s",
-                    "kernel_count": Template("{separate_kernel_count} → {kernel_count}"),
                     "pass_bytes": lambda row: show_signed(row.pass_bytes - row.separate_pass_bytes, "B"),
                 },
                 is_long=True,

@@ -220,16 +220,14 @@ PAGES: Final = {
             Part(
                 title="Roofline",
                 table="ridge",
-                columns="precision | *peak peak_ops_per_s | *ridge (ops/B) ridge_ops_per_byte | *basis | "
-                "units units_count | operations per clock operations_per_clock | clock clock_hz | "
-                "efficiency peak_ops_per_j | explanation",
+                columns="precision | *peak_ops_per_s | *ridge_ops_per_byte | *basis | units_count | "
+                "operations_per_clock | clock_hz | peak_ops_per_j | explanation",
             ),
             Part(
                 title="Links, in one direction",
                 table="links",
-                columns="link | generation | *connects | *links link_count | *bandwidth bandwidth_bytes_per_s | "
-                "lanes lane_count | topology | domain size domain_size | latency latency_s | "
-                "energy per byte energy_per_byte_j | basis | source",
+                columns="link | generation | *connects | *link_count | *bandwidth_bytes_per_s | lane_count | "
+                "topology | domain_size | latency_s | energy_per_byte_j | basis | source",
                 lay={"generation": lambda row: Number(row.generation or "")},
             ),
             Part(

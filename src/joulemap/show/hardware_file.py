@@ -22,8 +22,8 @@ LARGE: Final = Template(
 )
 DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
 TRIAL_COLUMNS: Final = (
-    "power mode power_mode | *precision | *model | *latency latency_s | *energy energy_j | "
-    "share of clock clock_fraction | unsupported reason"
+    "power mode power_mode | *precision | *model | *latency_s | *energy_j | share of clock clock_fraction | "
+    "unsupported reason"
 )
 
 

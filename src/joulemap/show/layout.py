@@ -12,10 +12,9 @@ from joulemap.ask.fact import Entry, Facts
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.show.present.cell import (
     mark_projected,
-    show_doubt,
+    name_words,
     show_ends,
     show_interval,
-    show_plain,
     show_quantity,
     show_share,
     show_signed,
@@ -29,10 +28,11 @@ from joulemap.show.present.document import (
     find_energy_runs,
     grid,
 )
-from joulemap.show.present.template import Template
+from joulemap.show.present.template import Template, format_value
 
 if TYPE_CHECKING:
     from joulemap.domain.assumed import AssumedEnergy
+    from joulemap.domain.table import Column
     from joulemap.show.present.picture import Picture, PictureKind
 
 LEAST_STATED: Final = 1.0 / 3.0
@@ -44,13 +44,14 @@ SHARE_FIELD: Final = "assumed_energy_fraction"
 Cell = Callable[[Any], str]
 """Function that formats a cell from a row."""
 
-SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "±": show_doubt,
-    "#": show_plain,
-    "~": lambda value: show_quantity(value, ""),
-}
-"""Sign before a field -> function that formats it: as an uncertainty, in full, or without a unit."""
+HARDWARE: Final = "hardware"
+"""Format of a column with names of hardware, which are marked if nobody can have it."""
 
+SIGNED: Final = "+"
+"""Format of a difference in the unit of its column, or of its row."""
+
+IN: Final = "in "
+"""Prefix of a format that names the column with the unit, such as `in price_unit`."""
 
 SPEAKING: Final = frozenset({"precision", "runtime"})
 """Fields whose values say in a subject line what they are of."""
@@ -86,71 +87,101 @@ def lay(
 ) -> Grid:
     """Return rows of a table as a grid: the first `limit` rows, and those that `stays` selects.
 
-    `columns` is a text that separates columns by `|`. The last word of a column is a field; the words before it are the
-    heading, by default the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware
-    with its mark. A `?` after the field drops a column without any value, a `!` drops a column of equal values, and a
-    `=` makes equal values of several rows one text of the grid's `common`.
-    `field:half_width` shows a value with its interval, `-field:half_width` only the ends of the interval; the second
-    field holds the half-width in natural logarithms. `pictures` names the columns beside which a terminal draws their
-    values, separated by `|`, most important first: intervals of `field:half_width`, bars around zero of `+field`, and
-    bars from zero of any other field. Other pictures, such as a trend by batch, are a `Picture` in the grid's
-    `pictures`, set by `attrs.evolve`.
-    `cells` maps columns to functions of a row; each may be a template or a `FieldCell`. Narrow terminals keep the
-    columns with a leading `*` longest, unless `keep` names headings separated by `|`, most important first. `ranked`
-    names the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
+    `columns` names fields, separated by `|`. How a column is headed and shown is declared in the header of its query or
+    in `table.toml` (`Column`); words before the field are another heading. A `?` after the field drops a column without
+    any value, a `!` drops a column of equal values, and a `=` makes equal values of several rows one text of the grid's
+    `common`. `field:half_width` shows a value with its interval, `-field:half_width` only the ends of the interval, as
+    the column of the half-width, which is in natural logarithms. `cells` maps fields to functions of a row; each may be
+    a template or a `FieldCell`.
+
+    Narrow terminals keep the columns with a leading `*` longest, unless `keep` names fields, most important first.
+    `ranked` names the fields that rank the rows; they never fold. `pictures` names those beside which a terminal draws
+    their values, most important first: intervals of `field:half_width`, bars around zero of a difference, and bars from
+    zero of any other field. Other pictures, such as a trend by batch, are a `Picture` in the grid's `pictures`, set by
+    `attrs.evolve`. Omitted rows are counted as `noun`.
     """
-    shown: list[tuple[str, str | Cell]] = []
-    kept = _split(keep)
-    named: dict[str, str] = {}
+    known = {column.name: column for column in table.columns}
+    shown: list[tuple[str, FieldCell | str]] = []
+    kept: list[str] = []
+    named: dict[str, tuple[str, str]] = {}
     common: list[str] = []
-    for column in map(str.strip, columns.split("|")):
-        if not column:
+    for column in filter(None, map(str.strip, columns.split("|"))):
+        other, _, name = column.strip("*").rpartition(" ")
+        field, _, half_width = name.strip("?!=-").partition(":")
+        own = half_width if name[0] == "-" else field
+        heading = other or (own in known and known[own].heading) or name_words(own)
+        made = None if own != field else cells.get(field)
+        made = made or _find_cell(known, name, field, half_width, projected)
+        cell = made if isinstance(made, FieldCell) else FieldCell(own, _mark(made, projected)) if made else field
+        if name[-1] in "?!" and _lacks(table, cell, name[-1]):
             continue
-        heading, _, name = column.strip("*").rpartition(" ")
-        field, _, half_width = name.strip("?!=@±#~+-").partition(":")
-        made: Cell | None = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
-        if name[0] == "-":
-            made = FieldCell(half_width, _show_ends(table, field, half_width))
-        cell = made if isinstance(made, FieldCell) else FieldCell(field, _mark(made, projected)) if made else None
-        if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
+        if name[-1] == "=" and len(table) > 1 and _lacks(table, cell, "!"):
+            (value,) = grid(table, [(heading, cell)], limit=1, projected=projected, is_plain=True).rows[0]
+            common += [value if field in SPEAKING else f"{heading} {value}"] if value else []
             continue
-        drawn = heading or field, cell or _show(name[0], field, table, projected)
-        if name[-1] == "=" and len(table) > 1 and _lacks(table, cell or field, "!"):
-            (value,) = grid(table, [drawn], limit=1, projected=projected, is_plain=True).rows[0]
-            common += [value if field in SPEAKING else f"{heading or field} {value}"] if value else []
-            continue
-        kept += [heading or field] if column[0] == "*" else []
-        shown.append(drawn)
-        named[heading or field] = name
+        kept += [own] if column[0] == "*" else []
+        shown.append((heading, cell))
+        named[own] = heading, name
+
+    def head(fields: Iterable[str]) -> list[str]:
+        return [named[field][0] for field in fields if field in named]
+
     laid = grid(
         table,
         shown,
         limit=limit,
-        keep=kept,
-        ranked=_split(ranked),
+        keep=head([*keep.split(), *kept]),
+        ranked=head(ranked.split()),
         projected=projected,
         noun=noun,
         stays=stays,
     )
     rows = choose_rows(table.rows, limit, stays)
-    drawings = (_draw(table, rows, heading, named) for heading in _split(pictures) if heading in named)
-    return attrs.evolve(laid, pictures=tuple(drawings), common=tuple(common)) if pictures or common else laid
+    drawn = tuple(_draw(rows, *named[field], known, named) for field in pictures.split() if field in named)
+    return attrs.evolve(laid, pictures=drawn, common=tuple(common)) if pictures or common else laid
 
 
-def _draw(table: Table[Any], rows: Sequence[Any], heading: str, named: Mapping[str, str]) -> Picture:
-    """Return the picture of a column; `named` holds all columns by heading, as in the text of `lay`."""
+def _find_cell(
+    known: Mapping[str, Column], name: str, field: str, half_width: str, projected: frozenset[str]
+) -> Cell | None:
+    """Return a function that formats the cell of a column; None for the value with the unit of the column."""
+    column = known.get(field)
+    if column is None or not (half_width or column.shown):
+        return None
+    unit, shown = column.unit, column.shown
+    if half_width:
+        show = show_ends if name[0] == "-" else show_interval
+        return lambda row: show(getattr(row, field), unit, getattr(row, half_width))
+    if "{" in shown:
+        return Template(shown)
+    if shown == HARDWARE:
+        return lambda row: mark_projected(getattr(row, field), projected)
+    if shown.startswith(IN):
+        return lambda row: show_quantity(getattr(row, field), getattr(row, shown.removeprefix(IN)) or "")
+    if shown == SIGNED:
+        return lambda row: show_signed(getattr(row, field), unit or row.unit)
+    return lambda row: format_value(getattr(row, field), shown)
+
+
+def _draw(
+    rows: Sequence[Any],
+    heading: str,
+    name: str,
+    known: Mapping[str, Column],
+    named: Mapping[str, tuple[str, str]],
+) -> Picture:
+    """Return the picture of a column; `named` has heading and text of all shown columns by field."""
     from joulemap.show.present.picture import Picture, make_intervals
 
-    name = named[heading]
-    field, _, half_width = name.strip("?!=@±#~+-").partition(":")
+    field, _, half_width = name.strip("?!=-").partition(":")
     values = [getattr(row, field) for row in rows]
-    unit = next(column.unit for column in table.columns if column.name == field)
     if half_width:
         widths = [getattr(row, half_width) for row in rows]
         marks = make_intervals(list(zip(values, widths, strict=True)))
-        own = next((one for one, column in named.items() if column.strip("?!=") == field), "")
-        return Picture(kind="interval", after=heading, of=own, rows=marks, unit=unit)
-    is_signed = name[0] == "+" or min((one for one in values if one is not None), default=0.0) < 0.0
+        own, _ = named.get(field, ("", ""))
+        own = "" if own == heading else own
+        return Picture(kind="interval", after=heading, of=own, rows=marks, unit=known[field].unit)
+    is_signed = known[field].shown == SIGNED or min((one for one in values if one is not None), default=0.0) < 0.0
     kind: PictureKind = "difference" if is_signed else "share"
     return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))
 
@@ -231,27 +262,6 @@ def _split(headings: str) -> list[str]:
 def _lacks(table: Table[Any], cell: FieldCell | str, sign: str) -> bool:
     values = {getattr(row, cell) if isinstance(cell, str) else cell(row) for row in table}
     return values <= {None, ""} if sign == "?" else len(values) < 2
-
-
-def _show(sign: str, field: str, table: Table[Any], projected: frozenset[str]) -> str | Cell:
-    if sign == "+":
-        unit = next((column.unit for column in table.columns if column.name == field), "")
-        return FieldCell(field, lambda row: show_signed(getattr(row, field), unit or row.unit))
-    if sign == "@":
-        return FieldCell(field, lambda row: mark_projected(getattr(row, field), projected))
-    return FieldCell(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
-
-
-def _show_ends(table: Table[Any], field: str, half_width: str) -> Cell:
-    """Return a function that formats the ends of a field's interval, in the unit of the field's column."""
-    unit = next(column.unit for column in table.columns if column.name == field)
-    return lambda row: show_ends(getattr(row, field), unit, getattr(row, half_width))
-
-
-def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:
-    """Return a function that formats a field of a row with its interval, in the unit of the field's column."""
-    unit = next(column.unit for column in table.columns if column.name == field)
-    return lambda row: show_interval(getattr(row, field), unit, getattr(row, half_width))
 
 
 def show_assumed(one: AssumedEnergy | None) -> str:

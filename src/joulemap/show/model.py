@@ -64,7 +64,7 @@ FOLDED: Final = Template(
     "norm; only the runtimes eager and graph count them, because compilers compute them in advance"
 )
 
-WORK: Final = "module | *output output_shape? | weights weight_count | *MACs mac_count"
+WORK: Final = "module | *output output_shape? | weights weight_count | *mac_count"
 """Columns of a module that are independent of hardware."""
 SPLIT: Final = (
     "a row includes inner modules; a kernel with operators of several modules is split among them as its ledger lines "
@@ -138,9 +138,9 @@ def _show_count(count: int) -> str:
 
 def lay_modules(answer: ModulesAnswer, *_: Any, depth: int | None, **__: Any) -> Grid:
     """Return the tree of the modules of a run down to `depth`."""
-    columns = f"{WORK} | *latency latency_s | *energy energy_j | *energy share energy_fraction"
-    keep = "energy | energy share | latency | MACs | output"
-    return draw_modules(answer.modules, depth, answer.total.model, columns, keep, pictures="energy share")
+    columns = f"{WORK} | *latency_s | *energy_j | *energy_fraction"
+    keep = "energy_j energy_fraction latency_s mac_count output_shape"
+    return draw_modules(answer.modules, depth, answer.total.model, columns, keep, pictures="energy_fraction")
 
 
 def prove_modules(answer: ModulesAnswer, *_: Any, **__: Any) -> Text:
@@ -171,9 +171,8 @@ PAGES: Final = {
             Part(
                 title="By operation",
                 table="mix",
-                columns="operation | kind | operators operator_count | operator share operator_fraction | "
-                "*MACs mac_count | *MAC share mac_fraction | elementwise elementwise_count | "
-                "special functions special_count | *moved moved_bytes | *moved share moved_fraction",
+                columns="operation | kind | operator_count | operator_fraction | *mac_count | *mac_fraction | "
+                "elementwise_count | special_count | *moved_bytes | *moved_fraction",
                 is_long=True,
                 lay={"noun": "operations"},
                 is_tight=True,
@@ -188,9 +187,8 @@ PAGES: Final = {
             Part(
                 title="By fusion pattern",
                 table="patterns",
-                columns="fusion pattern fusion_pattern | subgraphs subgraph_count | operators operator_count | "
-                "*MACs mac_count | *MAC share mac_fraction | *bytes moved unfused moved_bytes | "
-                "*bytes moved fused fused_moved_bytes | *saved share saved_fraction",
+                columns="fusion_pattern | subgraph_count | operator_count | *mac_count | *mac_fraction | "
+                "*moved_bytes | *fused_moved_bytes | *saved_fraction",
                 is_long=True,
                 lay={"noun": "patterns"},
                 is_tight=True,

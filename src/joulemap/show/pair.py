@@ -19,7 +19,6 @@ from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import (
     is_tied,
     mark_projected,
-    name_unit,
     show_amount,
     show_price,
     show_quantity,
@@ -110,14 +109,14 @@ EFFECT_NAMES: Final[Mapping[str, str]] = {
 SHARES: Final[Mapping[str, str]] = {
     "share": "share share_fraction",
     "share_of_energy": "share of energy differences share_fraction",
-    "share_of_time": "share of time differences share_fraction",
+    "share_of_time": "share_fraction",
 }
 """Slot -> column of the shares of the difference; of energy or time where this is not the explained metric."""
 
 ACTION: Final = Template("{component}.{action}")
 TERM_COLUMNS: Final = Template(
-    "term | *contributor | *+difference |[ *{share}] subgraphs part_count | *count A count_a | *count B count_b | "
-    "*each in A price_a | *each in B price_b | per"
+    "term | *contributor | *difference |[ *{share}] subgraphs part_count | *count_a | *count_b | *price_a | "
+    "*price_b | per"
 )
 
 LONGEST: Final = 20
@@ -186,16 +185,14 @@ def lay_categories(answer: ExplainAnswer, *, most: int | None = None, least: flo
     listed = answer.categories.rows
     large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
-    why = "" if most else "why the larger is larger by_count_exact"
+    why = "" if most else "by_count_exact"
     drawn = lay(
         answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | +difference | {choose_shares(answer)['share']}{why}",
+        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_shares(answer)['share']}{why}",
         ranked="difference",
-        keep=f"{name_a} | {name_b}",
+        keep="spent_a spent_b",
         pictures="difference",
         category=name_spent,
-        spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
-        spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
         by_count_exact=lambda row: name_cause(row, answer.total),
     )
     drawn = label_sides(answer, drawn)
@@ -275,10 +272,7 @@ def lay_terms(terms: Table[MetricTerm], limit: int, share: str = f"{SHARES['shar
         ranked="difference",
         pictures="difference",
         term=_name_term,
-        per=lambda row: name_unit(row.per),
         **AMOUNTS,
-        price_a=lambda row: show_quantity(row.price_a, row.price_unit),
-        price_b=lambda row: show_quantity(row.price_b, row.price_unit),
     )
     return [_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit)]
 
@@ -379,8 +373,7 @@ DIVISIONS: Final = (
     Part(
         title="Energy and time by purpose",
         table="purposes",
-        columns="purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
-        "{purpose_share}",
+        columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
         lay={"purpose": lambda row: PURPOSES[row.purpose]},
         draw=draw_purposes,
         is_tight=True,
@@ -389,13 +382,11 @@ DIVISIONS: Final = (
         title="Energy by role of the actions",
         table="roles",
         rows="roles",
-        columns="role | *A energy_a_j | *B energy_b_j | *difference +difference_j | {own_share}"
-        "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
-        "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
-        "actions B actions_b",
+        columns="role | *energy_a_j | *energy_b_j | *difference_j | {own_share}*count_a | *count_b | "
+        "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b",
         lay={
             "noun": "roles",
-            "pictures": "difference",
+            "pictures": "difference_j",
             "role": lambda row: find_role(row).noun,
             **{name: partial(_show_count, name=name) for name in ("count_a", "count_b")},
             **{name: partial(_show_price, name=name) for name in ("price_a_j", "price_b_j")},
@@ -408,16 +399,14 @@ DIVISIONS: Final = (
         title="Difference by action",
         table="terms",
         rows="terms",
-        columns="term | category category_a | *action | *difference +difference_j | {star_share}"
-        "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
-        "*energy each of B energy_per_action_b_j | per | basis basis_a",
+        columns="term | category_a | *action | *difference_j | {star_share}*count_a | *count_b | "
+        "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
         lay={
-            "keep": "share | count A | count B",
-            "ranked": "difference",
-            "pictures": "difference",
+            "keep": "share_fraction count_a count_b",
+            "ranked": "difference_j",
+            "pictures": "difference_j",
             "term": lambda row: TERM_NAMES.get(row.term, row.term),
             "category_a": _join("category_a", "category_b"),
-            "per": lambda row: name_unit(row.per),
             "action": ACTION,
             **AMOUNTS,
             "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
@@ -437,22 +426,20 @@ DIVISIONS: Final = (
         title="Energy by kind of cause",
         table="effects",
         rows="effects",
-        columns="cause effect | difference +difference_j | {own_share}actions action_count | "
-        "largest action largest_action | its difference +largest_difference_j",
-        lay={"pictures": "difference", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},
+        columns="effect | difference_j | {own_share}actions action_count | largest_action | largest_difference_j",
+        lay={"pictures": "difference_j", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},
         draw=draw_energies,
     ),
     Part(
         title="{quantity} by subgraph",
         table="subgraphs",
-        columns="subgraph name | pattern fusion_pattern | +difference | {share}mostly largest_action | "
-        "of it largest_difference_j | energy A energy_a_fj | energy B energy_b_fj | latency A latency_a_fs | "
-        "latency B latency_b_fs | bottleneck A bottleneck_a | bottleneck B bottleneck_b",
+        columns="name | fusion_pattern | difference | {share}mostly largest_action | largest_difference_j | "
+        "energy_a_fj | energy_b_fj | latency_a_fs | latency_b_fs | bottleneck_a | bottleneck_b",
         lay={
             "noun": "subgraphs",
             "ranked": "difference",
             "pictures": "difference",
-            "keep": "share | {mostly}energy A | energy B",
+            "keep": "share_fraction {mostly}energy_a_fj energy_b_fj",
             "largest_difference_j": lambda row: (
                 show_signed(row.largest_difference_j, "J") if row.largest_action else ""
             ),
@@ -466,9 +453,8 @@ DIVISIONS: Final = (
     Part(
         title="Bytes moved by each memory",
         table="traffic",
-        columns="memory component | A bytes_a | B bytes_b | difference +difference_bytes | energy A energy_a_j | "
-        "energy B energy_b_j",
-        lay={"noun": "memories", "pictures": "difference", "component": ACTION},
+        columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
+        lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
         draw=draw_sides,
         is_long=True,
     ),

@@ -42,12 +42,10 @@ DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
 
 PLACED: Final = (
     "hardware | *precision= | *batch= | runtime= | *{x} x_value | {x} range -x_value:x_half_width? | *{y} y_value | "
-    "{y} range -y_value:y_half_width? | *front confidence probability_front? | "
+    "{y} range -y_value:y_half_width? | *probability_front? | "
 )
 MORE: Final = "{more}throughput limit throughput_limit?"
-DOMINATED_BY: Final = (
-    "*dominated by dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominating points dominator_count"
-)
+DOMINATED_BY: Final = "*dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominator_count"
 DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in both metrics and better in one"
 FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
@@ -118,8 +116,8 @@ POINTS: Final = Part(
     table="front",
     columns=PLACED,
     lay={
-        "ranked": "{x} | {y}",
-        "pictures": "{y} range | {x} range",
+        "ranked": "x_value y_value",
+        "pictures": "y_half_width x_half_width",
         "noun": "configurations",
         "throughput_limit": show_limit,
     },

@@ -35,33 +35,22 @@ OPERATORS_TITLE: Final = "Operators of the model"
 NUMBERS_TITLE: Final = "Numbers of each chip"
 STRENGTHS_TITLE: Final = "Strengths and weaknesses"
 SPREADS_TITLE: Final = "Utilization of each chip"
-COLUMNS: Final = {
-    "inferences/J": "inferences_per_j",
+RANKED: Final = {
     "latency": "latency_s",
+    "throughput": "throughput_per_s",
     "power": "average_power_w",
-    "inferences/s": "throughput_per_s",
-    "class": "architecture",
-    "energy/inference": "energy_per_inference_j",
-    "TDP": "tdp_w",
-    "utilization": "compute_utilization_fraction",
-    "busy units": "units_used_count",
-    "microarchitecture": "microarchitecture",
-    "rank": "rank",
+    "efficiency": "inferences_per_j",
+    "energy": "energy_per_inference_j",
 }
-"""Headings and fields of the columns beside the hardware, most important first."""
+"""Metric -> its column."""
 
-KEPT: Final = ("inferences/J", "latency", "power")
-"""Columns that a narrow terminal keeps longest."""
+COLUMNS: Final = (
+    "*inferences_per_j", "*latency_s", "*average_power_w", "throughput_per_s", "architecture", "energy_per_inference_j",
+    "tdp_w", "compute_utilization_fraction", "units_used_count", "microarchitecture", "rank",
+)  # fmt: skip
+"""Columns beside the hardware, most important first."""
 
 RANGE: Final = "range"
-RANKED: Final = {
-    "latency": "latency",
-    "throughput": "inferences/s",
-    "power": "power",
-    "efficiency": "inferences/J",
-    "energy": "energy/inference",
-}
-"""Metric -> heading of its column."""
 
 STEPS: Final = ("compare {model} --level detailed --hardware {best}", "explain {model} {other} {best}")
 
@@ -86,15 +75,14 @@ def find_metric(answer: RankingAnswer) -> Metric:
 
 def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:
     """Return the columns and steps on the best chip, and on the next one if there is one."""
-    heading = RANKED[answer.sort]
-    headings = [heading, RANGE, *(one for one in COLUMNS if one != heading)]
-    columns = {**COLUMNS, RANGE: "spread"}
+    ranked = RANKED[answer.sort]
+    columns = sorted(COLUMNS, key=lambda one: one.strip("*") != ranked)
     choice = answer.facts.of(Choice)[0]
     hardware = [answer.scope.spell(answer.facts.runs[run_id].hardware) for run_id in choice.runs[:2]]
     return {
         "shown": ["answered", "placements", "subgraphs"],
-        "columns": " | ".join(("hardware", *(f"{'*' * (one in KEPT)}{one} {columns[one]}" for one in headings))),
-        "heading": heading,
+        "columns": " | ".join(("hardware", columns[0], f"{RANGE} spread", *columns[1:])),
+        "ranked": ranked,
         "metric": answer.subgraphs[0].metric.capitalize() if answer.subgraphs else "",
         "steps": STEPS[: len(hardware)],
         "model": answer.scope.model,
@@ -103,7 +91,7 @@ def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:
     }
 
 
-def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, heading: str, **_: Any) -> Grid:
+def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, ranked: str, **_: Any) -> Grid:
     """Return a grid of the first `limit` chips by rank, with the interval of the metric that ranks them."""
     metric = answer.facts.asked[0]
     values = {one.runs[0]: one.values[metric] for one in answer.facts.of(Entry)}
@@ -119,8 +107,8 @@ def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, h
         answer,
         rows,
         columns,
-        ranked=heading,
-        keep=RANGE,
+        ranked=ranked,
+        keep="spread",
         limit=limit,
         noun="chips",
         stays=stays,
@@ -130,6 +118,7 @@ def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, h
         units_used_count=show_busy_units,
     )
     ids = [row.run_id for row in choose_rows(rows.rows, limit, stays)]
+    (heading,) = drawn.ranked
     picture = draw_ranges(answer.facts, metric, ids, RANGE, of=heading, unit=find_metric(answer).unit)
     drawn = attrs.evolve(drawn, pictures=(picture,))
     choice = answer.facts.of(Choice)[0]
@@ -182,9 +171,8 @@ RANKING: Final = Shape(
             title="Subgraphs on {rank}. {hardware}",
             table="placements",
             divide=divide_placements,
-            columns="subgraph | *latency latency_s | *bottleneck | *busy units units_used_count | "
-            "*utilization compute_utilization_fraction | *energy energy_j | share of latency latency_fraction | "
-            "tiles tile_count | waves wave_count | pattern fusion_pattern",
+            columns="subgraph | *latency_s | *bottleneck | *units_used_count | *compute_utilization_fraction | "
+            "*energy_j | latency_fraction | tile_count | wave_count | fusion_pattern",
             lay={"units_used_count": show_busy_units},
         ),
         Part(
@@ -195,15 +183,13 @@ RANKING: Final = Shape(
         Part(
             title=OPERATORS_TITLE,
             table="mix",
-            columns="operators kind | *subgraphs subgraph_count | *count operator_count | "
-            "share of operators operator_fraction | MACs mac_count | *share of MACs mac_fraction",
+            columns="kind | *subgraph_count | *operator_count | operator_fraction | mac_count | *mac_fraction",
         ),
         Part(
             title=STRENGTHS_TITLE,
             table="strengths",
             divide=divide_strengths,
-            columns="*hardware | *aspect | *verdict | *value | ratio to the median median_ratio? | grade? | "
-            "unit unit_name?",
+            columns="*hardware | *aspect | *verdict | *value | median_ratio? | grade? | unit_name?",
         ),
         Part(
             title=NUMBERS_TITLE,
@@ -214,10 +200,9 @@ RANKING: Final = Shape(
         Part(
             title=SPREADS_TITLE,
             table="spread",
-            columns="hardware | *mean utilization mean_utilization_fraction | *lowest min_utilization_fraction | "
-            "lowest subgraph min_name | *highest max_utilization_fraction | highest subgraph max_name | "
-            "time without MACs idle_time_fraction | compute-bound time compute_time_fraction | "
-            "memory-bound time memory_time_fraction | launch-bound time launch_time_fraction",
+            columns="hardware | *mean_utilization_fraction | *min_utilization_fraction | min_name | "
+            "*max_utilization_fraction | max_name | idle_time_fraction | compute_time_fraction | "
+            "memory_time_fraction | launch_time_fraction",
         ),
     ),
 )

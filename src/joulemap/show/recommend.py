@@ -94,12 +94,12 @@ NOT_KNOWN: Final = "not known"
 FURTHER: Final = Template("; {count:#} more, of unavailable hardware, are not shown")
 RANKED_BEGIN: Final = (
     "hardware | *precision! | *batch! | *runtime! | {pay}{label} objective_value | "
-    "range -objective_value:objective_half_width? | *ratio objective_ratio! | "
+    "-objective_value:objective_half_width? | *objective_ratio! | "
 )
-RANKED_END: Final = "confidence probability_best? | {price}{parts}{rated}"
+RANKED_END: Final = "probability_best? | {price}{parts}{rated}"
 RANKING: Final[Mapping[str, Any]] = {
-    "keep": "precision | batch | runtime | ratio | range",
-    "pictures": "range",
+    "keep": "precision batch runtime objective_ratio objective_half_width",
+    "pictures": "objective_half_width",
     "throughput_limit": show_limit,
 }
 """Options of tables of ranked configurations."""
@@ -289,15 +289,15 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     has_power = bool(rate or answer.limits.max_power_w)
     figures = list_metrics(FIGURES, (answer.objective, *(("power",) if has_power else ())))
     power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
-    host = "host energy host_energy_per_inference_j | " if metric.unit == "J" else ""
+    host = "host_energy_per_inference_j | " if metric.unit == "J" else ""
     precision = min(precisions) if len(precisions) == 1 else ""
     return {
         "label": label,
-        "pay": "payment way! | " if is_money else "",
+        "pay": "way! | " if is_money else "",
         "bounded": "".join(f"{heading} {column} | " for heading, column in bounded.items()),
-        "held": "".join(f" | {heading}" for heading in [*bounded][:SHOWN_LIMITS]),
-        "more": f"{figures}{power}throughput limit throughput_limit? | ",
-        "price": "price price_text | " if is_money else "",
+        "held": "".join(f" {column}" for column in [*bounded.values()][:SHOWN_LIMITS]),
+        "more": f"{figures}{power}throughput_limit? | ",
+        "price": "price_text | " if is_money else "",
         "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
         "rated": RATED if rate else "",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
@@ -415,7 +415,7 @@ RECOMMEND: Final = Shape(
         Part(
             table="shown_chips",
             columns=RANKED_BEGIN + "{bounded}" + RANKED_END,
-            lay={**RANKING, "noun": "chips", "ranked": "{label}{held}"},
+            lay={**RANKING, "noun": "chips", "ranked": "objective_value{held}"},
             cells=_find_chances,
             is_long=True,
             draw=mark_ranked,
@@ -424,7 +424,7 @@ RECOMMEND: Final = Shape(
             title="Every configuration ({count:,})",
             table="shown",
             columns=RANKED_BEGIN + "{more}" + RANKED_END,
-            lay={**RANKING, "noun": "configurations", "ranked": "{label}"},
+            lay={**RANKING, "noun": "configurations", "ranked": "objective_value"},
             cells=lambda answer: find_cells(
                 answer, lambda row: row.probability_best if len(answer.shown) > 1 else None
             ),
@@ -434,11 +434,11 @@ RECOMMEND: Final = Shape(
         Part(
             title="Configurations that miss a limit ({count:,}), nearest first{further}",
             table="missed",
-            columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | "
-            "*excess violation_fraction | *value worst_value | *limit worst_bound | also missed failed",
+            columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | *violation_fraction | "
+            "*worst_value | *worst_bound | failed",
             lay={
                 "noun": "configurations",
-                "ranked": "missed limit | excess",
+                "ranked": "worst_limit violation_fraction",
                 "worst_limit": lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
                 "violation_fraction": _percent,
                 "worst_value": lambda row: (

@@ -83,8 +83,7 @@ ACCURACY_MEANING: Final = (
 )
 SCORES: Final = "Scores as a table"
 SCORE_COLUMNS: Final = (
-    "hardware | quantity | 80 % interval ±half_width | scored on standing | measurements measurement_count | "
-    "groups group_count | basis | calibration"
+    "hardware | quantity | half_width | standing | measurement_count | group_count | basis | calibration"
 )
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")

@@ -35,12 +35,10 @@ PAGES: Final = {
         parts=(
             Part(
                 table="probes",
-                columns="hardware | model | precision | status | power average_power_w | power cap tdp_w | "
-                "power / cap power_ratio | uncapped power / cap uncapped_ratio | "
-                "unattributed share unattributed_share_fraction | compute utilization compute_utilization_fraction | "
-                "bandwidth utilization bandwidth_utilization_fraction | measured power measured_power_w | "
-                "power / measured power measured_ratio | reason",
-                lay={"keep": "precision | status | power / cap | model"},
+                columns="hardware | model | precision | status | average_power_w | tdp_w | power_ratio | "
+                "uncapped_ratio | unattributed_share_fraction | compute_utilization_fraction | "
+                "bandwidth_utilization_fraction | measured_power_w | measured_ratio | reason",
+                lay={"keep": "precision status power_ratio model"},
                 draw=draw_probes,
             ),
         ),

@@ -189,7 +189,39 @@ class Part:
 
 
 @frozen(kw_only=True)
-class Shape:
+class Page:
+    """Parts of an answer and its figures: what a `Shape`, about runs, and a `Sheet`, about anything else, share."""
+
+    parts: tuple[Part, ...]
+    csv: str
+    """Table of csv."""
+    notes: Callable[[Any], Iterable[str]] = lambda _: ()
+    choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
+    """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
+
+    A sheet reads `title` from them, too, in place of its function. A shape reads: `title`; `row` and `options` of the
+    steps in place of the repeated ones, `steps` in place of its own, those `dropped`, and `asked`, which are the words
+    of further ones; `notes`; `beside` the boundary of the title; `has_reasons`; the tables of the parts that are
+    `shown` in place of the first one with rows, or `omitted`; `is_alone` if the shown part needs no title; `limited`,
+    the only table whose rows are limited; the lines `told` below the table.
+    """
+    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
+    """Function of the answer that returns further texts for machine formats."""
+    draw: Callable[[Any], Figures] = lambda _: ()
+    sketch: Callable[[Any, Any], Drawings] | None = None
+    """Drawings of the parts that a terminal shows; by default the figures."""
+
+    def figures(self, answer: Any) -> Figures:
+        """Return the figures (charts) of an answer."""
+        return self.draw(answer)
+
+    def sketched(self, answer: Any, by: str) -> Drawings:
+        """Return the drawings of parts `by` that a terminal shows."""
+        return self.draw(answer) if self.sketch is None else self.sketch(answer, by)
+
+
+@frozen(kw_only=True)
+class Shape(Page):
     """Lines, parts and follow-up commands of an answer."""
 
     first: Line | Callable[[Facts], str] = lambda _: ""
@@ -201,27 +233,9 @@ class Shape:
     most_why: int | None = MOST_WHY
     """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
-    parts: tuple[Part, ...]
-    csv: str
-    """Table of csv."""
     steps: tuple[str, ...] = ()
-    notes: Callable[[Any], Sequence[str]] = lambda _: ()
-    choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
-    """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
-
-    Read from them, too: `title`; `row` and `options` of the steps in place of the repeated ones, `steps` in place of
-    those below, those `dropped`, and `asked`, which are the words of further ones; `notes`; `beside` the boundary of
-    the title; `has_reasons`; the tables of the parts that are `shown` in place of the first one with rows, or
-    `omitted`; `is_alone` if the shown part needs no title; `limited`, the only table whose rows are limited; the lines
-    `told` below the table.
-    """
     opening: Callable[[Any], str] | None = None
     """Function of the answer that returns the first line, where it says what the facts lack."""
-    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
-    """Function of the answer that returns further texts for machine formats."""
-    draw: Callable[[Any], Figures] = lambda _: ()
-    sketch: Callable[[Any, Any], Drawings] | None = None
-    """Drawings of the parts that a terminal shows; by default the figures."""
     limit: int = 6
     """Number of rows of long tables unless given."""
 
@@ -287,11 +301,3 @@ class Shape:
             words=self.words(answer),
             told=values.get("told"),
         )
-
-    def figures(self, answer: Any) -> Figures:
-        """Return the figures (charts) of an answer."""
-        return self.draw(answer)
-
-    def sketched(self, answer: Any, by: str) -> Drawings:
-        """Return the drawings of parts `by` that a terminal shows."""
-        return self.draw(answer) if self.sketch is None else self.sketch(answer, by)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from joulemap.show.caveat import describe_trust
-from joulemap.show.page import Figures, add_marks, fill_steps
+from joulemap.show.page import add_marks, fill_steps
 from joulemap.show.plain import list_facts
 from joulemap.show.present.document import Document
 from joulemap.show.present.template import Template
-from joulemap.show.shape import NOTHING, Part
+from joulemap.show.shape import NOTHING, Page
 from joulemap.system.record import frozen
 
 
@@ -21,13 +21,12 @@ def say_nothing(_answer: Any) -> str:
 
 
 @frozen(kw_only=True)
-class Sheet:
+class Sheet(Page):
     """Texts and parts of an answer; each function takes the answer."""
 
     title: Callable[[Any], str] = say_nothing
     first: Callable[[Any], str] = say_nothing
     """First line."""
-    parts: tuple[Part, ...]
     shown_count: int = 1
     """Number of parts on the first screen; the others are details."""
     reasons: Callable[[Any], Iterable[str]] = lambda _: ()
@@ -35,7 +34,6 @@ class Sheet:
     trust: Callable[[Any], str] = say_nothing
     is_decision: bool = False
     """True if the first line is a decision from the facts, which are in the data and by default tell the trust."""
-    notes: Callable[[Any], Iterable[str]] = lambda _: ()
     steps: tuple[str, ...] | Callable[[Any], Sequence[str]] = ()
     """Follow-up commands, with slots for fields of `row` and for the choices; or a function of the answer that returns
     whole commands.
@@ -44,16 +42,7 @@ class Sheet:
     """Field or property of the answer that fills slots of steps; empty for the answer itself."""
     each: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda _: (NOTHING,)
     """Function of the answer that returns further values of slots; each command is filled with each of them."""
-    csv: str
-    """Table of csv."""
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **_: NOTHING
-    """Function of the answer and the options of `document` that returns values of slots in parts and steps.
-
-    `title` is read from them, too, in place of the function.
-    """
-    words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
-    """Function of the answer that returns further texts for machine formats."""
-    draw: Callable[[Any], Figures] = lambda _: ()
     data: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
     """Function of the answer and its texts by name that returns what programs get; by default tables, and of a
     decision the first line, the trust and the facts.
@@ -109,11 +98,3 @@ class Sheet:
             return {**own, **words} if words else own  # a list has no texts beside it
         texts = {"answer": told["answer"], "how_sure": told["how_sure"]}
         return {**own, **words, **texts, **list_facts(answer.facts)}
-
-    def figures(self, answer: Any) -> Figures:
-        """Return the figures (charts) of an answer."""
-        return self.draw(answer)
-
-    def sketched(self, answer: Any, _by: str) -> Figures:
-        """Return the drawings that a terminal shows: the figures."""
-        return self.draw(answer)

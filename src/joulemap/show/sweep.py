@@ -12,7 +12,6 @@ import attrs
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
 from joulemap.ask.sweep import SweepAnswer, find_series
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import SweepDivision
 from joulemap.domain.table import Column
 from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
@@ -29,7 +28,6 @@ from joulemap.show.present.cell import (
     show_chance,
     show_ends,
     show_quantity,
-    show_share,
     show_span,
 )
 from joulemap.show.present.document import Block, FieldCell, Grid, choose_rows
@@ -203,7 +201,6 @@ SERIES: Final = Template("{model} on {name}")
 CAP_SERIES: Final = Template("{chip}, batch {batch}")
 RATIO: Final = "ratio"
 PAIR: Final = Template("{one} against {other}[ at batch {batch}]")
-ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
 TIED_WITH: Final = Template("tied with {runner_up}")
 FACTOR: Final = Template("{ratio:x}")
 TABLES: Final[Mapping[SweepDivision, str]] = {
@@ -412,9 +409,6 @@ def choose(
     }
 
 
-METRICS: Final = {"metric": lambda row: METRIC[row.metric].label}
-"""Cell of a metric."""
-
 SWEEP: Final = Shape(
     first=describe_answer,
     why=list_reasons,
@@ -432,22 +426,17 @@ SWEEP: Final = Shape(
         Part(
             title="{best}",
             table="series",
-            columns="{varying}*hardware | *energy per inference energy_per_inference_j | "
-            "*throughput throughput_per_s | *ratio ratio | {budget}energy range energy_range | "
-            "lowest latency least_latency_s | latency at highest throughput throughput_latency_s | "
-            "throughput limit throughput_limit? | efficient batches zone_low_batch | "
-            "power at efficient batches zone_low_power_w | largest batch run largest_batch | "
-            "share of linear scaling largest_batch_scaling_ratio",
+            columns="{varying}*hardware | *energy_per_inference_j | *throughput_per_s | *ratio | "
+            "{budget}energy range energy_range | least_latency_s | throughput_latency_s | "
+            "throughput_limit? | zone_low_batch | zone_low_power_w | largest_batch | "
+            "largest_batch_scaling_ratio",
             lay={
-                "ranked": "energy per inference | throughput",
-                "least_latency_s": Template("[{least_latency_s:s} at {least_latency_batch}]"),
+                "ranked": "energy_per_inference_j throughput_per_s",
                 "budget_throughput_per_s": lambda row: (
                     Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")(row) or "none"
                 ),
-                "throughput_per_s": Template("[{throughput_per_s:1/s} at {throughput_batch}]"),
                 "zone_low_batch": lambda row: show_zone(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W"),
-                "largest_batch_scaling_ratio": lambda row: show_share(row.largest_batch_scaling_ratio),
             },
             cells=format_best,
             is_long=True,
@@ -457,16 +446,13 @@ SWEEP: Final = Shape(
         Part(
             title="Every batch",
             table="points",
-            columns="{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "
-            "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | "
-            "share of linear scaling batch_scaling_ratio | *energy per inference energy_per_inference_j | "
-            "*power average_power_w | inferences per joule ~inferences_per_j | efficient is_in_zone | "
-            "utilization compute_utilization_fraction | "
-            "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes",
+            columns="{varying}*hardware | *batch | *latency_s | *throughput_per_s | throughput_limit? | "
+            "speedup_ratio | batch_scaling_ratio | *energy_per_inference_j | *average_power_w | "
+            "inferences_per_j | is_in_zone | utilization compute_utilization_fraction | "
+            "bandwidth_utilization_fraction | peak_memory_bytes",
             lay={
                 "latency_s": lambda row: show_quantity(row.latency_s, "s") or row.status,
                 "throughput_limit": lambda row: _name_limit(row, row),
-                "batch_scaling_ratio": lambda row: show_share(row.batch_scaling_ratio),
                 "is_in_zone": lambda row: show(row.is_in_zone, "") if row.status == "ok" else "",
             },
             is_long=True,
@@ -476,13 +462,8 @@ SWEEP: Final = Shape(
         Part(
             title="Best hardware at each batch",
             table="winners",
-            columns="{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
-            "*confidence probability_ahead | candidates candidate_count | *new best is_change",
-            lay={
-                **METRICS,
-                "value": lambda row: show_quantity(row.value, row.unit),
-                "advantage_ratio": ADVANTAGE,
-            },
+            columns="{varying}*metric | *batch | *winner | *value | advantage_ratio | *probability_ahead | "
+            "candidate_count | *is_change",
             cells=lambda answer: {"probability_ahead": lambda row: show_confidence(answer, row)},
             is_long=True,
             is_tight=True,
@@ -491,10 +472,8 @@ SWEEP: Final = Shape(
         Part(
             title="Pairs whose order reverses",
             table="crossings",
-            columns="{varying}*metric | *from batch batch | *overtaker | *overtaken | values overtaker_value | "
-            "values before previous_overtaker_value",
+            columns="{varying}*metric | *batch | *overtaker | *overtaken | overtaker_value | previous_overtaker_value",
             lay={
-                **METRICS,
                 "overtaker_value": lambda row: show_pair(row.unit, row.overtaker_value, row.overtaken_value),
                 "previous_overtaker_value": lambda row: show_pair(
                     row.unit, row.previous_overtaker_value, row.previous_overtaken_value, row.previous_batch

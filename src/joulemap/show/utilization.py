@@ -144,7 +144,7 @@ def choose(answer: UtilizationAnswer, repeated: Sequence[str] = (), **_: Any) ->
     """Return the values of slots in the texts of parts and steps."""
     *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
     return {
-        "remedies": "" if answer.remedies is None else " *remedy choice | *throughput x efficiency gain |",
+        "remedies": "" if answer.remedies is None else "*remedy choice | *throughput x efficiency gain | ",
         "model": answer.scope.model,
         "worst": worst,
         "rivals": ",".join((*others[:SHOWN_RIVALS], worst)),
@@ -205,13 +205,12 @@ UTILIZATION: Final = Shape(
     parts=(
         Part(
             table="used_rows",
-            columns="hardware | *utilization compute_utilization_fraction | grade compute_grade | "
-            "*bottleneck, share of time bound | idle units idle_units_fraction |{remedies} "
-            "bandwidth bandwidth_utilization_fraction | power average_power_w",
+            columns="hardware | *compute_utilization_fraction | compute_grade | *bottleneck, share of time bound | "
+            "idle_units_fraction | {remedies}bandwidth_utilization_fraction | average_power_w",
             lay={
                 "noun": "chips",
-                "keep": "utilization | bottleneck, share of time | remedy | throughput x efficiency | grade",
-                "ranked": "utilization",
+                "keep": "compute_utilization_fraction bound choice gain compute_grade",
+                "ranked": "compute_utilization_fraction",
                 "bound": describe_bound,
             },
             cells=lambda answer: {
@@ -231,56 +230,48 @@ UTILIZATION: Final = Shape(
         Part(
             title="Roofline",
             table="rows",
-            columns="hardware | *utilization compute_utilization_fraction | *grade compute_grade | "
-            "*roofline share roofline_fraction | *roofline grade roofline_grade | *idle units idle_units_fraction | "
-            "attained attained_ops_per_s | peak peak_ops_per_s | bandwidth bandwidth_utilization_fraction | "
-            "share of sustained bandwidth sustained_bandwidth_fraction | "
-            "ops per off-chip byte dram_intensity_ops_per_byte | ridge ops per byte ridge_ops_per_byte | roof | "
-            "units used units_used_count | units units_total_count | power average_power_w | efficiency ops_per_j | "
-            "flags",
+            columns="hardware | *compute_utilization_fraction | *compute_grade | *roofline_fraction | "
+            "*roofline_grade | *idle_units_fraction | attained_ops_per_s | peak_ops_per_s | "
+            "bandwidth_utilization_fraction | sustained_bandwidth_fraction | dram_intensity_ops_per_byte | "
+            "ridge_ops_per_byte | roof | units_used_count | units_total_count | average_power_w | "
+            "ops_per_j | flags",
         ),
         Part(
             title="Flags",
             table="flags",
-            columns="hardware | *flag | *value value_fraction | *limit limit_fraction | *worst subgraph subgraph | "
-            "*share subgraph_fraction | bottleneck | subgraphs subgraph_count | their share bottleneck_fraction | "
-            "busy units units_used_count",
+            columns="hardware | *flag | *value_fraction | *limit_fraction | *subgraph | *subgraph_fraction | "
+            "bottleneck | subgraph_count | bottleneck_fraction | units_used_count",
         ),
         Part(
             title=REMEDY_TABLE,
             table="tried",
-            columns="hardware | *setting choice | *speedup throughput_ratio | *energy energy_ratio | "
-            "*throughput x efficiency gain_ratio | latency per batch latency_ratio | remedy | helps is_better",
+            columns="hardware | *choice | *throughput_ratio | *energy_ratio | *gain_ratio | latency_ratio | remedy | "
+            "is_better",
             cells=lambda answer: {"choice": partial(mark_choice, answer)},
         ),
         Part(
             title="Efficient batch sizes",
             table="varied_zones",
-            columns="hardware | *efficient batches zone_batches | *best batch best_batch | "
-            "*utilization best_utilization_fraction | *lowest energy per inference least_energy_per_inference_j | "
-            "*latency latency_s | *peak memory peak_memory_bytes | *refused batch refused_batch",
+            columns="hardware | *zone_batches | *best_batch | *best_utilization_fraction | "
+            "*least_energy_per_inference_j | *latency_s | *peak_memory_bytes | *refused_batch",
         ),
         Part(
             title="Gain of each precision",
             table="precisions",
-            columns="hardware | *precision | *speedup speedup_ratio | *energy ratio energy_ratio | "
-            "*peak ratio peak_ratio | *memory ratio memory_ratio | *utilization compute_utilization_fraction | "
-            "*baseline baseline_precision",
+            columns="hardware | *precision | *speedup_ratio | *energy_ratio | *peak_ratio | *memory_ratio | "
+            "*compute_utilization_fraction | *baseline_precision",
         ),
         Part(
             title=PAIRING_TABLE,
             table="pairings",
-            columns="FLOPs least_flop_count | goal | hardware | wins won_count | median median_value | "
-            "advantage median_advantage_ratio | utilization median_utilization_fraction | models model_count | "
-            "hardware tried hardware_count | runner-up runner_up",
+            columns="least_flop_count | goal | hardware | won_count | median_value | median_advantage_ratio | "
+            "median_utilization_fraction | model_count | hardware_count | runner_up",
             lay={
-                "keep": "goal | hardware | wins | median | utilization",
+                "keep": "goal hardware won_count median_value median_utilization_fraction",
                 "goal": lambda row: GOALS[row.goal],
-                "won_count": Template("{won_count} of {contest_count}"),
                 "median_value": lambda row: (
                     show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
                 ),
-                "median_advantage_ratio": Template("[{median_advantage_ratio:x} better]"),
             },
             cells=lambda answer: {
                 "least_flop_count": partial(describe_size, answer),

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.ask.explain import ExplainAnswer
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
+from joulemap.generated.explain import WaterfallBar
 from joulemap.show.figure.figure import Figure, describe_metric, make_figure
 from joulemap.show.pair import find_role, name_pair, name_spent
 from joulemap.show.present.cell import show_quantity, show_signed
-from joulemap.system.record import frozen
 
 SHOWN: Final = 14
 """Maximum causes with a bar each; the other causes share one bar."""
@@ -25,22 +25,6 @@ PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15,
 
 The EDP uses half units, because its terms are integers only if they are doubled.
 """
-
-
-@frozen
-class WaterfallBar:
-    """Bar of a waterfall: a whole run, or the contribution of one cause that starts where the previous bar ends."""
-
-    step_index: int = described("0 for A, the last for B")
-    step: str = described("hardware, or category of the cause")
-    kind: str = described("run; term; or rest, all smaller terms together")
-    start: float = described("start of the bar, in unit")
-    end: float = described("end of the bar, in unit")
-    difference: float | None = described("end minus start; null for a run")
-    amount: str = described("value of a run, or difference, for people")
-    unit: str = described("SI unit of the metric")
-    start_exact: int = described("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
-    end_exact: int = described("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
 def list_bars(answer: ExplainAnswer) -> Table[WaterfallBar]:

@@ -113,8 +113,7 @@ PAGES: Final = {
                 title="Energy of {of} on {name}",
                 table="tree",
                 divide=divide_trees,
-                columns="category | *category share category_fraction | *component | *action | *part | "
-                "*energy energy_j | *share share_fraction",
+                columns="category | *category_fraction | *component | *action | *part | *energy_j | *share_fraction",
                 draw=lambda _, grid, __, *, proof, **___: (grid, proof),
             ),
         ),

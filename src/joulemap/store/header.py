@@ -17,7 +17,8 @@ A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that cont
 
 Name and version are those of the file. `schema` defaults to 1, and `order` to the last ORDER BY. A shipped query has
 the columns of its last SELECT. Columns that its header does not declare are declared by a query that it calls, or by
-`words.toml` for all queries.
+`words.toml` for all queries. `heading` and `shown` of a column say how the tables of answers head and format it; a
+shipped query may state these alone, as in `rank = { heading = "#" }`, where another declares the column.
 
 The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once it is released, a
 change of any of these becomes a new version next to the old file; an additional column does not. `record` is the Python
@@ -59,7 +60,12 @@ _KINDS: Final = {
 }
 _NEEDED: Final = {"summary", "grain"}
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
-_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
+SHOWN: Final = ("heading", "shown")
+"""Fields of a column that say how tables of answers show it, and that a query may state alone of a column that another
+declares.
+"""
+
+_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of", *SHOWN)}
 """Section of a header -> fields of its entries that must be text."""
 
 
@@ -117,7 +123,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:
     """Return the parameters or columns (`kind`) declared in a header, whose keys were checked."""
-    return tuple(kind(name=name, **entry) for name, entry in entries.items())
+    return tuple(kind(**{"name": name, "type": "", "meaning": "", **entry}) for name, entry in entries.items())
 
 
 def _read_order(path: Path, sql: str) -> list[str]:
@@ -149,7 +155,7 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
         elif is_right and isinstance(value, dict):
             is_right = all(
                 isinstance(entry, dict)
-                and {"type", "meaning"} <= set(entry)
+                and ({"type", "meaning"} <= set(entry) or {*SHOWN} >= set(entry))
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
                 and isinstance(entry.get("null", False), bool | str)
                 for entry in value.values()

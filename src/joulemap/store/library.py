@@ -153,8 +153,8 @@ def _load(name: str, version: int, path: Path | None) -> Query:
         from joulemap.store.header import parse_query
 
         query = parse_query(path)
-        if not query.columns:
-            raise SqlError(f"{path}: the header has no columns")
+        if not all(column.type for column in query.columns) or not query.columns:
+            raise SqlError(f"{path}: the header has no columns, or one without type and meaning")
         return query
     title, topic = f"{name}@{version}", name.partition(".")[0]
     head = json.loads(_headers()[title])

@@ -112,10 +112,10 @@ def heading(column: Column) -> str:
     A column of a user's SQL statement keeps its name, and so does one whose query states no unit for its values.
     """
     is_bare = not column.unit and column.name.endswith(_UNIT_SUFFIXES)
-    return _name_words(column.name) if column.meaning and not is_bare else column.name
+    return name_words(column.name) if column.meaning and not is_bare else column.name
 
 
-def _name_words(name: str) -> str:
+def name_words(name: str) -> str:
     """Return the name of a column in words, without its unit."""
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
@@ -158,7 +158,7 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
         return name_category(str(value))
     is_measured = name == QUANTITY and str(value).endswith(MEASURED)
-    return _name_words(str(value)) if is_measured else str(value)
+    return name_words(str(value)) if is_measured else str(value)
 
 
 CATEGORY: Final = "common_category"

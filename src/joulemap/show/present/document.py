@@ -581,30 +581,32 @@ def show_under(title: str, drawn: Grid, *below: Text) -> Section:
 def draw_columns(
     table: Table[Any],
     *,
-    columns: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    columns: str = "",
+    keep: str = "",
     limit: int | None = None,
     is_bare: bool = False,
+    is_list: bool = False,
     projected: frozenset[str] = frozenset(),
 ) -> Grid:
     """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are the columns to show, each as `name` or `heading name`; empty means all. `keep` names the columns that
-    a narrow terminal hides last. An empty table shows its headings unless `is_bare`.
+    `columns` are the columns to show, as `name | heading name`; empty means all. The columns of a list (`is_list`) have
+    the headings that their query declares, others their names. `keep` names the columns that a narrow terminal hides
+    last. An empty table shows its headings unless `is_bare`.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
-    headings = {name: text for text, _, name in (column.rpartition(" ") for column in columns)}
+    headings = {name: text for text, _, name in (column.strip().rpartition(" ") for column in columns.split("|"))}
     for column in table.columns:
         if (not columns or column.name in headings) and column.name != merged:
-            text = headings.get(column.name) or heading(column)
+            text = headings.get(column.name) or (is_list and column.heading) or heading(column)
             other = f"{text} ({column.unit})" if column.unit else column.name.replace("_", " ")
             shown[column.name] = text if text not in shown.values() else other
     drawn = grid(
         table,
         [(text, name) for name, text in shown.items()],
         limit=limit,
-        keep=[shown[name] for name in keep if name in shown],
+        keep=[shown[name] for name in keep.split() if name in shown],
         projected=projected,
         # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
@@ -613,13 +615,13 @@ def draw_columns(
 
 
 def table_document(
-    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
+    table: Table[Any], columns: str = "", *, keep: str = "", rest: str = "", answer: str = ""
 ) -> Document:
     """Return a table as a document that shows `columns`; narrow terminals fold the columns in `keep` last.
 
     `rest` describes what is not shown, `answer` the content of the table.
     """
-    shown = draw_columns(table, columns=columns, keep=keep)
+    shown = draw_columns(table, columns=columns, keep=keep, is_list=bool(columns))
     below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]
     return Document(
         title="", answer=answer, sections=(Section("", (shown, *below)),), data=table.records(), table=table

@@ -171,7 +171,7 @@ class _Page:
 
 def _figure(name: str, figure: Figure, label: str, finding: str, drawn: str, limit: int) -> str:
     columns = find_spec(figure.name).columns
-    shown = draw_columns(figure.table, columns=columns, limit=limit)
+    shown = draw_columns(figure.table, columns=" | ".join(columns), limit=limit)
     rest = len(figure.table) - limit
     more = f'<p>{rest:,} more rows: <a href="#data">the data</a></p>' if rest > 0 else ""
     title = f'<h3 class="choice">{escape(label)}</h3>' if label else ""

@@ -6,24 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from joulemap.ask import Answer
-from joulemap.domain import Table, described, make_table, take
+from joulemap.domain import Table, make_table, take
 from joulemap.system import frozen
 from joulemap.wing.record.chain import Chain
-from joulemap.wing.record.generated.row import ScoreRow
+from joulemap.wing.record.generated.row import ListedRecord, ScoreRow
 from joulemap.wing.record.score import FILE, rank_losses, read_scores
-
-
-@frozen(kw_only=True)
-class ListedRecord:
-    """Record of a folder."""
-
-    date: str = described("date on which it was made, in UTC")
-    row_count: int = described("predictions")
-    state: str = described("`whole`, or the reason why the record is not used")
-    version: str = described("version of joulemap that made it")
-    formulas: str = described("digest of formulas, chips and error scales")
-    sha256: str = described("SHA-256 of the file")
-    file: str = described("file in the folder of records")
 
 
 @frozen(kw_only=True)

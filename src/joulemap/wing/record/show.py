@@ -68,9 +68,8 @@ CELLS: Final[Mapping[str, Any]] = {
 
 
 SCORES: Final[Mapping[str, Any]] = {
-    "columns": "*standing | *vendor | *class architecture | *of quantity | *scored predicted_count | "
-    "*error median_error_fraction | *inside inside_count | right pairs right_pair_count | "
-    "results result_count | record | source | never predicted unpredicted",
+    "columns": "*standing | *vendor | *architecture | *quantity | *predicted_count | *median_error_fraction | "
+    "*inside_count | right_pair_count | result_count | record | source | unpredicted",
     "lay": CELLS,
     "is_long": True,
 }
@@ -107,8 +106,8 @@ PAGES: Final = {
             Part(
                 title="Records",
                 table="records",
-                columns="*date | *predictions row_count | *state | version | formulas | sha256 | file",
-                lay={"sha256": lambda row: row.sha256[:12], "row_count": lambda row: f"{row.row_count:,}"},
+                columns="*date | *row_count | *state | version | formulas | sha256 | file",
+                lay={"sha256": lambda row: row.sha256[:12]},
             ),
         ),
     ),

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.catalog import DATA
-from joulemap.domain import Settings, Table, described, make_table
+from joulemap.domain import Settings, Table, make_table
 from joulemap.plan import Source
-from joulemap.system import frozen
 from joulemap.wing.train.ask.train import train
+from joulemap.wing.train.generated.row import PublishedRate
 from joulemap.wing.train.setting import Training
 
 ROWS: Final = DATA / "training" / "published.csv"
@@ -35,25 +35,6 @@ TOKENS: Final = 2048
 
 VOCABULARIES: Final = {"gpt": 51_200, "mpt": 50_368}
 """Vocabulary of each family of models that are given by layers and width."""
-
-
-@frozen(kw_only=True)
-class PublishedRate:
-    """Published training rate next to its prediction."""
-
-    source: str = described("publication or repository")
-    model: str = described("name of the model, or its layers and width")
-    hardware: str = described("catalogue id")
-    architecture: str = described("architecture class")
-    device_count: int = described("devices that work together")
-    precision: str = described("precision of activations and GEMMs")
-    runtime: str = described("runtime of the prediction")
-    batch: int = described("samples per step over all devices")
-    tokens: int | None = described("tokens per sequence; null for other than language models")
-    basis: str = described("published or recalled")
-    measured_per_s: float = described("published samples per second over all devices", "1/s")
-    predicted_per_s: float | None = described("predicted samples per second; null if nothing fits", "1/s")
-    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the step time")
 
 
 def published_training(source: Source) -> Table[PublishedRate]:

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain import described, find_unknown, take
+from joulemap.domain import find_unknown, take
 from joulemap.system import frozen
-from joulemap.wing.train.generated.row import TrainedStep
+from joulemap.wing.train.generated.row import TrainedStep, TrainingRow
 from joulemap.wing.train.training.memory import Memory
 
 OK: Final = "ok"
@@ -34,70 +34,6 @@ HALF_WIDTHS: Final = ("latency_half_width", "energy_half_width", "usd_half_width
 """Columns that a lower bound leaves empty, because an interval has two sides."""
 
 PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s")
-
-
-@frozen(kw_only=True)
-class TrainingRow:
-    """Training configuration of one hardware at one batch; results are null if it was refused."""
-
-    label: str = described("hardware, with xN where N devices work together")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    device_count: int = described("devices that work together")
-    precision: str = described("precision of activations and GEMMs")
-    batch: int = described("samples, or sequences of a language model, per step over all devices")
-    micro_batch: int = described("samples per micro-batch of one device")
-    status: str = described("ok, does not fit or unsupported")
-    step_s: float | None = described("time of a step", "s")
-    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the step time")
-    latency_basis: str | None = described("measurements that this interval comes from")
-    samples_per_s: float | None = described("samples per second over all devices", "1/s")
-    tokens_per_s: float | None = described(
-        "tokens per second over all devices; null for other than language models", "1/s"
-    )
-    utilization_fraction: float | None = described(
-        "model FLOPs utilization (MFU): share of the peak by MACs of the forward and backward pass, "
-        "without masked or recomputed ones"
-    )
-    sample_j: float | None = described("energy of a sample over all devices", "J")
-    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the energy")
-    device_power_w: float | None = described("mean power of one device", "W")
-    forward_s: float | None = described("time of the forward pass and the loss per step", "s")
-    backward_s: float | None = described("time of the backward pass per step", "s")
-    again_s: float | None = described("time of recomputation per step", "s")
-    exchange_s: float | None = described("exposed communication time per step", "s")
-    optimizer_s: float | None = described("time of the optimizer per step", "s")
-    bubble_s: float | None = described("pipeline bubble per step; null without a pipeline", "s")
-    exchange_alone_s: float | None = described("communication time per step without overlap; null for one device", "s")
-    exchange_seen_fraction: float | None = described("exposed share of the communication time; null for one device")
-    weight_bytes: float = described("weights of one device at the precision", "B")
-    gradient_bytes: float = described("gradients of one device", "B")
-    state_bytes: float = described("optimizer state of one device, single-precision master weights included", "B")
-    activation_bytes: float = described(
-        "activations of one device: values kept for the backward pass, gathered weights, inputs", "B"
-    )
-    reserved_bytes: float = described(
-        "memory of one device that the process takes before any data, and for exchanges with other devices", "B"
-    )
-    capacity_bytes: float = described("memory of one device that its operating system leaves to models", "B")
-    memory_fraction: float = described(
-        "share of a device's memory that all of these fill; above 1 where they do not fit"
-    )
-    fits_with: str = described("options that would make it fit; empty where it fits or none is known")
-    usd_per_million: float | None = described("cost of a million samples, for chips rented or bought by `way`", "USD")
-    usd_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the cost")
-    gco2_per_million: float | None = described("CO2 emissions of a million samples", "g")
-    way: str = described("way of paying: rented or bought; empty without a price")
-    price_text: str = described("price of a device with its seller and date; empty without one")
-    total_s: float | None = described("time of all requested samples and epochs; null where none are requested", "s")
-    total_kwh: float | None = described("energy of all samples and epochs, idling and PUE included", "kWh")
-    total_usd: float | None = described("cost of all samples and epochs", "USD")
-    total_gco2: float | None = described("CO2 emissions of all samples and epochs", "g")
-    is_lower_bound: bool = described(
-        "true where parts of the step are not counted, so that it takes at least this time"
-    )
-    is_available: bool = described("true where the hardware can be bought or rented")
-    reason: str = described("reason of refusal; empty otherwise")
-    run_id: int | None = described("run of one device")
 
 
 def form_row(

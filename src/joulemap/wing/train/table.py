@@ -16,17 +16,8 @@ from joulemap.store import fetch, read_columns
 from joulemap.system import UnsupportedError
 from joulemap.wing.llm.serve import find_overhead
 from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
-from joulemap.wing.train.generated.row import TrainedStep
-from joulemap.wing.train.row import (
-    OK,
-    REFUSED,
-    TOO_LARGE,
-    TrainingRow,
-    WholeStep,
-    add_up_step,
-    find_fullest_memory,
-    form_row,
-)
+from joulemap.wing.train.generated.row import TrainedStep, TrainingRow
+from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, WholeStep, add_up_step, find_fullest_memory, form_row
 from joulemap.wing.train.show.refusal import EACH, NEEDS, NOTHING, REFUSED_RUN, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
 

@@ -12,14 +12,12 @@ import attrs
 
 from joulemap.ask import UNKNOWN, Answer, Choice, Entry, Fact, Facts, Finding, Quantity, Share, Subject, weigh_findings
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, described, make_table
+from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
 from joulemap.physics import RETICLE
 from joulemap.plan import Source
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.design.best import (
-    BestDesign,
-    Margin,
     describe_missed,
     find_best,
     find_beyond,
@@ -40,6 +38,7 @@ from joulemap.wing.explore.design.question import (
 from joulemap.wing.explore.design.rule import RULES
 from joulemap.wing.explore.design.survey import Survey, Watch, survey
 from joulemap.wing.explore.design.table import list_rows
+from joulemap.wing.explore.generated.row import BestDesign, Margin, RefusedDesigns, RuleRow
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.question import DesignQuestion
@@ -58,24 +57,6 @@ ALIKE: Final = "tied"
 """Level of the share of the other designs that are statistically tied with the best by an objective."""
 
 NO_VALUES: Final[Mapping[str, str]] = {}
-
-
-@frozen(kw_only=True)
-class RefusedDesigns:
-    """Reason why designs cannot run."""
-
-    reason: str = described("message of the first such design")
-    design_count: int = described("designs that cannot run for this reason")
-
-
-@frozen(kw_only=True)
-class RuleRow:
-    """Scaling rule of dependent constants."""
-
-    rule: str = described("name of the rule")
-    text: str = described("statement of the rule")
-    basis: str = described("basis of the rule: derived, scaled, recalled or assumed")
-    source: str = described("document or arithmetic behind the rule")
 
 
 @frozen(kw_only=True)

@@ -12,14 +12,8 @@ from joulemap.plan import Source, plan_selected, select_hardware
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.explore.design.outcome import OBJECTIVES
 from joulemap.wing.explore.design.question import NO_SHARES, read_bounds, read_shares
-from joulemap.wing.explore.design.regret import (
-    ChipRegret,
-    ModelWinner,
-    evaluate_all,
-    find_rivals,
-    list_regrets,
-    list_winners,
-)
+from joulemap.wing.explore.design.regret import ModelWinner, evaluate_all, find_rivals, list_regrets, list_winners
+from joulemap.wing.explore.generated.row import ChipRegret
 
 
 @frozen(kw_only=True)

@@ -8,31 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.ask import Answer
-from joulemap.domain import Table, described, make_table
+from joulemap.domain import Table, make_table
 from joulemap.plan import Source
 from joulemap.store import Shard
 from joulemap.store.shard import is_abandoned
 from joulemap.system import DatabaseError, frozen
+from joulemap.wing.explore.generated.row import ListedShard
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
 
 WORKED_ON_S: Final = 900.0
 """Seconds without a write after which a file unfinished by another machine is garbage; a shard takes a few seconds."""
-
-
-@frozen(kw_only=True)
-class ListedShard:
-    """Row of the table of a lake's files."""
-
-    state: str = described("whole, stale, damaged, twice or unfinished")
-    model: str = described("models of its points, separated by commas; empty if its footer is not read")
-    hardware: str = described("hardware of its points, separated by commas; empty if its footer is not read")
-    precision: str = described("precision of its points; empty if its footer is not read")
-    varied: str = described("varied constants, with minimum and maximum")
-    point_count: int | None = described("points; null if its footer is not read")
-    refused_count: int | None = described("points that the hardware cannot run")
-    size_bytes: int = described("size of the file", "B")
-    file: str = described("path below the lake")
 
 
 @frozen(kw_only=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from joulemap.catalog.design import name_design, write_design
-from joulemap.domain import HardwareRef, described, name_constant, show_constant
+from joulemap.domain import HardwareRef, name_constant, show_constant
 from joulemap.physics import RETICLE, STATIC, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
 from joulemap.system import UsageError, frozen, write_text
 from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
+from joulemap.wing.explore.generated.row import BestDesign, Margin
 
 if TYPE_CHECKING:
     from joulemap.physics import Constant, Hardware
@@ -25,35 +26,6 @@ UNITS: Final = "units"
 
 MOST_REASONS: Final = 2
 """Maximum reasons of refusal that a message states."""
-
-
-@frozen(kw_only=True)
-class BestDesign:
-    """Best design by one objective."""
-
-    objective: str = described("objective by which the design is best")
-    value: float = described("value of the objective, in `unit`")
-    unit: str = described("unit of the value")
-    half_width: float | None = described("half-width of the 80 % interval of the value's logarithm; null where unknown")
-    design: str = described("base chip and parameters")
-    design_index: int = described("number among all designs")
-    own_ratio: float | None = described("improvement over the unchanged chip as a factor; null where that cannot run")
-    like_count: int = described("other designs statistically tied with it in the objective")
-
-
-@frozen(kw_only=True)
-class Margin:
-    """Elasticity of an objective in one parameter at a best design, dependent constants included."""
-
-    objective: str = described("objective whose best design it applies to")
-    parameter: str = described("varied constant")
-    value: float = described("value at the design, in `unit`")
-    unit: str = described("SI unit")
-    of: str = described("objective that changes")
-    clock_fraction: float = described("clock at the design as a fraction of the full clock, by the power limit")
-    elasticity: float | None = described(
-        "d ln `of` / d ln parameter, percent per percent; for an integer the mean from 10 % fewer to 10 % more"
-    )
 
 
 def show_objective(value: float, unit: str) -> str:

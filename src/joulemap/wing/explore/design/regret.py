@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain import HardwareRef, described, name_configured
+from joulemap.domain import HardwareRef, name_configured
 from joulemap.generated.compare import PairChance
 from joulemap.physics import TOLD_APART, Configuration, Evaluator
 from joulemap.physics.total import evaluate_totals
@@ -22,6 +22,7 @@ from joulemap.plan import find_targets, opening_runs, opening_workload, plan_sel
 from joulemap.store import fetch, read_columns
 from joulemap.system import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
+from joulemap.wing.explore.generated.row import ChipRegret, WinnerColumns
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings
@@ -31,40 +32,13 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
-class ModelWinner:
+class ModelWinner(WinnerColumns):
     """Best chip of one model, with its configuration."""
-
-    model: str = described("name of the model as requested")
-    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = described("precision of operands")
-    batch: int = described("samples in one input")
-    runtime: str = described("runtime that launches kernels")
-    value: float = described("value of the objective, in `unit`")
-    unit: str = described("unit of the value")
-    runner_up: str = described("next best chip; empty for none")
-    runner_up_ratio: float | None = described("factor by which the next best chip is worse")
-    probability: float | None = described(
-        "probability that it beats the next best chip; null where an error is unknown"
-    )
-    alike: str = described("statistically tied chips among the next few; empty for none")
-    alike_count: int = described("number of statistically tied chips")
 
     @property
     def tied(self) -> list[str]:
         """Statistically tied chips."""
         return self.alike.split(", ") if self.alike else []
-
-
-@frozen(kw_only=True)
-class ChipRegret:
-    """Regret of one chip that runs all models."""
-
-    hardware: str = described("catalogue id")
-    regret_ratio: float | None = described("geometric mean over models of its value relative to each model's best chip")
-    worst_ratio: float | None = described("largest ratio of a single model")
-    worst_model: str = described("model with the largest ratio; empty where it runs none")
-    model_count: int = described("number of models that it runs within the limits")
-    missing: str = described("models that it does not run within the limits; empty for none")
 
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask import Choice, Entry, Facts, Share
-from joulemap.domain import TIE_RATIO, HardwareRef, Table, described, find_unknown, make_table, show_constant
+from joulemap.domain import TIE_RATIO, HardwareRef, Table, find_unknown, make_table, show_constant
 from joulemap.physics import FP32
 from joulemap.physics.record.silicon import count_dies
 from joulemap.show import (
@@ -27,7 +27,6 @@ from joulemap.show import (
 )
 from joulemap.show.present.cell import Number, number
 from joulemap.show.product import Fp32Run, describe_fp32
-from joulemap.system import frozen
 from joulemap.wing.explore.ask.explore import ALIKE, SAME, ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
@@ -37,6 +36,7 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     show_objective,
 )
+from joulemap.wing.explore.generated.row import Dot
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.outcome import Objective
@@ -181,10 +181,10 @@ def title_question(answer: ExploreAnswer) -> str:
 
 
 def choose(answer: ExploreAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the columns of designs, and the headings that rank them."""
+    """Return the columns of designs, and those that rank them."""
     judged = {one.column: one.label for one in answer.survey.objectives}
     # a ranking by efficiency is one by energy, whose column stands for it
-    ranked = " | ".join(_head_outcomes(answer).get(name, "energy") for name in judged)
+    ranked = " ".join(name if name in answer.rows.names else "energy_per_inference_j" for name in judged)
     tables = {"front": answer.front, "band": answer.band}
     return {**{f"{name}_columns": _list_columns(answer, rows) for name, rows in tables.items()}, "ranked": ranked,
             "band_count": f"{answer.band_count:,}"}  # fmt: skip
@@ -296,24 +296,6 @@ def list_bases(answer: ExploreAnswer) -> list[dict[str, str]]:
     return [{"model": name, "chip": str(named)} for name in answer.models if len(answer.models) == 1]
 
 
-@frozen(kw_only=True)
-class Dot:
-    """Design as a dot of the front's figure."""
-
-    status: str = described("front, or dominated")
-    hardware: str = described("description of the design")
-    precision: str = described("precision of the run")
-    batch: int = described("samples in one input")
-    runtime: str = described("runtime that launches its kernels")
-    x_value: float = described("value of the first objective")
-    x_half_width: float | None = described("null: designs based on one chip share their errors")
-    y_value: float = described("value of the second objective")
-    y_half_width: float | None = described("null: designs based on one chip share their errors")
-    probability_front: float | None = described("null: not computed for designs")
-    dominated_by: str | None = described("reason why the figure does not name it")
-    is_available: bool = described("true for every design")
-
-
 def draw_designs(answer: ExploreAnswer) -> Figures:
     """Return a figure of the front and the tied designs in the first two objectives; empty for one objective."""
     from joulemap.show import make_figure
@@ -367,8 +349,7 @@ PAGES: Final = {
         parts=(
             Part(
                 table="best",
-                columns="best by objective | *value | *design | gain over the unchanged chip own_ratio | "
-                "other designs statistically tied like_count",
+                columns="objective | *value | *design | own_ratio | like_count",
                 lay={
                     "value": lambda row: (
                         show_objective(row.value, row.unit)
@@ -398,14 +379,14 @@ PAGES: Final = {
             Part(
                 title="Elasticities at the best designs, including dependent constants",
                 table="margins",
-                columns="best by objective | parameter | value | effect on of | % per % elasticity",
+                columns="objective | parameter | value | of | elasticity",
                 lay={
                     "value": lambda row: Number(show_constant(row.value, row.unit)),
                     "elasticity": lambda row: "" if row.elasticity is None else Number(f"{row.elasticity:+.3f}"),
                 },
                 cells=lambda answer: {"parameter": lambda row: name_parameter(answer.survey, row.parameter)},
             ),
-            Part(title="Cannot run", table="refused", columns="reason | designs design_count", is_long=True),
+            Part(title="Cannot run", table="refused", columns="reason | design_count", is_long=True),
         ),
     )
 }

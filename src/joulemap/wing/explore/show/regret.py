@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from joulemap.domain import TIE_RATIO
-from joulemap.show import Part, Sheet, Template, show_chance
+from joulemap.show import Part, Sheet, Template
 from joulemap.wing.explore.ask.regret import RegretAnswer
 from joulemap.wing.explore.design.best import show_objective
 from joulemap.wing.explore.design.regret import MOST_RIVALS
@@ -89,22 +89,20 @@ PAGES: Final = {
             Part(
                 title="One chip for all models",
                 table="rows",
-                columns="*chip hardware | *regret regret_ratio | *worst ratio worst_ratio | *worst model worst_model | "
-                "models model_count | missing?",
+                columns="*hardware | *regret_ratio | *worst_ratio | *worst_model | model_count | missing?",
                 is_long=True,
-                lay={"noun": "chips", "ranked": "regret"},
+                lay={"noun": "chips", "ranked": "regret_ratio"},
             ),
             Part(
                 title="Best chip of each model",
                 table="winners",
-                columns="*model | *best hardware | precision | batch | runtime | *{objective} value | "
-                "next chip runner_up | ratio runner_up_ratio | *probability probability? | tied alike?",
+                columns="*model | *hardware | precision | batch | runtime | *{objective} value | runner_up | "
+                "runner_up_ratio | *probability? | alike?",
                 is_long=True,
                 lay={
                     "noun": "models",
-                    "ranked": "{objective}",
+                    "ranked": "value",
                     "value": lambda row: show_objective(row.value, row.unit),
-                    "probability": lambda row: show_chance(row.probability),
                     "alike": _format_alike,
                 },
             ),

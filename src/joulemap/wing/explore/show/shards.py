@@ -51,8 +51,7 @@ PAGES: Final = {
         parts=(
             Part(
                 table="shards",
-                columns="*state | *model | hardware | precision | varied | *points point_count | *size size_bytes | "
-                "file",
+                columns="*state | *model | hardware | precision | varied | *point_count | *size_bytes | file",
             ),
         ),
     )

@@ -69,8 +69,8 @@ TARGETS: Final[Mapping[str, Template]] = {
 OWNED_AND: Final = Template("{owned_device_count} owned and {others} {way}")
 
 MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
-    "cost": ("USD/month", "#cost_per_month"),
-    "energy": ("kWh/month", "#kwh_per_month"),
+    "cost": ("USD/month", "cost_per_month"),
+    "energy": ("kWh/month", "kwh_per_month"),
     "carbon": ("CO2/month", "gco2_per_month"),
 }
 """Objective -> heading of its column, and the field that the column shows."""
@@ -439,18 +439,17 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
     if any(row.wait_s for row in answer.best):
         below.insert(0, Text(DELAYED_MEANS))
     first, *rest = sorted(MONTHLY, key=lambda objective: objective != answer.demand.objective)
-    latencies = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
+    latencies = "*first_token_p99_s? | *between_p99_s?" if answer.demand.is_of_tokens else "*p99_latency_s"
+    others = " | ".join(" ".join(MONTHLY[one]) for one in rest)
     grid = lay_rows(
         answer,
         answer.best,
-        f"hardware @label | *devices | *80 % sure likely_device_count? | sure of devices enough_fraction? | "
-        f"*{' '.join(MONTHLY[first])} | {latencies if answer.demand.is_of_tokens else '*p99 p99_latency_s'} | *batch | "
-        "delay limit wait | *utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
-        f"energy per request energy_per_request_j | {' | '.join(' '.join(MONTHLY[one]) for one in rest)} | "
-        "payment way | price price_text?",
+        f"label | *devices | *likely_device_count? | enough_fraction? | *{' '.join(MONTHLY[first])} | {latencies} | "
+        "*batch | delay limit wait | *utilization_fraction? | *power_w | carried_ratio | energy_per_request_j | "
+        f"{others} | way | price price_text?",
         limit=limit,
         noun="chips",
-        ranked=MONTHLY[first][0],
+        ranked=MONTHLY[first][1],
         devices=_format_devices,
         way=_format_payment,
         batch=BATCH,
@@ -515,42 +514,36 @@ FLEET: Final = Shape(
         Part(
             title="Power and cost",
             table="costed",
-            columns="hardware @label | *devices | *rented per month rented_per_month | "
-            "*bought per month bought_per_month | CO2 per month gco2_per_month | kWh per month #kwh_per_month | "
-            "*maximum power power_w | mean power mean_power_w | *idle power idle_power_w | "
-            "time busy busy_fraction | first limit up to 1.5x the load fails_first",
+            columns="label | *devices | *rented_per_month | *bought_per_month | gco2_per_month | "
+            "kwh_per_month | *maximum power power_w | mean_power_w | *idle_power_w | busy_fraction | fails_first",
             lay={"devices": _format_devices},
             is_long=True,
         ),
         Part(
             title="Latency and power at other rates",
             table="queue",
-            columns="hardware @label | quantity! | *rate rate_per_s | load load_ratio | p50 p50_s | *p99 p99_s | "
-            "target promise_s | power power_w",
+            columns="label | quantity! | *rate_per_s | load_ratio | p50_s | *p99_s | promise_s | power_w",
             lay={name: partial(_show_time, name) for name in ("p50_s", "p99_s")},
         ),
         Part(
             title="Fleet at each rate",
             table="watched_rates",
-            columns="hardware @label | *rate rate_per_s | share of time share_fraction | *devices device_count | "
-            "time busy busy_fraction | *power power_w",
+            columns="label | *rate_per_s | share_fraction | *device_count | busy_fraction | *power_w",
         ),
         Part(
             title="Mixed hardware",
             table="mixtures",
-            columns="fleet label | *form | *USD/month #cost_per_month | kWh/month #kwh_per_month | power power_w | "
-            "*saving saved_fraction | confidence of saving probability_best?",
+            columns="label | *form | *cost_per_month | kwh_per_month | power_w | *saved_fraction | probability_best?",
             is_long=True,
         ),
         Part(
             title="Separate prefill and decode",
             table="pairs",
-            columns="prefill > decode devices label | *USD/month #cost_per_month | kWh/month #kwh_per_month | "
-            "*p99 TTFT first_token_p99_s | *p99 TPOT between_p99_s | handover handover_s | power power_w | "
-            "*{objective} relative to one pool regret_ratio | confidence of being better probability_best?",
+            columns="label | *cost_per_month | kwh_per_month | *first_token_p99_s | *between_p99_s | handover_s | "
+            "power_w | *{objective} relative to one pool regret_ratio | probability_best?",
             is_long=True,
         ),
-        Part(title="Missed targets and limits", table="missed", columns="hardware @label | *reason", is_long=True),
+        Part(title="Missed targets and limits", table="missed", columns="label | *reason", is_long=True),
     ),
 )
 

@@ -168,18 +168,16 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
     rows = running if answer.model else _keep_fastest(running)
     best = next((answer.served[one.runs[0] - 1] for one in answer.facts.of(Choice)), None)
     window = _choose_window(rows, best, limit)
-    ranges, context = (
-        (" range between_half_width |", " largest context #context_tokens= |") if answer.model else ("", "")
-    )
+    ranges, context = ("between_half_width | ", "context_tokens= | ") if answer.model else ("", "")
     laid = lay_rows(
         answer,
         make_table("here", ServedHere, window),
-        f"{'' if answer.model else 'model | '}weights weights= | on label{SAME if len(answer.parts) > 1 else '!'} | "
-        f"fits! | tokens/s tokens_per_s |{ranges} J/token output_token_j | TTFT first_token_s | power power_w= |"
-        f"{context} electricity, USD/M tokens #usd_per_million | memory, with reserve memory_fraction",
-        keep="on | weights | range | TTFT",
-        ranked="tokens/s | J/token",
-        pictures=RATE,
+        f"{'' if answer.model else 'model | '}weights= | label{SAME if len(answer.parts) > 1 else '!'} | fits! | "
+        f"tokens_per_s | {ranges}output_token_j | first_token_s | power_w= | {context}usd_per_million | "
+        "memory_fraction",
+        keep="label weights between_half_width first_token_s",
+        ranked="tokens_per_s output_token_j",
+        pictures="tokens_per_s",
         tokens_per_s=_show_rate,
         between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
         label=partial(_shorten, answer),
@@ -232,13 +230,13 @@ def list_data(answer: HereAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 RUN_COLUMNS: Final = (
-    "model model! | on label | precision precision! | latency latency_s | range -latency_s:latency_half_width | "
-    "energy energy_j:energy_half_width | throughput per_s | power power_w | memory memory_bytes | refused reason?"
+    "model! | label | precision! | latency_s | -latency_s:latency_half_width | energy_j:energy_half_width | per_s | "
+    "power_w | memory_bytes | reason?"
 )
 RUNS: Final[Mapping[str, Any]] = {
-    "keep": "model | latency | energy | range | refused",
-    "ranked": "latency",
-    "pictures": "range",
+    "keep": "model latency_s energy_j latency_half_width reason",
+    "ranked": "latency_s",
+    "pictures": "latency_half_width",
     "noun": "rows",
 }
 """Options of the table of models other than language models."""
@@ -267,17 +265,16 @@ PAGES: Final = {
             Part(
                 title="Chips",
                 table="devices",
-                columns="*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
-                "*usable usable_bytes | bandwidth memory_bytes_per_s | power limit power_w | *source origin",
+                columns="*printed | *label | kind | *count | memory_bytes | *usable_bytes | memory_bytes_per_s | "
+                "power_w | *origin",
                 lay={"noun": "chips"},
             ),
             Part(
                 title="Language models on every chip",
                 table="every",
-                columns="*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
-                "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
-                "J/token output_token_j:output_token_half_width | memory, with reserve memory_fraction | "
-                "refused reason?",
+                columns="*model | weights | *label | *fits | context_tokens | first_token_s:first_token_half_width | "
+                "*tokens_per_s | *power_w | output_token_j:output_token_half_width | memory_fraction | "
+                "reason?",
                 lay={"noun": "rows", "tokens_per_s": _show_rate},
             ),
             Part(title="{headed}", table="others", columns=RUN_COLUMNS, lay=RUNS),

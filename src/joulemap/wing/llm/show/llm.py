@@ -26,7 +26,7 @@ from joulemap.show import (
     show_count,
 )
 from joulemap.show.page import tell_left_out
-from joulemap.show.present.document import SHARE_HEADING, choose_rows
+from joulemap.show.present.document import choose_rows
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
@@ -56,8 +56,8 @@ LIMIT: Final = Template("{bound} {share:%}")
 BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
 UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
 PHASES: Final = (
-    "hardware @label | *batch | *phase | *time phase_s | *one pass without engine run_latency_s | "
-    "*J/token energy_per_token_j | power per device device_power_w | *limit bound | *run run_id"
+    "label | *batch | *phase | *phase_s | *run_latency_s | *energy_per_token_j | device_power_w | *limit bound | "
+    "*run_id"
 )
 
 ENGINE_NOTE: Final = (
@@ -287,8 +287,7 @@ LLM: Final = Shape(
     parts=(
         Part(
             table="pools",
-            columns="pool | *server @label | *servers server_count | *requests/s per server #each_per_s | "
-            "utilization use_fraction | balanced device ratio balance",
+            columns="pool | *label | *server_count | *each_per_s | use_fraction | balanced device ratio balance",
             lay={
                 "pool": lambda row: load.POOL[row.pool],
                 "balance": lambda row: BALANCE(row, other=load.OTHER_POOL[row.pool]),
@@ -297,17 +296,14 @@ LLM: Final = Shape(
         Part(
             title="Requests: medians, and p99 where stated",
             table="loads",
-            columns="hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s? | "
-            "*p99 TPOT between_p99_s? | p99 ITL gap_p99_s? | *tokens/s ~output_tokens_per_s | "
-            "*J/token output_token_j | {assumed}*USD/M output tokens #output_usd_per_million | *power power_w | "
-            "idle energy idle_fraction | request latency request_s | keeps up up | preemptions preemption_count | "
-            "refused refused_count | handover handover_s? | handover energy handover_j? | "
-            "*prefix hits prefix_hit_fraction? | *J/request request_j? | "
-            "*J/request without reuse uncached_request_j? | hits in lower tiers tier_hit_fraction? | "
-            "prefill J/request request_prompt_j? | decode J/request request_answer_j? | "
-            "cache transfer J/request request_moved_j? | idle J/request request_idle_j?",
+            columns="label | *first_token_s | *first_token_p99_s | *between_s? | *between_p99_s? | gap_p99_s? | "
+            "*output_tokens_per_s | *output_token_j | "
+            "{assumed}*output_usd_per_million | *power_w | idle_fraction | request_s | "
+            "keeps up up | preemption_count | refused_count | handover_s? | handover_j? | "
+            "*prefix_hit_fraction? | *request_j? | *uncached_request_j? | tier_hit_fraction? | "
+            "request_prompt_j? | request_answer_j? | request_moved_j? | request_idle_j?",
             lay={
-                "ranked": f"p99 TTFT | tokens/s | J/token | {SHARE_HEADING}",
+                "ranked": "first_token_p99_s output_tokens_per_s output_token_j assumed_energy_fraction",
                 "noun": "configurations",
                 "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
                 "up": lambda row: "no" if row.is_growing else "yes",
@@ -320,20 +316,16 @@ LLM: Final = Shape(
         Part(
             title="{heading}",
             table="served_rows",
-            columns="hardware @label | batch batch! | tokens/s ~tokens_per_s | decode J/token output_token_j | "
-            "range -output_token_j:output_token_half_width | TPOT between_s | "
-            "TPOT range -between_s:between_half_width | TTFT first_token_s | "
-            "USD/M output tokens #output_usd_per_million? | memory memory_fraction | largest batch largest_batch | "
-            "longest context #largest_context! | decode limit decode_bound | prefill limit prefill_bound | "
-            "request latency request_s | tokens/s per user ~user_tokens_per_s | "
-            "tokens/s per device ~device_tokens_per_s",
+            columns="label | batch! | tokens_per_s | output_token_j | -output_token_j:output_token_half_width | "
+            "between_s | -between_s:between_half_width | first_token_s | output_usd_per_million? | "
+            "memory_fraction | largest_batch | largest_context! | decode_bound | prefill_bound | request_s | "
+            "user_tokens_per_s | device_tokens_per_s",
             lay={
-                "keep": "batch | TPOT | range | TTFT | USD/M output tokens | memory | largest batch",
-                "ranked": "tokens/s | decode J/token",
-                "pictures": "range",
+                "keep": "batch between_s output_token_half_width first_token_s output_usd_per_million "
+                "memory_fraction largest_batch",
+                "ranked": "tokens_per_s output_token_j",
+                "pictures": "output_token_half_width",
                 "noun": "configurations",
-                "decode_bound": lambda row: LIMIT(bound=row.decode_bound, share=row.decode_bound_fraction),
-                "prefill_bound": lambda row: LIMIT(bound=row.prefill_bound, share=row.prefill_bound_fraction),
             },
             cells=lambda answer: {"stays": lambda row: _wins(answer, row)},
             is_long=True,
@@ -343,27 +335,25 @@ LLM: Final = Shape(
         Part(
             title="Memory of one device",
             table="judged_rows",
-            columns="hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | "
-            "activations activation_bytes | reserved reserved_bytes | *used memory_fraction | "
-            "*largest batch largest_batch | *longest context #largest_context | minimum devices needed_device_count",
+            columns="label | *batch | *weight_bytes | *cache_bytes | activation_bytes | reserved_bytes | "
+            "*used memory_fraction | *largest_batch | *largest_context | needed_device_count",
             is_long=True,
         ),
         Part(title="Phases", table="phases", draw=show_phases),
         Part(
             title="Cost and carbon per million tokens",
             table="served_rows",
-            columns="hardware @label | *batch | payment way | *prompt tokens prompt_usd_per_million | "
-            "*output tokens output_usd_per_million:output_usd_half_width | price price_text? | "
-            "prompt CO2 prompt_gco2_per_million | output CO2 output_gco2_per_million",
+            columns="label | *batch | way | *prompt_usd_per_million | "
+            "*output tokens output_usd_per_million:output_usd_half_width | price_text? | "
+            "prompt_gco2_per_million | output_gco2_per_million",
             is_long=True,
         ),
         Part(
             title="80 % intervals",
             table="served_rows",
-            columns="hardware @label | *batch | *TTFT first_token_s:first_token_half_width | "
-            "*TPOT between_s:between_half_width | J/prompt token prompt_token_j:prompt_token_half_width | "
-            "*decode J/token output_token_j:output_token_half_width | first decode step first_step_s | "
-            "last decode step last_step_s",
+            columns="label | *batch | *first_token_s:first_token_half_width | *between_s:between_half_width | "
+            "prompt_token_j:prompt_token_half_width | *output_token_j:output_token_half_width | "
+            "first_step_s | last_step_s",
             is_long=True,
         ),
     ),

@@ -47,9 +47,8 @@ OFFLOAD: Final = Sheet(
         Part(
             title="Layers on {device}, the others on {host}",
             table="rows",
-            columns="*batch | *device layers layers | TTFT first_token_s | *TPOT between_s | *tokens/s ~tokens_per_s | "
-            "*decode J/token output_token_j | device time device_fraction | host time host_fraction | "
-            "copy time copy_fraction | device memory device_bytes | host memory host_bytes | *refused refusal",
+            columns="*batch | *layers | first_token_s | *between_s | *tokens_per_s | *output_token_j | "
+            "device_fraction | host_fraction | copy_fraction | device_bytes | host_bytes | *refusal",
             lay={"noun": "divisions"},
             is_long=True,
         ),

@@ -100,12 +100,11 @@ PHASES: Final = Shape(
     parts=(
         Part(
             table="shown",
-            columns="class architecture | phase | J/token each | time/token time | computing compute_fraction | "
-            "on chip chip | off-chip memory off_chip_memory_fraction | control control_fraction | "
-            "unattributed losses board_fraction | static power static_fraction | "
-            "compute utilization compute_utilization_fraction | hardware | precision",
+            columns="architecture | phase | J/token each | time/token time | compute_fraction | on chip chip | "
+            "off_chip_memory_fraction | control_fraction | board_fraction | static_fraction | "
+            "compute_utilization_fraction | hardware | precision",
             lay={
-                "keep": "phase | J/token | computing | on chip | off-chip memory | static power | control",
+                "keep": "phase each compute_fraction chip off_chip_memory_fraction static_fraction control_fraction",
                 "chip": lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
             },
             cells=show_cells,
@@ -114,9 +113,8 @@ PHASES: Final = Shape(
         Part(
             title="Energy per MAC",
             table="shown",
-            columns="class architecture | *phase | *energy energy_per_mac_j | *computing compute_per_mac_j | "
-            "*off-chip bytes bytes | MACs per instruction #macs_per_order? | instruction order_name? | "
-            "memory time memory_time_fraction",
+            columns="architecture | *phase | *energy energy_per_mac_j | *compute_per_mac_j | *off-chip bytes bytes | "
+            "macs_per_order? | order_name? | memory_time_fraction",
             lay={"bytes": lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B"},
             cells=show_cells,
         ),

@@ -226,16 +226,13 @@ USERS: Final = Shape(
     parts=(
         Part(
             table="rows",
-            columns="servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
-            "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
-            "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | "
-            "largest batch largest_users | request latency request_s | "
-            "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
-            "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
-            "*J/request without reuse uncached_request_j?",
+            columns="label | *precision | *first_token_s | *between_s | *met | *usd_per_million? | *million_j | "
+            "gco2_per_million? | tokens_per_s | users_per_server | largest_users | request_s | "
+            "request_usd? | request_j | request_gco2? | *prefix_hit_fraction? | tier_hit_fraction? | "
+            "*uncached_request_j?",
             lay={
-                "keep": "precision | TTFT | TPOT",
-                "ranked": "met | USD/M tokens | energy/M tokens",
+                "keep": "precision first_token_s between_s",
+                "ranked": "met usd_per_million million_j",
                 "noun": "deployments",
                 "met": show_met,
             },

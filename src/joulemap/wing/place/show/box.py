@@ -23,13 +23,13 @@ PAGES: Final = {
             Part(
                 title="Devices",
                 table="parts",
-                columns="device | *hardware | *count alike_count | memory | layout of activations layout",
+                columns="device | *hardware | *alike_count | memory | layout",
             ),
             Part(
                 title="Links and shared memories",
                 table="joins",
-                columns="link or memory joined_by | *devices | *bandwidth bandwidth_bytes_per_s | *latency latency_s | "
-                "energy per byte energy_per_byte_j | basis | source",
+                columns="joined_by | *devices devices | *bandwidth_bytes_per_s | *latency_s | energy_per_byte_j | "
+                "basis | source",
             ),
             Part(title="Doubts", table="doubts", draw=lambda answer, *_, **__: Lines(answer.doubts)),
         ),

@@ -19,7 +19,6 @@ from joulemap.show import (
     list_notes,
     name_run,
     show_assumed,
-    show_chance,
     show_quantity,
     show_range,
 )
@@ -196,34 +195,31 @@ PAGES: Final = {
         parts=(
             Part(
                 table="rows",
-                columns="placement | *form | *latency {latency} | *throughput {throughput} | "
-                "tokens/s #tokens_per_s? | *energy per sample {energy} | {assumed}"
-                "probability that the best is better worse_probability | power average_power_w | copy time copy_s | "
-                "limited by limit | *refused refusal?",
+                columns="placement | *form | *latency {latency} | *throughput {throughput} | tokens_per_s? | "
+                "*energy per sample {energy} | "
+                "{assumed}probability that the best is better worse_probability | average_power_w | copy_s | "
+                "limit | *refusal?",
                 lay={
                     "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
-                    "worse_probability": lambda row: show_chance(row.worse_probability),
                 },
             ),
             Part(
                 title="Devices of the best placement",
                 table="devices",
-                columns="device | hardware | precision | subgraphs subgraph_count | busy time busy_s | "
-                "busy share busy_fraction | memory share memory_fraction | energy energy_j",
+                columns="device | hardware | precision | subgraph_count | busy_s | busy_fraction | memory_fraction | "
+                "energy_j",
             ),
             Part(
                 title="Subgraphs",
                 table="subgraphs",
-                columns="subgraph subgraph_index | operations | device | {quantity} {own} | next best device other | "
-                "{quantity} there {other}",
+                columns="subgraph_index | operations | device | {quantity} {own} | other | {quantity} there {other}",
                 is_long=True,
             ),
             Part(
                 title="Energy of the best mixture minus energy of the best device alone",
                 table="differences",
-                columns="device | component | action | alone first_j | mixture second_j | difference difference_j",
+                columns="device | component | action | first_j | second_j | difference_j",
                 is_long=True,
-                lay={"difference_j": Template("{difference_j:+J}")},
             ),
         ),
     )

@@ -35,7 +35,8 @@ from joulemap.store import Connection, fetch
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.serve import open_boxes
 from joulemap.wing.train.demand import list_steps
-from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, TrainingRow
+from joulemap.wing.train.generated.row import TrainingRow
+from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.table import describe_refused, fetch_other_runs, fetch_steps, form_rows
 

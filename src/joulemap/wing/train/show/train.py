@@ -192,16 +192,14 @@ PAGES: Final = {
         parts=(
             Part(
                 table="ordered",
-                columns="hardware @label | batch batch! | precision! | {unit} ~{rate} | energy per sample sample_j | "
-                "range -sample_j:energy_half_width | step time step_s | MFU utilization_fraction | "
-                "{power} device_power_w | memory share memory_fraction | "
-                "exposed share of communication exchange_seen_fraction? | "
-                "USD per million samples #usd_per_million",
+                columns="label | batch! | precision! | {unit} {rate} | sample_j | -sample_j:energy_half_width | "
+                "step_s | utilization_fraction | {power} device_power_w | memory_fraction | "
+                "exchange_seen_fraction? | usd_per_million",
                 lay={
                     "noun": "configurations",
-                    "ranked": "{unit} | energy per sample",
-                    "keep": "batch | precision | step time | range | MFU",
-                    "pictures": "range",
+                    "ranked": "{rate} sample_j",
+                    "keep": "batch precision step_s energy_half_width utilization_fraction",
+                    "pictures": "energy_half_width",
                     "step_s": show_step,
                 },
                 is_long=True,
@@ -211,26 +209,22 @@ PAGES: Final = {
             Part(
                 title="Memory per device",
                 table="ordered",
-                columns="hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | "
-                "*optimizer state state_bytes | *activations activation_bytes | *process reserved_bytes | "
-                "*memory share memory_fraction | fits with fits_with?",
+                columns="label | *batch | *weight_bytes | *gradient_bytes | *state_bytes | *activation_bytes | "
+                "*reserved_bytes | *memory_fraction | fits_with?",
                 is_long=True,
             ),
             Part(
                 title="Time per step",
                 table="ordered",
-                columns="hardware @label | *batch | *forward forward_s | *backward backward_s | "
-                "*recomputation again_s | *exposed communication exchange_s | *optimizer optimizer_s | "
-                "pipeline bubble bubble_s? | communication without overlap exchange_alone_s? | run run_id",
+                columns="label | *batch | *forward_s | *backward_s | *again_s | *exchange_s | *optimizer_s | "
+                "bubble_s? | exchange_alone_s? | run_id",
                 is_long=True,
             ),
             Part(
                 title="Cost and carbon",
                 table="ordered",
-                columns="hardware @label | *batch | payment way | "
-                "*cost per million samples usd_per_million:usd_half_width | price price_text? | "
-                "*CO2 per million samples gco2_per_million | total time total_s? | total energy total_kwh? | "
-                "total cost total_usd? | total CO2 total_gco2?",
+                columns="label | *batch | way | *cost per million samples usd_per_million:usd_half_width | "
+                "price_text? | *gco2_per_million | total_s? | total_kwh? | total_usd? | total_gco2?",
                 is_long=True,
             ),
         ),

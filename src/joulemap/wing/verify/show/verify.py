@@ -293,8 +293,7 @@ PAGES: Final = {
         parts=(
             Part(
                 table="rows",
-                columns="configuration case_index! | *quantity | *measured | *predicted (80 %) predicted | "
-                "measured / predicted ratio | *verdict is_inside | calibrated calibrated?",
+                columns="case_index! | *quantity | *measured | *predicted | ratio | *is_inside | calibrated?",
                 is_long=True,
                 lay={
                     **CELLS,
@@ -310,12 +309,10 @@ PAGES: Final = {
             Part(
                 title="Possible causes",
                 table="causes",
-                columns="*supposed change change | setting standing | *quantity | measured | "
-                "*predicted (80 %) predicted | *verdict is_inside | configurations explained inside_count",
+                columns="*change | standing | *quantity | measured | *predicted | *is_inside | inside_count",
                 lay={
                     **CELLS,
                     "standing": lambda row: STANDINGS[row.standing],
-                    "inside_count": Template("{inside_count} of {judged_count}"),
                 },
             ),
         ),

@@ -25,7 +25,8 @@ NO_PREDICTION: Final = Template("no prediction for {hardware}: {refusal}")
 BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
 ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
 KEPT: Final = (
-    "measured | predicted | backward | backward predicted | energy | energy share | predicted / measured | MACs"
+    "measured_latency_s predicted_latency_s measured_backward_s predicted_backward_s predicted_energy_j "
+    "predicted_energy_fraction ratio mac_count"
 )
 DISAGREES: Final = Template(
     "measured {times:x} {direction} than predicted, outside the 80 % interval of {predicted:interval s}: neither "
