@@ -185,7 +185,7 @@ class Sums:
     @cached_property
     def pattern_fs(self) -> Integers:
         """Latency of one subgraph of each pattern."""
-        each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
+        each = self._kinds.each(self.timed.operator_fs).take(self.patterns.row, axis=-1)
         starts = self.patterns.starts.astype(np.intp)
         latency: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
         return latency
@@ -239,7 +239,7 @@ class Sums:
     @cached_property
     def unit_parts(self) -> tuple[Integers, Integers]:
         """Sum of units used x latency over subgraphs, as (multiples of 2^`HALF` fs, remaining fs)."""
-        used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
+        used = self._kinds.each(self.timed.timing.placement.units_used).take(self.patterns.row, axis=-1)
         starts = self.patterns.starts.astype(np.intp)
         units = np.maximum.reduceat(used, starts, axis=-1) if len(starts) else used
         units = units.astype(np.int64)
@@ -270,7 +270,7 @@ class Sums:
         return self._over(np.where(is_mine, self.pattern_fs[..., None, :], 0))
 
     def _of_pattern(self, per_operator: Floats) -> Floats:
-        each = self._kinds.each(per_operator)[..., self.patterns.row]
+        each = self._kinds.each(per_operator).take(self.patterns.row, axis=-1)
         return sum_by(self.patterns.owner, each, len(self.patterns.times))
 
     def _over(self, per_pattern: Floats | Integers) -> Integers:
