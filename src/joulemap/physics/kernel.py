@@ -560,16 +560,13 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     else:
         running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
     first = members.cumsum() - members
-    begins = first == 0 if len(starts) == 1 else np.isin(first, starts)
-    before = np.where(begins, 0.0, running[..., np.maximum(first - 1, 0)])
-    before, sums = (one.take(owner, axis=-1) for one in (before, np.maximum(sums, 1e-300)))
-    fraction = np.clip((running - before) / sums, 0.0, 1.0)
+    before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
+    share = (running - before.take(owner, axis=-1)) / np.maximum(sums, 1e-300).take(owner, axis=-1)
     is_last = np.append(owner[1:] != owner[:-1], True)
     whole = np.broadcast_to(total, (*weights.shape[:-1], count)).take(owner, axis=-1)
-    upto = np.where(is_last, whole, np.minimum(np.floor(fraction * whole).astype(np.int64), whole))
-    steps = np.diff(upto, axis=-1, prepend=0)
-    is_first = np.append(True, is_last[:-1])
-    steps[..., is_first] = upto[..., is_first]
+    upto = np.floor(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
+    upto = np.where(is_last, whole, np.minimum(upto, whole))
     shares = np.zeros_like(upto)
-    shares[..., order] = steps
+    upto[..., 1:] -= np.where(is_last, 0, upto)[..., :-1]
+    shares[..., order] = upto
     return shares

@@ -231,11 +231,11 @@ class Placement:
         rates = (work.elementwise_count, self.lane_rate), (work.special_count, self.special_rate)
         least_compute = [self.real_macs(kernels) * (FLOPS_PER_MAC / peak)]
         least_compute += [self.seen(count) / rate for count, rate in rates if np.isfinite(rate).all()]
-        least_memory = [self.dram_bytes / hardware.memory_bandwidth.value]
+        least_memory = self.dram_bytes / hardware.memory_bandwidth.value
         return attrs.evolve(
             self,
             compute_s=_at_least(least_compute, self.compute_s, self.launch_s, kernels),
-            memory_s=_at_least(least_memory, self.memory_s, self.launch_s, kernels),
+            memory_s=_at_least([least_memory], self.memory_s, self.launch_s, kernels),
         )
 
     def seen(self, count: Floats) -> Floats:

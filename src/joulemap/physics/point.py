@@ -81,13 +81,11 @@ class Points:
     spent: dict[Spent, Integers] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Address, Floats]) -> Self:
+    def of(
+        cls, kernels: KernelColumns, hardware: Hardware, varied: Mapping[Address, Floats], shape: tuple[int, ...]
+    ) -> Self:
         """Return the points of a chip with varied numbers. Contradictory numbers and too little memory are refused."""
-        shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
-        numbers = {
-            address: _narrow(column.reshape((1,) * (len(shape) - column.ndim) + column.shape))
-            for address, column in numbers.items()
-        }
+        numbers = {address: _narrow(np.broadcast_to(column, shape)) for address, column in varied.items()}
         whole = set_numbers(hardware, {address: column[..., None] for address, column in numbers.items()})
         activations = float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole)
         required, capacity = float(kernels.total_weight_bytes) + activations, whole.memory_capacity.value
@@ -194,7 +192,8 @@ def _narrow(column: Floats) -> Floats:
     """Return an array with length 1 along each axis on which its numbers repeat."""
     for axis in range(column.ndim):
         first = column.take([0], axis)
-        column = first if (column == first).all() else column
+        if (column == first).all():
+            column = first
     return column
 
 

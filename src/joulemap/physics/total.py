@@ -161,7 +161,7 @@ def evaluate_points(
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
-    points = Points.of(kernels, hardware, numbers)
+    points = Points.of(kernels, hardware, numbers, shape)
     points.evaluate()
     given: dict[str, Any] = {
         "peak_ops_per_s": of_points(

@@ -254,9 +254,8 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 @lru_cache(maxsize=FORMED)
 def _form(record: Callable[..., Any], *cells: tuple[str, Any]) -> Any:
     """Return the record of a number from the cells of its row, whose counts become its evidence. Chips share most."""
-    row = dict(cells)
-    counts = {name: count for name in COUNTS if (count := row.pop(name, None)) is not None}
-    return record(**row, evidence=read_evidence(counts))
+    own = {name: value for name, value in cells if name not in COUNTS}
+    return record(**own, evidence=read_evidence(dict(cells)))
 
 
 def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
