@@ -239,10 +239,10 @@ def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     ((place, hardware, configuration),), (case,) = cells.asked, cells.cases
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
-    values = {}
+    values, constants = {}, list_constants(hardware)
     for name, array in read_changes(changes).items():
         limits = (float(array.min()), float(array.max())) if array.size else ()
-        values[find_constant(hardware, name, limits).address] = array
+        values[find_constant(constants, name, limits).address] = array
     try:
         shape = np.broadcast_shapes(*(one.shape for one in values.values()))
     except ValueError as error:
@@ -278,12 +278,11 @@ def read_numbers(name: str, given: ArrayLike) -> Floats:
     return values
 
 
-def find_constant(hardware: Hardware, name: str, values: Iterable[float]) -> Constant:
-    """Return the constant of a chip that `--set` takes under a name, for these values.
+def find_constant(known: Mapping[str, Constant], name: str, values: Iterable[float]) -> Constant:
+    """Return the constant, of all those of a chip, that `--set` takes under a name, for these values.
 
     Raises UnknownNameError for an unknown or ambiguous name, UsageError for a value that is out of range.
     """
-    known = list_constants(hardware)
     matches = match_names(name, known)
     if len(matches) != 1:
         raise UnknownNameError("constant", name, known, near=matches)

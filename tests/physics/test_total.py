@@ -17,12 +17,13 @@ from compare import assert_close
 from joulemap.physics.bulk import Together, form_joined, join
 from joulemap.physics.change import point_hardware
 from joulemap.physics.column import list_numbers
-from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
 from joulemap.physics.law import VARIABLE
 from joulemap.physics.ledger import MAX_LINE_FJ
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.address import STATIC_POWER, UNIT_COUNT, Address, read_number
+from joulemap.physics.point import Points
+from joulemap.physics.record.address import CLOCK, MEMORY_BANDWIDTH, STATIC_POWER, UNIT_COUNT, Address, read_number
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME_NAMES
@@ -165,6 +166,15 @@ def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
     assert {key: one.tolist() for key, one in together.spent_fj.items()} == {
         key: one.tolist() for key, one in apart.spent_fj.items()
     }
+
+
+def test_numbers_that_repeat_along_an_axis_are_taken_once() -> None:
+    chip, kernels = find("h100_sxm5"), form_kernels(EVALUATORS["convolutions"].work, "fp16", "engine")
+    clock, bandwidth = np.meshgrid(np.array([1e9, 1.5e9, 1.7e9]), np.array([2e12, 3e12]))
+    varied = {CLOCK: clock, MEMORY_BANDWIDTH: bandwidth, TDP: np.full((2, 3), 700.0)}
+    points = Points.of(kernels, chip, varied, (2, 3))
+    assert [points.numbers[one].shape for one in varied] == [(1, 3), (2, 1), (1, 1)]
+    assert points.refusal.shape == (2, 3)
 
 
 def test_totals_of_chips_are_those_of_their_runs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -139,7 +140,7 @@ class RecommendAnswer(RankedAnswer):
         is_kept = best.is_available or self.scope.settings.takes_all or not can_have_others
         return not is_kept and bool(self.limits.bounds)
 
-    @property
+    @cached_property
     def shown(self) -> Table[RankedConfiguration]:
         """Configurations within the limits: those with a rank, and those that the caller named."""
         return self._keep_shown("feasible")

@@ -11,7 +11,6 @@ the catalogue like any other chip.
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, lru_cache
@@ -325,6 +324,8 @@ def _split(cell: str) -> tuple[str, ...]:
 @cache
 def _read_shared(path: Path) -> Mapping[str, Any]:
     """Return the numbers that all members of a family share, from its file and the fragments that it includes."""
+    import tomllib
+
     try:
         own = tomllib.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = {}

@@ -193,6 +193,8 @@ class KernelColumns:
         """Return a column in which a leading operator and its siblings have the sum of their values; others keep their
         own.
         """
+        if not self.is_sibling.any():
+            return values
         mine = self.is_sibling | self.leads
         return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
 
@@ -240,13 +242,13 @@ class KernelColumns:
         """Sum a per-operator column over each kernel."""
         return values if self.is_plain else sum_by(self.kernel_index, self.each(values), self.kernel_count)
 
-    def per_operator(self, values: Floats) -> Floats:
+    def per_operator(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each operator its kernel's value."""
-        return values if self.is_plain else np.asarray(values[..., self.kernel_index])
+        return values if self.is_plain else values.take(self.kernel_index, axis=-1)
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each kernel the value of its leading operator."""
-        return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
+        return values if self.is_plain else self.each(values).take(self.leader, axis=-1)
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
         """Return a column with one value per operator. A single number applies to all operators."""
@@ -254,8 +256,7 @@ class KernelColumns:
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
             return values
-        spread: NDArray[Any] = values.reshape((*values.shape[:-1], 1))[..., np.zeros(rows, dtype=np.int64)]
-        return spread
+        return values.reshape((*values.shape[:-1], 1)).repeat(rows, axis=-1)
 
     def each_kernel(self, values: Floats | float) -> Floats:
         """Return a column with one value per kernel. A single number applies to all kernels."""
@@ -549,27 +550,24 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     count = total.shape[-1]
     order = np.argsort(group, kind="stable")
     owner = group[order]
-    ordered = weights[..., order]
+    ordered = weights.take(order, axis=-1)
     sums = sum_by(owner, ordered, count)
     members = np.bincount(owner.astype(np.intp), minlength=count)
-    ordered = np.where(sums[..., owner] > 0, ordered, 1.0)
-    sums = np.where(sums > 0, sums, members)
+    if not (sums > 0).all():
+        ordered = np.where(sums.take(owner, axis=-1) > 0, ordered, 1.0)
+        sums = np.where(sums > 0, sums, members)
     if len(starts) == 1:
         running = np.cumsum(ordered, axis=-1)
     else:
         running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
     first = members.cumsum() - members
-    begins = first == 0 if len(starts) == 1 else np.isin(first, starts)
-    before = np.where(begins, 0.0, running[..., np.maximum(first - 1, 0)])
-    fraction = np.clip((running - before[..., owner]) / np.maximum(sums[..., owner], 1e-300), 0.0, 1.0)
+    before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
+    share = (running - before.take(owner, axis=-1)) / np.maximum(sums, 1e-300).take(owner, axis=-1)
     is_last = np.append(owner[1:] != owner[:-1], True)
-    fraction[..., is_last] = 1.0
-    whole = np.broadcast_to(total, (*weights.shape[:-1], count))[..., owner]
-    upto = np.where(is_last, whole, np.floor(fraction * whole.astype(np.float64)).astype(np.int64))
-    upto = np.minimum(upto, whole)
-    is_first = np.append(True, is_last[:-1])
-    previous = np.zeros_like(upto)
-    previous[..., 1:] = upto[..., :-1]
+    whole = np.broadcast_to(total, (*weights.shape[:-1], count)).take(owner, axis=-1)
+    upto = np.floor(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
+    upto = np.where(is_last, whole, np.minimum(upto, whole))
     shares = np.zeros_like(upto)
-    shares[..., order] = upto - np.where(is_first, 0, previous)
+    upto[..., 1:] -= np.where(is_last, 0, upto)[..., :-1]
+    shares[..., order] = upto
     return shares

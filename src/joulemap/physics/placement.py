@@ -21,6 +21,7 @@ derives the interval between batches.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final, Self, TypeVar
 
 import attrs
@@ -151,8 +152,8 @@ class Placement:
 
     def own_s(self, kernels: KernelColumns) -> Floats:
         """Return each operator's time on the resource that bounds its kernel, in seconds; launches are not included."""
-        compute, memory = (kernels.per_operator(kernels.per_kernel(one)) for one in (self.compute_s, self.memory_s))
-        return np.where(compute >= memory, self.compute_s, self.memory_s)
+        is_busy = kernels.per_kernel(self.compute_s) >= kernels.per_kernel(self.memory_s)
+        return np.where(kernels.per_operator(is_busy), self.compute_s, self.memory_s)
 
     def real_macs(self, kernels: KernelColumns) -> Floats:
         """Return the computed MACs of each operator, without those that an algorithm or a mask omits."""
@@ -227,15 +228,14 @@ class Placement:
         """
         work = kernels.work
         peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
+        rates = (work.elementwise_count, self.lane_rate), (work.special_count, self.special_rate)
+        least_compute = [self.real_macs(kernels) * (FLOPS_PER_MAC / peak)]
+        least_compute += [self.seen(count) / rate for count, rate in rates if np.isfinite(rate).all()]
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
-        compute_s = _at_least(self.real_macs(kernels) * (FLOPS_PER_MAC / peak), self.compute_s, self.launch_s, kernels)
-        for count, rate in ((work.elementwise_count, self.lane_rate), (work.special_count, self.special_rate)):
-            if np.isfinite(rate).all():
-                compute_s = _at_least(self.seen(count) / rate, compute_s, self.launch_s, kernels)
         return attrs.evolve(
             self,
-            compute_s=compute_s,
-            memory_s=_at_least(least_memory, self.memory_s, self.launch_s, kernels),
+            compute_s=_at_least(least_compute, self.compute_s, self.launch_s, kernels),
+            memory_s=_at_least([least_memory], self.memory_s, self.launch_s, kernels),
         )
 
     def seen(self, count: Floats) -> Floats:
@@ -243,18 +243,21 @@ class Placement:
         return count
 
 
-def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
-    """Return operator times, increased until each kernel, with its fixed cost, takes at least the sum of `least`.
+def _at_least(bounds: Iterable[Floats], seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
+    """Return operator times, increased until each kernel, with its fixed cost, takes at least the sum of each bound.
 
-    The missing time is shared in proportion to `least`.
+    The missing time is shared in proportion to the bound.
     """
-    needed = kernels.per_kernel(least)
-    missing = needed - launch_s - kernels.per_kernel(seconds)
-    is_short = missing > ROOFLINE_TOLERANCE * needed
-    if not is_short.any():
-        return seconds
-    share = np.divide(missing, needed, out=np.zeros(missing.shape), where=is_short)
-    return seconds + kernels.per_operator(share) * least
+    taken = kernels.per_kernel(seconds)
+    for least in bounds:
+        needed = kernels.per_kernel(least)
+        missing = needed - launch_s - taken
+        is_short = missing > ROOFLINE_TOLERANCE * needed
+        if is_short.any():
+            share = np.divide(missing, needed, out=np.zeros(missing.shape), where=is_short)
+            seconds = seconds + kernels.per_operator(share) * least
+            taken = kernels.per_kernel(seconds)
+    return seconds
 
 
 Placed = TypeVar("Placed", bound=Placement)
@@ -324,4 +327,5 @@ def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -
     together = kernels.per_kernel(first_s + second_s)
     busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))
     share = np.divide(busier, together, out=np.zeros(together.shape), where=together > 0)
-    return (first_s + second_s) * kernels.per_operator(share)
+    seconds: Floats = (first_s + second_s) * kernels.per_operator(share)
+    return seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Self
 
 import attrs
@@ -81,31 +81,31 @@ class Points:
     spent: dict[Spent, Integers] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Address, Floats]) -> Self:
+    def of(
+        cls, kernels: KernelColumns, hardware: Hardware, varied: Mapping[Address, Floats], shape: tuple[int, ...]
+    ) -> Self:
         """Return the points of a chip with varied numbers. Contradictory numbers and too little memory are refused."""
-        shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
-        numbers = {
-            address: column.reshape((1,) * (len(shape) - column.ndim) + column.shape)
-            for address, column in numbers.items()
-        }
+        numbers = {address: _narrow(np.broadcast_to(column, shape)) for address, column in varied.items()}
         whole = set_numbers(hardware, {address: column[..., None] for address, column in numbers.items()})
-        activations = of_points(float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole), shape)
+        activations = float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole)
+        required, capacity = float(kernels.total_weight_bytes) + activations, whole.memory_capacity.value
+        faults = [(is_wrong, text.format, values) for is_wrong, text, values in whole.contradictions()]
+        faults.append((required > capacity, partial(describe_shortage, hardware.id), (required, capacity)))
         refusal = np.full(shape, "", dtype=object)
-        for is_wrong, text, values in whole.contradictions():
-            columns = [of_points(one, shape) for one in values]
-            for index in map(tuple, np.argwhere(of_points(is_wrong, shape) & (refusal == "")).tolist()):
-                refusal[index] = text.format(*(float(one[index]) for one in columns))
-        required = float(kernels.total_weight_bytes) + activations
-        capacity = of_points(whole.memory_capacity.value, shape)
-        for index in map(tuple, np.argwhere((required > capacity) & (refusal == "")).tolist()):
-            refusal[index] = describe_shortage(hardware.id, float(required[index]), float(capacity[index]))
+        for is_wrong, write, values in faults:
+            wrong, *columns = np.broadcast_arrays(np.atleast_1d(is_wrong), *values)
+            texts = np.full(wrong.shape, "", dtype=object)
+            for index in map(tuple, np.argwhere(wrong).tolist()):
+                texts[index] = write(*(float(one[index]) for one in columns))
+            if wrong.any():
+                refusal = np.where(refusal == "", texts[..., 0], refusal)
         return cls(
             kernels=kernels,
             hardware=hardware,
             numbers=numbers,
             shape=shape,
             whole=whole,
-            activation_bytes=np.rint(activations).astype(np.int64),
+            activation_bytes=np.rint(of_points(activations, shape)).astype(np.int64),
             refusal=refusal,
         )
 
@@ -186,6 +186,15 @@ class Points:
             write(self.columns[name], values, is_mine[..., None] if name in WIDE else is_mine)
         for key, energy in spent.items():
             write(self.spent.setdefault(key, np.zeros(self.shape, dtype=np.int64)), energy, is_mine)
+
+
+def _narrow(column: Floats) -> Floats:
+    """Return an array with length 1 along each axis on which its numbers repeat."""
+    for axis in range(column.ndim):
+        first = column.take([0], axis)
+        if (column == first).all():
+            column = first
+    return column
 
 
 def _set_arrays(hardware: Hardware, numbers: Mapping[Address, Floats]) -> Hardware:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.physics.column import find_rows
 from joulemap.physics.kernel import KernelColumns
@@ -185,10 +186,7 @@ class Sums:
     @cached_property
     def pattern_fs(self) -> Integers:
         """Latency of one subgraph of each pattern."""
-        each = self._kinds.each(self.timed.operator_fs)[..., self.patterns.row]
-        starts = self.patterns.starts.astype(np.intp)
-        latency: Integers = np.add.reduceat(each, starts, axis=-1) if len(starts) else each
-        return latency
+        return self._reduce(np.add, self.timed.operator_fs)
 
     @cached_property
     def bounds_s(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -239,10 +237,7 @@ class Sums:
     @cached_property
     def unit_parts(self) -> tuple[Integers, Integers]:
         """Sum of units used x latency over subgraphs, as (multiples of 2^`HALF` fs, remaining fs)."""
-        used = self._kinds.each(self.timed.timing.placement.units_used)[..., self.patterns.row]
-        starts = self.patterns.starts.astype(np.intp)
-        units = np.maximum.reduceat(used, starts, axis=-1) if len(starts) else used
-        units = units.astype(np.int64)
+        units = self._reduce(np.maximum, self.timed.timing.placement.units_used).astype(np.int64)
         return self._over(units * (self.pattern_fs >> HALF)), self._over(units * (self.pattern_fs & (2**HALF - 1)))
 
     @cached_property
@@ -270,8 +265,16 @@ class Sums:
         return self._over(np.where(is_mine, self.pattern_fs[..., None, :], 0))
 
     def _of_pattern(self, per_operator: Floats) -> Floats:
-        each = self._kinds.each(per_operator)[..., self.patterns.row]
-        return sum_by(self.patterns.owner, each, len(self.patterns.times))
+        return sum_by(self.patterns.owner, self._each(per_operator), len(self.patterns.times))
+
+    def _each(self, per_operator: NDArray[Any]) -> NDArray[Any]:
+        """Return a column with one value per operator of each pattern."""
+        return self._kinds.each(per_operator).take(self.patterns.row, axis=-1)
+
+    def _reduce(self, add: np.ufunc, per_operator: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per pattern, from those of its operators."""
+        each, starts = self._each(per_operator), self.patterns.starts.astype(np.intp)
+        return add.reduceat(each, starts, axis=-1) if len(starts) else each
 
     def _over(self, per_pattern: Floats | Integers) -> Integers:
         """Return the exact sum over all subgraphs, given whole numbers per pattern."""

@@ -144,8 +144,9 @@ def evaluate_points(
     """Return the totals of variants of a chip, one row each; `varied` maps each address to an array of numbers.
 
     Arrays of different shapes are broadcast by numpy and form a grid, whose points are returned in its order. Values
-    that depend on one axis are then computed once for all others. Raises KeyError for a number that the hardware lacks,
-    ValueError for shapes that do not broadcast, and as `evaluate` for faults common to all points.
+    that depend on one axis are then computed once for all others, also for arrays that repeat their numbers along an
+    axis, as those of `meshgrid` do. Raises KeyError for a number that the hardware lacks, ValueError for shapes that do
+    not broadcast, and as `evaluate` for faults common to all points.
     """
     numbers = {address: np.asarray(column, dtype=np.float64) for address, column in varied.items()}
     try:
@@ -160,7 +161,7 @@ def evaluate_points(
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
-    points = Points.of(kernels, hardware, numbers)
+    points = Points.of(kernels, hardware, numbers, shape)
     points.evaluate()
     given: dict[str, Any] = {
         "peak_ops_per_s": of_points(

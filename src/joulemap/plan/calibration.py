@@ -7,7 +7,7 @@ generation.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration, shipped_generations
@@ -53,10 +53,6 @@ class CalibrationUse:
 
     @cached_property
     def _found(self) -> dict[str, CalibrationEntry | None]:
-        return {}
-
-    @cached_property
-    def _loaded(self) -> dict[str, Calibration]:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
@@ -125,17 +121,9 @@ class CalibrationUse:
 
         Predictions use `load`. A new fit may begin at values that older formulas were fitted with.
         """
-        calibration = self._loaded.get(entry.digest)
-        if calibration is not None:
-            return calibration
         if isinstance(self.named, Calibration) and self.named.digest == entry.digest:
-            calibration = self.named
-        else:
-            calibration = read_calibration(locate(entry))
-        if calibration.digest != entry.digest:
-            raise CatalogueError(f"{_name(entry)}: it changed while it was read; try again")
-        self._loaded[entry.digest] = calibration
-        return calibration
+            return self.named
+        return _read(entry)
 
     def target(self, hardware: HardwareEntry | Hardware, mode: str, boundary: BoundaryName) -> Target:
         """Return the target of a chip with its calibration, at a power mode and a boundary."""
@@ -159,6 +147,15 @@ class CalibrationUse:
             return apply_calibration(hardware, calibration)
         except ValueError as error:
             raise CatalogueError(f"{_name(entry)}: {error}") from error
+
+
+@cache
+def _read(entry: CalibrationEntry) -> Calibration:
+    """Return the calibration of an entry's file; the entry names its content, so that questions share it."""
+    calibration = read_calibration(locate(entry))
+    if calibration.digest != entry.digest:
+        raise CatalogueError(f"{_name(entry)}: it changed while it was read; try again")
+    return calibration
 
 
 def use_calibration(named: str | Calibration) -> CalibrationUse:

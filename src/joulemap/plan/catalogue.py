@@ -5,7 +5,6 @@ databases.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -223,6 +222,8 @@ def _find_template(digest: str) -> Template | None:
 def _make_template(digest: str) -> Template | None:
     template = find_template(digest, package_version("joulemap"), _fill_template)
     if list_packages():
+        import logging
+
         from joulemap.catalog.load import list_left_out
 
         for line in list_left_out():

@@ -5,6 +5,7 @@ version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,6 +68,9 @@ TABLES: Final[Mapping[str, tuple[str, str]]] = {
 """Table with parts of hardware -> (its columns, named like the fields of their record; the column that orders its
 rows).
 """
+
+FORMED: Final = 10_000
+"""Maximum cached records of numbers."""
 
 LISTED: Final[tuple[tuple[str, Callable[..., Any], str, str], ...]] = (
     ("memory_levels", MemoryLevel, "hardware_level", "memory"),
@@ -247,12 +251,11 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     }
 
 
-def _evident(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a number in a row, whose counts become its evidence."""
-    counts = {name: count for name in COUNTS if (count := row.pop(name, None)) is not None}
-    if counts:
-        row["evidence"] = read_evidence(counts)
-    return row
+@lru_cache(maxsize=FORMED)
+def _form(record: Callable[..., Any], *cells: tuple[str, Any]) -> Any:
+    """Return the record of a number from the cells of its row, whose counts become its evidence. Chips share most."""
+    own = {name: value for name, value in cells if name not in COUNTS}
+    return record(**own, evidence=read_evidence(dict(cells)))
 
 
 def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
@@ -272,9 +275,9 @@ def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[di
     for fact in tables["hardware_fact"]:
         prefix, _, rest = fact.pop("quantity").partition(".")
         if rest:
-            of[prefix][rest] = Quantity(**_evident(fact))
+            of[prefix][rest] = _form(Quantity, *fact.items())
         elif not (prefix in IDLE_STATES and fact["source"].endswith(UNMEASURED)):
-            own[prefix] = Quantity(**_evident(fact))
+            own[prefix] = _form(Quantity, *fact.items())
     peaks = {row.pop("precision"): row for row in tables["hardware_precision"]}
     listed: dict[str, Any] = {
         field: tuple(record(**row, **_under(row["name"], of[prefix])) for row in tables[table])
@@ -287,7 +290,7 @@ def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[di
         peaks={precision: Peak(rate=of["peak"][precision], **row) for precision, row in peaks.items()},
         coefficients=of["coefficient"],
         compiler=_read_compiler(tables["hardware_operator"]),
-        reference=EnergyReference(tuple(EnergyAction(**_evident(row)) for row in tables[PRICED])),
+        reference=EnergyReference(tuple(_form(EnergyAction, *row.items()) for row in tables[PRICED])),
         digest=digest,
     )
 

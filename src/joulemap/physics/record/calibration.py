@@ -261,12 +261,6 @@ class Calibration:
             f"{self.hardware}"
         )
 
-    @property
-    def fitted_values(self) -> tuple[FittedValue | EnergyScale, ...]:
-        """All fitted values."""
-        static = () if self.static_power is None else (self.static_power,)
-        return (*self.coefficients.values(), *self.energy_scales, *static)
-
     def check_target(self, hardware: str, digest: str) -> None:
         """Raise ValueError if the calibration is for another chip or for another description of this one."""
         if self.hardware != hardware:

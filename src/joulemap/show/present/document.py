@@ -573,11 +573,6 @@ def _is_short(column: Sequence[str]) -> bool:
     return max(map(len, column), default=0) <= SHORT_TEXT
 
 
-def show_under(title: str, drawn: Grid, *below: Text) -> Section:
-    """Return a section of a table with remarks directly below it."""
-    return Section(title, (drawn, *below), is_tight=True)
-
-
 def draw_columns(
     table: Table[Any],
     *,

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, read_weight_format
+from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, list_constants, read_weight_format
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
@@ -331,7 +331,8 @@ def predict_step(
 def _change(chip: Hardware, changes: Mapping[str, float]) -> Hardware:
     """Return a chip with other numbers; UsageError if they contradict each other."""
     values = {name: _read_number(name, value) for name, value in read_changes(changes).items()}
-    made = [Change.of(find_constant(chip, name, (value,)), value) for name, value in values.items()]
+    known = list_constants(chip)
+    made = [Change.of(find_constant(known, name, (value,)), value) for name, value in values.items()]
     try:
         return change_hardware(chip, made)
     except ValueError as error:

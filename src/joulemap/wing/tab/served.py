@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from joulemap.ask import Quantity
 from joulemap.domain.value import read_value
+from joulemap.physics import list_constants
 from joulemap.prediction import find_constant
 from joulemap.show import show_quantity
 from joulemap.show.caveat import RANGES
@@ -135,7 +136,8 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
         precision, weights = ("", "") if is_file else (_find_precision(model, chip), weights)
         options += [] if is_file else ["--precision", precision, "--weight-precision", weights]
         options += [part for name, factor in factors.items() for part in ("--set", f"{name}={factor}")]
-        changes = {name: read_value(factor, find_constant(record, name, ())) for name, factor in factors.items()}
+        known = list_constants(record)
+        changes = {name: read_value(factor, find_constant(known, name, ())) for name, factor in factors.items()}
         steps = predict_step(model, chip, engine=ENGINE, precision=precision, weight_precision=weights, changes=changes)
         found = steps.price(Passes.of([1.0, 1.0], tokens=[float(prompt), 1.0], context=[0.0, float(prompt)]))
         refusal = next((str(one) for one in found.refusal if one), "")

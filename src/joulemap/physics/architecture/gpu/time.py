@@ -204,7 +204,7 @@ class _Tiled:
                 column = put(column, rows, values)
             else:
                 column[..., rows] = values
-        return np.asarray(column[..., self.source])
+        return column.take(self.source, axis=-1)
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
         """Return each operator's part of a value of its joint GEMM, in proportion to its columns."""

@@ -149,8 +149,8 @@ class Survey:
         least = int(np.argmin(excess))
         if excess[least] < self._least:
             self.nearest_miss, self._least = part.start + least, float(excess[least])
-        for text in outcomes.refusal[~outcomes.is_evaluated].tolist():
-            self._reasons["static power is not below the tdp" if text.startswith("static_power:") else text] += 1
+        for text, count in Counter(outcomes.refusal[~outcomes.is_evaluated].tolist()).items():
+            self._reasons["static power is not below the tdp" if text.startswith("static_power:") else text] += count
         if len(self) <= KEPT:
             self._whole.append(outcomes)
         self._done = part.stop
