@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from command import run_here
 from compare import assert_close
 from joulemap.ask import compare as summary
 from joulemap.ask.compare import CompareAnswer
@@ -31,7 +27,6 @@ from joulemap.store.connection import Connection
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "t4", "h100_sxm5")
-NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...], tuple[int, ...], Precision], ...] = (
     ("resnet18", CHIPS, (1,), "fp16"),
@@ -63,43 +58,14 @@ def test_choices_are_the_order_of_the_rows(
         among = [row for row in rows.values() if answer.facts.runs[row.run_id].is_available]
         ranked = sorted(among, key=lambda row: getattr(row, column))
         assert one.runs[0] == ranked[0].run_id
-        assert_close(one.value.value, getattr(ranked[0], column), rel=1e-12)
+        assert_close(one.value.value, getattr(ranked[0], column))
         rival = next((row for row in ranked if row.hardware != ranked[0].hardware), ranked[1])
         assert one.runs[1] == rival.run_id
-        assert one.ratio is not None
-        assert_close(one.ratio, getattr(rival, column) / getattr(ranked[0], column), rel=1e-9)
+        assert_close(one.ratio, getattr(rival, column) / getattr(ranked[0], column))
     entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
     assert entries.keys() == rows.keys()
     for run_id, row in rows.items():
-        assert row.energy_j is not None
-        assert_close(entries[run_id]["energy"].value, row.energy_j, rel=1e-15)
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: "-".join((one[0], *one[1])))
-def test_the_first_line_is_short(
-    question: tuple[str, tuple[str, ...], tuple[int, ...], Precision], workspace: Workspace
-) -> None:
-    told = describe_answer(ask(question, workspace).facts)
-    names = sorted(question[1], key=len, reverse=True)
-    for name in names:
-        told = told.replace(name, "chip")
-    assert len(told.split()) <= 25
-    assert len(NUMBER.findall(told)) <= 5
-
-
-def test_the_decision_comes_first_and_facts_are_in_json(tmp_path: Path) -> None:
-    asked = ["compare", "resnet18", "--hardware", "l4,t4", "--precision", "fp16"]
-    done = run_here(asked, tmp_path, {})
-    first, second = done.stdout.splitlines()[:2]
-    assert first.startswith("l4 ") and second.startswith("resnet18")
-    labels = [line.split()[0] for line in done.stdout.splitlines() if line[:1].isupper()]
-    assert labels[-3:] == ["Why", "Trust", "Next"]
-    data = json.loads(run_here([*asked, "--format", "json"], tmp_path, {}).stdout)
-    (choice, *_) = [one for one in data["facts"] if one["fact"] == "choice"]
-    assert data["runs"][str(choice["runs"][0])]["hardware"] == "l4"
-    assert {"value", "unit", "half_width"} <= choice["value"].keys()
-    assert {one["fact"] for one in data["facts"]} >= {"choice", "cause", "entry", "caveat"}
+        assert_close(entries[run_id]["energy"].value, row.energy_j)
 
 
 def test_a_chip_that_nobody_sells_never_wins_against_one_that_is_sold(workspace: Workspace) -> None:
@@ -134,7 +100,7 @@ def test_a_weight_is_what_could_move_the_decision(moves: dict[int, tuple[float, 
     findings: dict[int | None, Finding] = {
         one: Finding(kind="host", run_id=one, bias=bias, doubt=doubt) for one, (bias, doubt) in moves.items()
     }
-    assert_close(weigh([choice], moves, findings), weight, rel=1e-12)
+    assert_close(weigh([choice], moves, findings), weight)
     backwards = attrs.evolve(choice, runs=(2, 1, 3))
     assert find_bias([choice], moves, findings) == -find_bias([backwards], moves, findings)
 
@@ -165,7 +131,7 @@ def test_two_boards_without_the_same_host_share_its_bias(workspace: Workspace) -
     answer = workspace.compare("resnet18", hardware=["l4", "t4"], precision="fp16")
     (host,) = (one for one in answer.facts.of(Caveat) if one.kind == "host")
     assert (len(host.runs), host.weight) == (2, 0.0)
-    assert_close(host.move, math.log(1.4), rel=1e-12)  # the assumed host takes 0.4 of the energy of a board
+    assert_close(host.move, math.log(1.4))  # the assumed host takes 0.4 of the energy of a board
 
 
 @pytest.mark.sample(1)
@@ -238,8 +204,8 @@ def test_causes_name_the_category_with_the_largest_difference(workspace: Workspa
         rows = workspace.explain("resnet18", first_chip, second_chip, precision="fp16").categories
         first = max(rows, key=lambda row: row.difference)
         assert one.name == first.category
-        assert_close(one.difference.value, first.difference, rel=1e-9)
-        assert_close(one.share, first.share_fraction or 0.0, rel=1e-9)
+        assert_close(one.difference.value, first.difference)
+        assert_close(one.share, first.share_fraction)
 
 
 @pytest.mark.slow
@@ -258,10 +224,10 @@ def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Wo
     first = [facts.of(Choice)[0] for facts in answers]
     assert len({facts.runs[one.runs[0]].hardware for facts, one in zip(answers, first, strict=True)}) == 1
     for one in first:
-        assert_close(one.lead_probability or 0.0, first[0].ahead or 0.0, rel=1e-9)
+        assert_close(one.lead_probability, first[0].ahead)
     terms = {one.name: one.share for one in explained.facts.of(Term) if one.level == "category"}
     cause = compared.facts.of(Cause)[0]
-    assert_close(cause.share, terms[cause.name] or 0.0, rel=1e-9)
+    assert_close(cause.share, terms[cause.name])
 
 
 def test_a_filter_of_the_rows_stands_in_one_place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-
-import pytest
 
 from compare import assert_close
 from joulemap.ask.diff import pair_findings
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
-from joulemap.show.diff import describe_shared, describe_versions, list_failures, list_reasons
-from joulemap.workspace import Workspace
+from joulemap.show.diff import describe_versions, list_failures, list_reasons
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
 LONG = "a_chip_of_28_characters_here"
@@ -42,27 +38,6 @@ def make_change(metric: str, fraction: float, chip: int = 1, *, is_sure: bool = 
 
 def make_facts(*facts: Change | Limit | Caveat | Refusal | Term) -> Facts:
     return Facts(asked=("energy", "latency"), runs=RUNS, facts=facts)
-
-
-def assert_short(told: str) -> None:
-    assert len(told.split()) <= 25, told
-    assert len(NUMBER.findall(told)) <= 5, told
-
-
-@pytest.mark.parametrize("energy", [(0.123,), (-0.123, -0.456), (-0.123, 0.456, 12.34), (0.0, 0.0, 0.0)])
-@pytest.mark.parametrize("latency", [(0.789,), (-0.789, -0.123), (-0.789, 0.123, 4.56), (0.0, 0.1, 0.1)])
-@pytest.mark.parametrize("is_sure", [True, False])
-def test_the_first_line_is_short(energy: Sequence[float], latency: Sequence[float], is_sure: bool) -> None:
-    changes = [make_change("energy", one, place + 1, is_sure=is_sure) for place, one in enumerate(energy)]
-    changes += [make_change("latency", one, place + 1) for place, one in enumerate(latency)]
-    assert_short(describe_versions(make_facts(*changes)))
-    limits = [
-        Limit(runs=(11, 12), metric=one, bound=Quantity(0.123), value=Quantity(4.567), miss=1.5, missed_count=12)
-        for one in ("energy", "latency")
-    ]
-    told = describe_versions(make_facts(*changes, *limits))
-    assert_short(told)
-    assert "25 more" in told
 
 
 def test_the_direction_and_the_confidence_are_those_of_the_changes() -> None:
@@ -102,13 +77,6 @@ def test_hardware_that_runs_only_the_old_version_fails_if_there_is_a_limit() -> 
     assert f"{LONG}_2" in list_reasons(make_facts(*changes, *lost))[0]
 
 
-def test_errors_cancel_as_far_as_kernels_are_shared() -> None:
-    assert "20.0\N{EN DASH}30.0 %" in describe_shared(
-        make_facts(make_change("energy", 0.1), make_change("energy", 0.1, 2, same=0.2))
-    )
-    assert "%" not in describe_shared(make_facts(make_change("energy", 0.1, same=0.0))).partition(";")[2]
-
-
 def test_what_moves_both_versions_alike_moves_no_change() -> None:
     findings = [
         Finding(kind="host", run_id=1, bias=0.4),
@@ -127,29 +95,6 @@ def test_what_moves_both_versions_alike_moves_no_change() -> None:
     assert moves["fallback"] == (12, 0.0, 0.1)
     run_id, bias, doubt = moves["assumed"]
     assert (run_id, bias) == (11, 0.0)
-    assert_close(doubt, 0.3, rel=1e-12)
+    assert_close(doubt, 0.3)
     (assumed,) = [one for one in paired if one.kind == "assumed"]
     assert assumed.values == {"share": 0.7}  # of the version that it moves more
-
-
-def test_facts_are_those_of_the_rows(workspace: Workspace) -> None:
-    answer = workspace.diff(
-        "mlperf_tiny_ic", "mlperf_tiny_kws", hardware=["l4", "t4"], fail_above={"latency": 0.0, "memory": 100.0}
-    )
-    changes = {(one.metric, *one.runs): one for one in answer.facts.of(Change)}
-    assert len(changes) == len(answer.rows)
-    for row in answer.rows:
-        one = changes[row.metric, row.run_a, row.run_b]
-        assert (one.before.value, one.after.value) == (row.value_a, row.value_b)
-        assert (one.values["fraction"], one.values["low"]) == (row.change_fraction, row.low_fraction)
-    limits = {one.metric: one for one in answer.facts.of(Limit)}
-    rows = [row for row in answer.rows if row.metric == "latency"]
-    failing = [row for row in rows if (row.low_fraction or 0.0) > 0.0]
-    assert len(answer.failures) == len(failing) and bool(limits["latency"].miss) == bool(failing)
-    assert limits["memory"].miss == 0.0 and limits["memory"].missed_count == 0
-    leaders = {one.runs: one for one in reversed(answer.facts.of(Term))}
-    for name, parts in answer.subgraphs.items():
-        pair = next((row.run_a, row.run_b) for row in answer.rows if row.hardware == name)
-        assert leaders[pair].name == parts[0].name and leaders[pair].exact == parts[0].energy_difference_fj
-    data = answer.document().data
-    assert isinstance(data, dict) and data["facts"] and len(data["rows"]) == len(answer.rows)

@@ -21,17 +21,14 @@ from joulemap.ask.explain import ExplainAnswer
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
-from joulemap.physics.record.configuration import Precision
-from joulemap.plan.catalogue import known_hardware
 from joulemap.show.pair import FEWER_UNITS, SLOWER_UNITS, SUM, name_cause
 from joulemap.show.present.cell import is_tied
 from joulemap.show.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError, UsageError
+from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.workspace import Workspace
 from ledger import FJ, FS, Book, Part
 from sample import thin
@@ -97,9 +94,9 @@ def test_extra_passes_are_memory_time_worked_out_by_hand() -> None:
     assert [(row["pass_s"], row["bottleneck"]) for row in places] == [(2.0, "memory")]
     totals = run_query(book.connection, find_query("edp.total"), {"run_id": 2}).records()[0]
     # half the shares of time: 0.5 of 3.5 s for the launch, 2 for memory, 1 for computing, which takes all the energy
-    assert_close(totals["control_share_fraction"], 0.5 / 3.5 / 2, rel=1e-12)
-    assert_close(totals["memory_share_fraction"], 2 / 3.5 / 2, rel=1e-12)
-    assert_close(totals["compute_share_fraction"], (1 + 1 / 3.5) / 2, rel=1e-12)
+    assert_close(totals["control_share_fraction"], 0.5 / 3.5 / 2)
+    assert_close(totals["memory_share_fraction"], 2 / 3.5 / 2)
+    assert_close(totals["compute_share_fraction"], (1 + 1 / 3.5) / 2)
 
 
 def test_an_edp_worked_out_by_hand(book: Book) -> None:
@@ -113,7 +110,7 @@ def test_an_edp_worked_out_by_hand(book: Book) -> None:
     (total,) = ask(book, "explain.total")
     # 2 x (11 x 5 - 10 x 4)
     assert total["edp_difference_exact"] == 30 * FJ * FS
-    assert_close(sum(row["difference"] for row in rows), 15.0, rel=1e-15)
+    assert_close(sum(row["difference"] for row in rows), 15.0)
 
 
 def test_acts_of_one_role_are_paired_whatever_they_are_called(book: Book) -> None:
@@ -201,11 +198,6 @@ def test_a_way_of_no_role_is_refused() -> None:
         list(resolve_roles(attrs.evolve(shared, ways={**shared.ways, "launch": "start"})))
 
 
-def test_a_metric_that_does_not_exist_is_refused(book: Book) -> None:
-    with pytest.raises(SqlError, match="expected energy, latency, edp or memory"):
-        ask(book, "explain.subgraph", metric="beauty")
-
-
 @pytest.mark.parametrize("pair_count", [1, pytest.param(40, marks=pytest.mark.slow)])
 def test_every_decomposition_sums_to_the_difference(pair_count: int, database: Path) -> None:
     connection = duckdb.connect(str(database), read_only=True)
@@ -243,65 +235,6 @@ def test_every_decomposition_sums_to_the_difference(pair_count: int, database: P
         assert prices == effects["price"] + effects["static power"], (run_a, run_b)
 
 
-CASES = [
-    ("resnet18", "xeon_8490h", "h100_sxm5", "fp32"),
-    ("vit_b_16", "h100_sxm5", "tpu_v4", "bf16"),
-    ("mobilenet_v2", "coral", "hailo_8", "int8"),
-    ("swin_t", "kpu_t256", "gaudi2", "bf16"),
-    ("squeezenet1_1", "tda4vm_c7x_mma", "dpu_b4096_kv260", "int8"),
-    ("attention_head", "plasticine", "xeon_8490h", "fp32"),
-]
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
-@pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
-def test_causes_add_up(
-    model: str, a: str, b: str, precision: Precision, metric: PartMetricName, workspace: Workspace
-) -> None:
-    answer = workspace.explain(model, a, b, metric=metric, precision=precision)
-    assert sum(row.difference_fj for row in answer.roles) == answer.total.difference_fj
-    for role in answer.roles:
-        assert not role.is_shared or role.by_count_fj + role.by_price_fj == role.difference_fj
-        assert role.is_shared or 0 in (role.energy_a_fj, role.energy_b_fj)
-    for row in answer.categories:
-        assert row.by_count_exact + row.by_price_exact + row.by_presence_exact == row.difference_exact
-        assert bool(name_cause(row)) == bool(row.difference_exact)
-    if answer.metric != "memory":
-        assert sum(row.difference_exact for row in answer.categories) == answer.difference_exact
-    exact = sum(term.difference_exact for term in answer.metric_terms or ())
-    scale = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}[metric]
-    if exact:
-        assert_close(exact / scale, answer.ends(answer.metric)[1] - answer.ends(answer.metric)[0], rel=1e-6)
-
-
-@pytest.mark.slow
-def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
-    for metric in PART_METRICS[:1]:
-        answer = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric=metric)
-        assert answer.difference_exact == 0
-        assert len({*answer.ends(answer.metric)}) == 1
-        assert not any(term.difference_exact for term in answer.metric_terms or ())
-        assert answer.terms.rows == ()
-    document = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric="memory").document()
-    told = (*document.notes, *(one for section in document.sections for one in section.texts))
-    assert not [one for one in told if "sum exactly" in one]
-
-
-def test_what_cannot_run_is_its_reason(workspace: Workspace) -> None:
-    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
-        workspace.explain("resnet18", "coral", "tpu_v4", metric="latency")
-
-
-def test_every_class_has_its_notes() -> None:
-    classes = {entry.architecture for entry in known_hardware().values()}
-    topics = {"principle", "instruction fetch", "coherence", "data movement"}
-    for name in classes:
-        assert {note.topic for note in find_notes((name,))} == topics
-    assert len(load_notes()) == len(topics) * len(classes)
-    assert all(note.source for note in load_notes())
-
-
 def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("db", "diff", 1, 2, "--format", "json", "--db", database).stdout)
     total = document["total"]
@@ -325,13 +258,6 @@ def test_a_difference_with_a_run_of_totals_only_names_the_command_of_its_ledger(
     runs = {batch: run for run, batch in workspace.sql("SELECT run_id, batch FROM runs ORDER BY run_id").rows}
     with pytest.raises(UsageError, match="totals only: `joulemap analyze"):
         workspace.difference(runs[1], runs[2])
-
-
-@pytest.mark.slow
-def test_records_are_typed(workspace: Workspace) -> None:
-    answer = workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric="edp")
-    assert answer.total.record()["run_a"] != answer.total.run_b
-    assert answer.total.edp_a_js == answer.total.energy_a_j * answer.total.latency_a_s
 
 
 @pytest.mark.slow

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from command import run_here
 from compare import assert_close
 from joulemap.ask.explain import ExplainAnswer
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Subject, Term
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.physics.record.configuration import Precision
-from joulemap.show.term import describe_difference, describe_term, list_reasons
+from joulemap.show.term import describe_difference, list_reasons
 from joulemap.workspace import Workspace
 from sample import thin
-
-NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
 
 PAIRS: tuple[tuple[str, str, str, Precision], ...] = (
     ("resnet18", "l4", "h100_sxm5", "bf16"),
@@ -55,25 +49,10 @@ def test_terms_sum_to_the_difference(
     assert bool(choice.equal) == (answer.difference_exact == 0)
     for one in terms:
         if one.level == "category" and metric == "energy":
-            assert_close(one.amounts[1].value - one.amounts[0].value, one.difference.value, rel=1e-9)
+            assert_close(one.amounts[1].value - one.amounts[0].value, one.difference.value)
         for place, (count, price) in enumerate(itertools.zip_longest(one.counts, one.prices)):
             if count and price and one.role_amounts and one.is_shared:
-                assert_close(count.value * price.value, one.role_amounts[place].value, rel=1e-9)
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda one: "-".join(one[:3]))
-def test_the_first_line_is_short_and_there_are_three_reasons_at_most(
-    pair: tuple[str, str, str, Precision], metric: PartMetricName, workspace: Workspace
-) -> None:
-    answer = ask(pair, metric, workspace)
-    told = describe_difference(answer.facts)
-    for name in sorted(answer.names, key=len, reverse=True):
-        told = told.replace(name, "chip")
-    assert len(told.split()) <= 25
-    assert len(NUMBER.findall(told)) <= 5
-    assert len(list_reasons(answer.facts)) <= 3
+                assert_close(count.value * price.value, one.role_amounts[place].value)
 
 
 def make_term(**more: object) -> Term:
@@ -95,16 +74,6 @@ def make_facts(*terms: Term, tied: tuple[int, ...] = (), runs: dict[int, Subject
 STATIC = make_term(counts=(Quantity(0.5, "s"), Quantity(2.0, "s")), prices=(Quantity(2.0, "W"), Quantity(2.0, "W")))
 
 
-def test_a_cause_is_count_times_price_of_the_larger_run_first() -> None:
-    assert describe_term(STATIC, RUNS) == "static power: 2 s x 2 W on b, 500 ms x 2 W on a"
-    alone = make_term(role="mac", role_amounts=(Quantity(0.0, "J"), Quantity(4.0, "J")), is_shared=False)
-    assert describe_term(alone, RUNS) == "multiply-accumulates: 4 J on b, none on a"
-    each = make_term(role="mac", prices=(Quantity(1e-12, "J"), Quantity(4e-12, "J")))
-    assert describe_term(each, RUNS) == "multiply-accumulates: 4 pJ each on b, 1 pJ each on a"
-    assert describe_term(make_term(role="mac"), RUNS) == ""  # the table states both amounts
-    assert describe_term(make_term(role="regulator", counts=STATIC.counts), RUNS) == ""
-
-
 def test_what_makes_most_of_a_difference_is_in_the_first_line_unless_it_is_a_tie() -> None:
     assert describe_difference(make_facts(STATIC)).endswith(", mostly static power.")
     assert describe_difference(make_facts(make_term(share=0.3))).endswith("; the largest part is static power.")
@@ -119,36 +88,3 @@ def test_what_works_against_a_difference_has_a_line() -> None:
     assert [line.startswith("against it, ") for line in lines] == [False, True]
     small = make_term(name="compute", role="mac", share=-0.02, prices=STATIC.prices)
     assert len(list_reasons(make_facts(STATIC, small))) == 1
-
-
-@pytest.mark.slow
-def test_the_run_without_a_calibration_is_a_caveat(workspace: Workspace) -> None:
-    for pair in (("kpu_t256", "h100_sxm5"), ("h100_sxm5", "kpu_t256")):
-        facts = workspace.explain("resnet18", *pair).facts
-        (caveat,) = (one for one in facts.of(Caveat) if one.kind == "uncalibrated")
-        assert [facts.runs[one].hardware for one in caveat.runs] == ["kpu_t256"]
-
-
-@pytest.mark.slow
-def test_a_subgraph_has_no_caveat_on_shares_of_the_run(workspace: Workspace) -> None:
-    whole = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8").facts
-    part = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", subgraph="conv1").facts
-    weights = [{one.kind: one.weight for one in facts.of(Caveat)} for facts in (whole, part)]
-    assert weights[0].keys() == weights[1].keys()
-    assert weights[0]["assumed"] > 0.0 == weights[1]["assumed"]
-    assert not any(one.values["energy"].half_width for one in part.of(Entry))
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("more", [(), ("--metric", "latency"), ("--level", "subgraph"), ("--level", "action")])
-def test_an_explanation_fits_a_screen_with_its_picture(more: tuple[str, ...], tmp_path: Path) -> None:
-    asked = ["explain", "resnet18", "l4", "t4", "--precision", "fp16", *more]
-    done = run_here(asked, tmp_path, {"COLUMNS": "80"})
-    lines = done.stdout.splitlines()
-    assert len(lines) <= 20 and set("█│") <= set(done.stdout)
-    assert not [line for line in lines if len(line) > 80 and not line.startswith("Next")]
-    data = json.loads(run_here([*asked[:6], "--format", "json"], tmp_path, {}).stdout)
-    assert (
-        sum(one["exact"] for one in data["facts"] if one["fact"] == "term" and one["level"] == "category")
-        == (data["total"]["difference_fj"])
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,23 +13,22 @@ import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cell import assert_cells
 from choice_case import BOUGHT, RENTED, ask
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.ask.candidate import find_payment, plan_candidates
-from joulemap.ask.fact import Choice, Turn
+from joulemap.ask.fact import Choice
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import HOST_COLUMNS
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.settings import LIMITED, WAY_OF, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Usage
 from joulemap.show.pareto import spread_evenly
 from joulemap.store.connection import Connection
-from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
 FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1, runtime="engine")
@@ -46,12 +44,12 @@ def made_up() -> Iterator[Connection]:
 def test_a_rented_million_is_rent_over_what_the_rented_hour_does(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.million", [RENTED])
     assert row["way"] == "rented"
-    assert_close(row["usd_per_million"], 3.6 / (1000 * 0.5 * 3600) * 1e6, rel=1e-12)
-    assert_close(row["usd_per_million"], 2.0, rel=1e-12)
+    assert_close(row["usd_per_million"], 3.6 / (1000 * 0.5 * 3600) * 1e6)
+    assert_close(row["usd_per_million"], 2.0)
     assert row["energy_usd_per_million"] == 0.0
     # 1 J of work, and as long again idling at 2 W for 1 ms, times PUE 1.5
-    assert_close(row["kwh_per_million"], 1.002 * 1.5 * 1e6 / 3.6e6, rel=1e-12)
-    assert_close(row["gco2_per_million"], 167.0, rel=1e-12)
+    assert_close(row["kwh_per_million"], 1.002 * 1.5 * 1e6 / 3.6e6)
+    assert_close(row["gco2_per_million"], 167.0)
     assert (row["price"], row["price_unit"], row["price_source"]) == (3.6, "USD/h", "a list")
     assert row["idle_quantity"] == "idle_power"
 
@@ -59,20 +57,20 @@ def test_a_rented_million_is_rent_over_what_the_rented_hour_does(made_up: Connec
 def test_a_bought_million_is_the_price_over_a_life_and_electricity(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.million", [BOUGHT])
     assert row["way"] == "bought"
-    assert_close(row["throughput_per_s"], 1000.0, rel=1e-12)
-    assert_close(row["inferences_per_life"], 1000 * 0.5 * 3600 * 8000 * 4, rel=1e-12)
-    assert_close(row["hardware_usd_per_million"], 0.1, rel=1e-12)
+    assert_close(row["throughput_per_s"], 1000.0)
+    assert_close(row["inferences_per_life"], 1000 * 0.5 * 3600 * 8000 * 4)
+    assert_close(row["hardware_usd_per_million"], 0.1)
     # 0.5 J of work, 100 W x 1 ms of idling: 0.6 J x 1.5 x 1e6 = 0.25 kWh at 0.2 USD
-    assert_close(row["kwh_per_million"], 0.25, rel=1e-12)
-    assert_close(row["energy_usd_per_million"], 0.05, rel=1e-12)
-    assert_close(row["usd_per_million"], 0.15, rel=1e-12)
+    assert_close(row["kwh_per_million"], 0.25)
+    assert_close(row["energy_usd_per_million"], 0.05)
+    assert_close(row["usd_per_million"], 0.15)
     assert row["idle_quantity"] == "static_power"
 
 
 def test_pue_is_for_data_centres(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.million", [attrs.evolve(BOUGHT, deployment="edge")])
     assert row["pue_ratio"] == 1.0
-    assert_close(row["kwh_per_million"], 0.25 / 1.5, rel=1e-12)
+    assert_close(row["kwh_per_million"], 0.25 / 1.5)
 
 
 def test_break_even_is_where_both_have_cost_the_same(made_up: Connection) -> None:
@@ -81,16 +79,10 @@ def test_break_even_is_where_both_have_cost_the_same(made_up: Connection) -> Non
         "bought", "bought", "rented", "rented",
     )  # fmt: skip
     volume = row["break_even_inferences"]
-    assert_close(volume, 5760.0 / (2.0 - 0.05) * 1e6, rel=1e-12)
-    assert_close(5760.0 + 0.05 * volume / 1e6, 2.0 * volume / 1e6, rel=1e-12)
+    assert_close(volume, 5760.0 / (2.0 - 0.05) * 1e6)
+    assert_close(5760.0 + 0.05 * volume / 1e6, 2.0 * volume / 1e6)
     assert (row["cheaper_below"], row["cheaper_above"], row["is_within_life"]) == ("B", "A", True)
-    assert_close(row["break_even_years"], volume / (1000 * 0.5 * 3600 * 8000), rel=1e-12)
-
-
-def test_break_even_the_other_way_round_is_the_same_volume(made_up: Connection) -> None:
-    (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT], hardware_a="rented", hardware_b="bought")
-    assert_close(row["break_even_inferences"], 5760.0 / (2.0 - 0.05) * 1e6, rel=1e-12)
-    assert (row["cheaper_below"], row["cheaper_above"]) == ("A", "B")
+    assert_close(row["break_even_years"], volume / (1000 * 0.5 * 3600 * 8000))
 
 
 def test_a_chip_that_dies_before_the_break_even_says_so(made_up: Connection) -> None:
@@ -145,21 +137,6 @@ def test_both_prices_are_two_ways_to_pay_that_are_ranked_apart_unless_both_are_a
     assert [row["pay"] for row in (rows[0], bought[0], both[0])] == ["rented", "bought", "both"]
 
 
-@pytest.mark.slow
-def test_the_way_of_a_ranking_is_that_of_the_question_whatever_the_candidates(made_up: Connection) -> None:
-    other = attrs.evolve(BOUGHT, hardware="other")
-    dream = attrs.evolve(RENTED, hardware="dream", unavailable="never made")
-    for runs in ([RENTED, BOUGHT], [RENTED, BOUGHT, other], [BOUGHT, dream]):
-        for asked in ({}, {"pay": "bought"}, {"pay": "both"}):
-            way = asked.get("pay", "rented")
-            assert {row["pay"] for row in ask(made_up, "cost.million", runs, **asked)} == {way}
-            for name, parameters in {
-                "recommend.configuration": {"objective": "cost"},
-                "pareto.front": {"y": "cost"},
-            }.items():
-                assert {row["pay"] for row in ask(made_up, name, runs, **parameters, **asked)} <= {way}
-
-
 # What a price leaves open
 
 
@@ -198,22 +175,22 @@ DEAR = attrs.evolve(RENTED, hardware="dear", cloud_usd_per_hour=3.6 * 1.3)
 def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
     for basis, factor in (("published", 1.2), ("recalled", 1.3), ("assumed", 2.0)):
         (row,) = ask_doubted(doubted, "cost.million", [attrs.evolve(RENTED, price_basis=basis)])
-        assert_close(row["price_half_width"], math.log(factor), rel=1e-12)
-        assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)), rel=1e-12)
+        assert_close(row["price_half_width"], math.log(factor))
+        assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)))
     (row,) = ask(doubted, "cost.million", run_ids=[1], **FREE)
     assert (row["price_half_width"], row["price_basis"], row["price_text"]) == (0.0, "given", "given")
-    assert_close(row["usd_half_width"], 0.3, rel=1e-12)
+    assert_close(row["usd_half_width"], 0.3)
 
 
 def test_a_purchase_price_leaves_open_its_part_of_the_cost(doubted: Connection) -> None:
     (row,) = ask_doubted(doubted, "recommend.configuration", [BOUGHT], objective="cost", pay="bought")
     # 0.10 of 0.15 USD is the chip's price, which its basis leaves open by 1.2x; a host adds to both parts alike
-    assert_close(row["price_half_width"], math.log(1.2) * 0.1 / 0.15, rel=1e-12)
-    assert_close(row["objective_half_width"], math.hypot(0.3, math.log(1.2) * 0.1 / 0.15), rel=1e-12)
+    assert_close(row["price_half_width"], math.log(1.2) * 0.1 / 0.15)
+    assert_close(row["objective_half_width"], math.hypot(0.3, math.log(1.2) * 0.1 / 0.15))
     (hosted,) = ask_doubted(
         doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost", pay="bought"
     )
-    assert_close(hosted["price_half_width"], row["price_half_width"], rel=1e-12)
+    assert_close(hosted["price_half_width"], row["price_half_width"])
 
 
 def test_which_of_two_rents_is_cheaper_is_as_sure_as_speed_and_prices_are(doubted: Connection) -> None:
@@ -221,25 +198,25 @@ def test_which_of_two_rents_is_cheaper_is_as_sure_as_speed_and_prices_are(doubte
     # of the variance of 0.3 half is common to the two, of one class; of that of ln 1.2 37 %, of one seller
     sure = surely(1.3, 0.3**2 + 2.0 * (1.0 - 0.37) * math.log(1.2) ** 2)
     assert [row["hardware"] for row in rows] == ["rented", "dear"]
-    assert_close(rows[0]["probability_cheapest"], sure, rel=1e-9)
-    assert_close(rows[1]["probability_cheapest"], 1.0 - sure, rel=1e-9)
+    assert_close(rows[0]["probability_cheapest"], sure)
+    assert_close(rows[1]["probability_cheapest"], 1.0 - sure)
     given = ask(doubted, "cost.million", run_ids=[1, 2], **FREE)
-    assert_close(given[0]["probability_cheapest"], surely(1.3, 0.3**2), rel=1e-9)
+    assert_close(given[0]["probability_cheapest"], surely(1.3, 0.3**2))
     ranked = ask(doubted, "recommend.configuration", run_ids=[1, 2], objective="cost")
-    assert_close(ranked[0]["probability_best"], sure, rel=1e-9)
+    assert_close(ranked[0]["probability_best"], sure)
 
 
 def test_a_rent_and_a_purchase_have_no_seller_in_common(doubted: Connection) -> None:
     rows = ask_doubted(doubted, "cost.million", [RENTED, BOUGHT], pay="both")
     square = 0.3**2 + math.log(1.2) ** 2 + (math.log(1.2) * 0.1 / 0.15) ** 2
     assert [row["way"] for row in rows] == ["bought", "rented"]
-    assert_close(rows[0]["probability_cheapest"], surely(2.0 / 0.15, square), rel=1e-9)
+    assert_close(rows[0]["probability_cheapest"], surely(2.0 / 0.15, square))
 
 
 def test_one_price_at_two_speeds_parts_them_by_nothing(doubted: Connection) -> None:
     slow = attrs.evolve(RENTED, latency_s=1.1e-3, precision="bf16")
     rows = ask_doubted(doubted, "cost.million", [RENTED, slow])
-    assert_close(rows[0]["probability_cheapest"], surely(1.1, 0.3**2), rel=1e-9)
+    assert_close(rows[0]["probability_cheapest"], surely(1.1, 0.3**2))
 
 
 def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> None:
@@ -251,7 +228,7 @@ def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> Non
     assert abs(first["probability_cheapest"] - sure) < 4.0 * math.sqrt(sure * (1.0 - sure) / 500)
     front = ask_doubted(doubted, "pareto.front", [RENTED, attrs.evolve(DEAR, energy_j=1.0)], x="cost", y="price")
     assert abs(front[0]["probability_front"] - 1.0) < 1e-9
-    assert_close(front[0]["x_half_width"], math.hypot(0.3, math.log(1.2)), rel=1e-12)
+    assert_close(front[0]["x_half_width"], math.hypot(0.3, math.log(1.2)))
 
 
 # Use
@@ -262,25 +239,17 @@ def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> Non
 def test_rent_is_inversely_proportional_to_utilization(factor: float, made_up: Connection) -> None:
     (base,) = ask(made_up, "cost.million", [RENTED], utilization=0.4)
     (other,) = ask(made_up, "cost.million", utilization=0.4 * factor, run_ids=[1])
-    assert_close(other["usd_per_million"], base["usd_per_million"] / factor, rel=1e-12)
+    assert_close(other["usd_per_million"], base["usd_per_million"] / factor)
 
 
 def test_carbon_follows_the_grid_and_its_override(made_up: Connection) -> None:
     (world,) = ask(made_up, "cost.million", [RENTED])
     (clean,) = ask(made_up, "cost.million", region="clean", run_ids=[1])
     (given,) = ask(made_up, "cost.million", region="clean", gco2_per_kwh=0.0, run_ids=[1])
-    assert_close(clean["gco2_per_million"], world["gco2_per_million"] / 40, rel=1e-12)
+    assert_close(clean["gco2_per_million"], world["gco2_per_million"] / 40)
     assert given["gco2_per_million"] == 0.0
     grids = {row["region"]: row["gco2_per_million"] for row in ask(made_up, "cost.grid", run_ids=[1])}
     assert grids == {"world": world["gco2_per_million"], "clean": clean["gco2_per_million"]}
-
-
-def test_every_assumption_is_printed_with_its_source_or_as_given(made_up: Connection) -> None:
-    rows = {row["assumption"]: row for row in ask(made_up, "cost.assumption", pue=1.1, gco2_per_kwh=30.0)}
-    assert list(rows) == ["utilization", "lifetime", "hours", "pue", "electricity", "host", "grid"]
-    assert {name for name, row in rows.items() if row["basis"] == "given"} == {"pue", "grid"}
-    assert (rows["pue"]["value"], rows["grid"]["value"], rows["lifetime"]["value"]) == (1.1, 30.0, 4.0)
-    assert all(row["source"] for row in rows.values())
 
 
 # The front
@@ -423,17 +392,6 @@ def test_an_unknown_metric_is_refused(made_up: Connection) -> None:
             ask(made_up, name, [RENTED], **{parameter: "beauty"})
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    "name",
-    ["pareto.front", "recommend.configuration", "recommend.violation", "cost.million", "cost.grid", "cost.break_even"],
-)
-def test_no_run_is_no_row(name: str, made_up: Connection) -> None:
-    fill(made_up, [])
-    assert ask(made_up, name, run_ids=[]) == []
-    assert ask(made_up, name, run_ids=[7]) == []
-
-
 # The ranking
 
 LIMITS = st.fixed_dictionaries(
@@ -494,8 +452,8 @@ def test_the_ranking_is_what_brute_force_finds(
         if expected is None:
             assert row["violation_fraction"] is None and row["reason"].startswith("the catalogue has no ")
         else:
-            assert_close(row["violation_fraction"], expected, rel=1e-12)
-            assert misses[row["worst_limit"]] == pytest.approx(expected, rel=1e-12, abs=0.0)
+            assert_close(row["violation_fraction"], expected)
+            assert_close(misses[row["worst_limit"]], expected)
         worst.append(math.inf if expected is None else expected)
     assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(worst))
     missing = [row for row in infeasible if row["is_available"]] or infeasible
@@ -505,7 +463,7 @@ def test_the_ranking_is_what_brute_force_finds(
         violated.setdefault(row["run_id"], set()).add(row["limit_name"])
         if row["value"] is not None:
             sign = -1.0 if row["limit_name"] == "throughput" else 1.0
-            assert_close(row["excess"], sign * (row["value"] - row["bound"]), rel=1e-9)
+            assert_close(row["excess"], sign * (row["value"] - row["bound"]))
             assert row["excess"] > 0.0 and row["violation_fraction"] > 0.0
     assert violated == {run: set(misses) for run, misses in missed.items() if misses}
 
@@ -531,10 +489,10 @@ def test_a_limit_on_the_power_counts_the_host(
     (missed,) = ask(made_up, "recommend.configuration", run_ids=ids, max_power_w=total * 0.8)
     (told,) = ask(made_up, "recommend.violation", run_ids=ids, max_power_w=total * 0.8)
     assert (kept["status"], missed["status"], missed["worst_limit"]) == ("feasible", "infeasible", "power")
-    assert_close(kept["average_power_w"], 40.0, rel=1e-9)
+    assert_close(kept["average_power_w"], 40.0)
     for value in (kept["total_power_w"], missed["worst_value"], told["value"]):
-        assert_close(value, total, rel=1e-9)
-    assert_close(told["violation_fraction"], 0.25, rel=1e-9)
+        assert_close(value, total)
+    assert_close(told["violation_fraction"], 0.25)
     assert not ask(made_up, "recommend.violation", run_ids=ids, max_power_w=total * 1.01)
 
 
@@ -543,18 +501,7 @@ def test_a_limit_on_the_power_takes_the_host_share_that_is_asked_for(made_up: Co
     asked: dict[str, Any] = {"run_ids": ids, "max_power_w": 50.0, "host_share": 1.0}
     (row,), (told,) = (ask(made_up, f"recommend.{name}", **asked) for name in ("configuration", "violation"))
     for value in (row["total_power_w"], row["worst_value"], told["value"]):
-        assert_close(value, 80.0, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("hardware", "shares"), [("l4", (1.4, 1.0)), ("raspberry_pi_5", (1.0, 1.0))])
-def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, shares: Sequence[float]) -> None:
-    one = Settings(hardware=hardware, precision="fp32", batch=1)
-    for asked, share in zip((one, attrs.evolve(one, host="xeon_8490h")), shares, strict=True):
-        row = workspace.recommend("mobilenet_v2", asked, limits=Limits(max_power_w=1e6)).rows[0]
-        assert row.total_power_w is not None and row.average_power_w is not None
-        assert_close(row.total_power_w, share * row.average_power_w, rel=1e-9)
+        assert_close(value, 80.0)
 
 
 @pytest.mark.sample(1)
@@ -581,17 +528,17 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     rows = {row["hardware"]: row for row in ask(made_up, "recommend.configuration", run_ids=ids, objective=objective)}
     row = rows["stick"]
     assert (row["assumed_host"], rows["board"]["assumed_host"]) == ("raspberry_pi_5", "")
-    assert_close(row["hostless_value"], alone, rel=1e-9)
-    assert_close(row["objective_value"], whole, rel=1e-9)
-    assert_close(row["energy_j"], 8e-3, rel=1e-9)
-    assert_close(row["total_energy_j"], 20e-3, rel=1e-9)
-    assert_close(row["total_power_w"], 5.0, rel=1e-9)
+    assert_close(row["hostless_value"], alone)
+    assert_close(row["objective_value"], whole)
+    assert_close(row["energy_j"], 8e-3)
+    assert_close(row["total_energy_j"], 20e-3)
+    assert_close(row["total_power_w"], 5.0)
     if objective == "energy_per_inference":
         assert (row["rank"], rows["board"]["rank"]) == (2, 1)
         asked: dict[str, Any] = {"run_ids": ids, "max_energy_per_inference_j": 2.2e-3}
         (told,) = ask(made_up, "recommend.violation", **asked)
         assert (told["hardware"], told["limit_name"]) == ("stick", "energy_per_inference")
-        assert_close(told["value"], 2.5e-3, rel=1e-9)
+        assert_close(told["value"], 2.5e-3)
     made_up.execute("UPDATE internal.hardware_version SET boundary = 'chip'")
     (chip, _) = ask(made_up, "recommend.configuration", run_ids=ids)
     assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
@@ -627,17 +574,17 @@ def test_a_fixed_rate_counts_idle_power_between_inferences(
     (row,) = ask(made_up, "recommend.configuration", objective="power", max_power_w=mean_w * 0.8, **asked)
     (told,) = ask(made_up, "recommend.violation", max_power_w=mean_w * 0.8, **asked)
     assert (row["status"], row["worst_limit"], told["limit_name"]) == ("infeasible", "power", "power")
-    assert_close(row["busy_fraction"], 0.2, rel=1e-12)
-    assert_close(row["average_power_w"], 0.5, rel=1e-12)
+    assert_close(row["busy_fraction"], 0.2)
+    assert_close(row["average_power_w"], 0.5)
     for value in (row["total_power_w"], row["objective_value"], row["worst_value"], told["value"]):
-        assert_close(value, mean_w, rel=1e-9)
-    assert_close(row["hostless_value"], hostless_w, rel=1e-9)
+        assert_close(value, mean_w)
+    assert_close(row["hostless_value"], hostless_w)
     parts = ("energy_per_inference_j", "idle_energy_per_inference_j", "host_energy_per_inference_j")
-    assert_close(sum(row[name] for name in parts), mean_w / 50.0, rel=1e-9)
-    assert_close(row["total_energy_per_inference_j"], mean_w / 50.0, rel=1e-9)
+    assert_close(sum(row[name] for name in parts), mean_w / 50.0)
+    assert_close(row["total_energy_per_inference_j"], mean_w / 50.0)
     (kept,) = ask(made_up, "recommend.configuration", max_power_w=mean_w * 1.01, **asked)
     assert (kept["status"], kept["rank"]) == ("feasible", 1)
-    assert_close(kept["objective_value"], mean_w / 50.0, rel=1e-9)
+    assert_close(kept["objective_value"], mean_w / 50.0)
 
 
 def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
@@ -645,7 +592,7 @@ def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
         made_up, "recommend.configuration", [MadeUp(latency_s=0.1, energy_j=0.05, idle_w=0.3)], rate_per_s=50.0
     )
     assert (row["busy_fraction"], row["idle_energy_per_inference_j"]) == (1.0, 0.0)
-    assert_close(row["total_power_w"], 0.5 * (1.0 + (row["host_energy_per_inference_j"] / 0.05)), rel=1e-9)
+    assert_close(row["total_power_w"], 0.5 * (1.0 + (row["host_energy_per_inference_j"] / 0.05)))
 
 
 @pytest.mark.slow
@@ -658,7 +605,7 @@ def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -
     assert {row.status for row in rows.values()} == {"feasible"}
     assert (rows["rdk_x5"].average_power_w or 0.0) > 3.0 > (rows["rdk_x5"].total_power_w or 0.0)
     for row in rows.values():
-        assert_close(row.busy_fraction or 0.0, 30.0 / (row.throughput_per_s or 0.0), rel=1e-9)
+        assert_close(row.busy_fraction, 30.0 / (row.throughput_per_s or 0.0))
     full = workspace.recommend("mobilenet_v2", attrs.evolve(asked, power_budget_w=20.0))
     assert full.rate_per_s == 0.0 and {row.busy_fraction for row in full.rows} == {1.0}
 
@@ -692,56 +639,14 @@ def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "recommend.configuration", run_ids=ids)
     assert (row["assumed_host"], row["is_available"]) == ("board", not unavailable)
-    assert_close(row["total_energy_per_inference_j"], 2e-3 + 5.0 * 4e-3, rel=1e-9)
-    assert_close(row["total_power_w"], 0.5 + 5.0, rel=1e-9)
-    assert_close(row["price_purchase_usd"], 57.6, rel=1e-9)
+    assert_close(row["total_energy_per_inference_j"], 2e-3 + 5.0 * 4e-3)
+    assert_close(row["total_power_w"], 0.5 + 5.0)
+    assert_close(row["price_purchase_usd"], 57.6)
     if not unavailable:
         (paid,) = ask(made_up, "cost.million", run_ids=ids, utilization=1.0, usd_per_kwh=3.6, pay="bought")
         assert paid["host_share_ratio"] == 0.0
         # 22 mJ of the part and its module, a million times, at 1 USD per MJ
-        assert_close(paid["energy_usd_per_million"], 22e-3, rel=1e-9)
-
-
-OFFERED: Final = st.dictionaries(st.sampled_from(tuple(WAY_OF)), st.floats(0.01, 100.0), max_size=4)
-
-
-@st.composite
-def priced(draw: st.DrawFn, hardware: str) -> MadeUp:
-    """Return a chip with any prices, or none, of any sellers; some cannot run the model."""
-    offers = draw(OFFERED)
-    rents, buys = ([usd for kind, usd in offers.items() if WAY_OF[kind] == way] for way in ("rented", "bought"))
-    return MadeUp(
-        hardware=hardware,
-        latency_s=draw(st.floats(1e-4, 1.0)),
-        energy_j=draw(st.floats(1e-3, 10.0)),
-        cloud_usd_per_hour=rents[0] if rents else draw(st.none() | st.floats(0.01, 100.0)),
-        purchase_usd=buys[0] if buys else draw(st.none() | st.floats(1.0, 1e5)),
-        offers=offers,
-        refusal=draw(st.sampled_from((None, None, "has no fp32"))),
-    )
-
-
-@settings(max_examples=2, deadline=None)
-@given(
-    data=st.data(), pay=st.sampled_from(("", "rented", "bought", "both")), seller=st.sampled_from(("", "cloud", "list"))
-)
-def test_another_candidate_never_makes_the_cheapest_dearer(
-    made_up: Connection, data: st.DataObject, pay: str, seller: str
-) -> None:
-    """Whatever is added, the best cost falls or stays, in `cost` and in `recommend`, and both name the same one."""
-    chips = [data.draw(priced(name)) for name in "abcd"]
-    least: float | None = None
-    for count in (1, len(chips)):
-        given: dict[str, Any] = {"pay": pay, "seller": seller}
-        rows = ask(made_up, "cost.million", chips[:count], **given)
-        best = next((row["usd_per_million"] for row in rows if row["rank"] == 1), None)
-        ids = list(range(1, count + 1))
-        others = ask(made_up, "recommend.configuration", run_ids=ids, objective="cost", **given)
-        recommended = next((row["objective_value"] for row in others if row["rank"] == 1), None)
-        assert best == recommended
-        assert least is None or (best is not None and best <= least)
-        assert {row["pay"] for row in (*rows, *others)} == {pay or "rented"}
-        least = best
+        assert_close(paid["energy_usd_per_million"], 22e-3)
 
 
 def test_a_chip_has_the_price_of_its_cheapest_seller_on_demand(made_up: Connection) -> None:
@@ -788,15 +693,15 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
         )
         list_in_catalogue(made_up)
         (row,) = ask(made_up, "recommend.configuration", run_ids=ids, objective="purchase", max_purchase_usd=150.0)
-        assert_close(row["total_purchase_usd"], usd, rel=1e-12)
-        assert_close(row["total_power_w"], power_w, rel=1e-12)
-        assert_close(row["total_energy_j"], power_w * 1e-2, rel=1e-12)
+        assert_close(row["total_purchase_usd"], usd)
+        assert_close(row["total_power_w"], power_w)
+        assert_close(row["total_energy_j"], power_w * 1e-2)
         assert row["status"] == ("feasible" if usd <= 150.0 else "infeasible")
         assert (row["objective_value"], row["hostless_value"]) == (usd, 100.0)
         (paid,) = ask(made_up, "cost.million", run_ids=ids, pay="bought")
-        assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0 or 0.0, rel=1e-12)
+        assert_close(paid["host_share_ratio"], usd / 100.0 - 1.0)
     (given,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", price_of=["stick:bought"], price_usd=[400.0])
-    assert_close(given["host_share_ratio"] * 400.0, 80.0, rel=1e-12)
+    assert_close(given["host_share_ratio"] * 400.0, 80.0)
 
 
 @pytest.mark.sample(3)
@@ -820,35 +725,10 @@ def test_a_host_that_is_named_costs_its_own_price(
     made_up.execute("UPDATE internal.hardware_version SET host = 'pc' WHERE hardware = 'card'")
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
-    assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd, rel=1e-12)
+    assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd)
     if "price_of" not in given:  # recommend takes no prices
         (chosen,) = ask(made_up, "recommend.configuration", run_ids=ids, **given)
-        assert_close(chosen["total_purchase_usd"], total_usd, rel=1e-12)
-
-
-STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
-
-
-@pytest.mark.slow
-def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None:
-    """The ranked energy is that of the runs with --host; the runs themselves stay those of the board."""
-    assumed = workspace.recommend("resnet50", STICKS)
-    named = workspace.recommend("resnet50", attrs.evolve(STICKS, host="raspberry_pi_5"))
-    known = {row.hardware: row for row in named.rows}
-    assert [row.hardware for row in assumed.rows] == [row.hardware for row in named.rows]
-    for row in assumed.rows:
-        assert row.objective_value is not None and row.energy_j is not None
-        assert_close(row.objective_value, known[row.hardware].objective_value or 0.0, rel=1e-9)
-        assert_close(row.total_power_w or 0.0, known[row.hardware].total_power_w or 0.0, rel=1e-9)
-        assert known[row.hardware].assumed_host == ""
-    first, alone = assumed.best, assumed.best_without_host
-    assert alone is not None
-    assert (first.hardware, alone.hardware, alone.assumed_host) == ("kpu_t64", "hailo_8", "raspberry_pi_5")
-    assert not named.counts_hosts and assumed.counts_hosts
-    data = assumed.data()
-    assert data["best_without_host"]["hardware"] == "hailo_8"
-    (turn,) = (one for one in assumed.facts.of(Turn) if one.axis == "host")
-    assert turn.runs == (alone.run_id, first.run_id)
+        assert_close(chosen["total_purchase_usd"], total_usd)
 
 
 def test_an_objective_that_is_not_known_ranks_last_but_is_not_dropped(made_up: Connection) -> None:
@@ -865,7 +745,7 @@ def test_a_limit_on_the_rent_means_renting(made_up: Connection) -> None:
     (rent,) = ask(made_up, "recommend.configuration", objective="cost", pay="rented", run_ids=[1])
     (purchase,) = ask(made_up, "recommend.configuration", objective="cost", pay="bought", run_ids=[1])
     assert [row["way"] for row in (free, rent, purchase)] == ["bought", "rented", "bought"]
-    assert_close(rent["objective_value"], 2.0, rel=1e-12)
+    assert_close(rent["objective_value"], 2.0)
     assert free["objective_value"] == purchase["objective_value"] < 2.0
     assert [rent[f"{way}_usd_per_million"] for way in ("rented", "bought")] == [2.0, purchase["objective_value"]]
     assert Limits(max_price_usd_per_hour=4.0).pay == "rented" and Limits(max_purchase_usd=60.0).pay == "bought"
@@ -875,8 +755,8 @@ def test_a_limit_on_the_rent_means_renting(made_up: Connection) -> None:
 def test_latency_is_of_the_batch_and_energy_of_an_inference(made_up: Connection) -> None:
     (row,) = ask(made_up, "pareto.front", [BOUGHT])
     assert (row["x_value"], row["y_value"]) == (8e-3, 0.5)
-    assert_close(row["edp_per_inference_js"], 4e-3, rel=1e-12)
-    assert_close(row["average_power_w"], 500.0, rel=1e-12)
+    assert_close(row["edp_per_inference_js"], 4e-3)
+    assert_close(row["average_power_w"], 500.0)
 
 
 # Data
@@ -961,16 +841,6 @@ def test_a_batch_that_the_question_fixes_is_that_of_all_chips(given: dict[str, A
     assert plan.run_count == 2 * len(plan.models) and not plan.batches
 
 
-@pytest.mark.parametrize("inputs", ["", pytest.param("2,3,64,64", marks=pytest.mark.slow)])
-def test_a_title_says_which_batch_the_input_fixes(inputs: str, workspace: Workspace) -> None:
-    """The batch is in the title where it is the same for all configurations; the table lists several."""
-    given: dict[str, Any] = {"hardware": "l4", "precision": "int8", "inputs": inputs or ()}
-    answer = workspace.recommend("mobilenet_v2", **given) if inputs else workspace.cost("mobilenet_v2", **given)
-    assert answer.scope.batches == ((2,) if inputs else (1, 8, 32))
-    title = answer.document().title
-    assert ("batch 2 as in the input" in title) == bool(inputs) == ("batch" in title)
-
-
 @pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("pay", ["rented", "bought", "both"])
@@ -988,7 +858,7 @@ def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, p
     ):
         names = ("hardware", "precision", "batch", "runtime")
         assert [getattr(one, name) for name in names] == [getattr(cheapest, name) for name in names]
-        assert_close(usd or 0.0, cheapest.usd_per_million, rel=1e-12)
+        assert_close(usd, cheapest.usd_per_million)
     stated = workspace.recommend("mobilenet_v2", objective="cost", boundary="board", **given)
     assert stated.scope.boundaries == ("board",)
 
@@ -1000,22 +870,6 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Workspace(path).pareto("resnet18", FEW)
     path.chmod(0o444)
     return path
-
-
-def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
-    workspace = Workspace(chosen)
-    front = workspace.pareto("resnet18", FEW)
-    assert all(hasattr(front, name) for name in dir(front))  # a front has no `best`, nor a property that needs one
-    best = workspace.recommend("resnet18", FEW).best
-    cost = workspace.cost("resnet18", FEW)
-    assert len(front.rows) == 6
-    assert best is not None
-    assert best.run_id in {point.run_id for point in front.rows if point.status == "front"}
-    assert best.energy_per_inference_j == min(
-        point.energy_per_inference_j or 0.0 for point in front.rows if point.status == "front"
-    )
-    assert {row.hardware for row in cost.rows} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
-    assert len(cost.assumptions) == 7
 
 
 def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, joulemap: Run) -> None:
@@ -1033,20 +887,8 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert text.startswith("tpu_v4 ")
     beyond = answer.facts.of(Choice)[1]
     assert beyond.runs == (answer.projection.run_id, answer.best.run_id)
-    assert_close(beyond.ratio or 0.0, 1.0 / (answer.projection.objective_ratio or 0.0), rel=1e-12)
+    assert_close(beyond.ratio, 1.0 / (answer.projection.objective_ratio or 0.0))
     assert "~kpu_t256@30W, which cannot be bought, " in text
-
-
-@pytest.mark.parametrize("command", ["recommend", "cost", "pareto"])
-@pytest.mark.sample(1)
-def test_an_answer_is_one_screen(command: str, chosen: Path, joulemap: Run) -> None:
-    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1", "--db", chosen]
-    screen = joulemap(command, "resnet18", *words).stdout.splitlines()
-    assert len(screen) <= 40 and screen[-1].endswith("--details")
-    assert sum(line.startswith("- ") for line in screen) <= 3
-    assert sum(line.startswith(("Trust  ", "Next   ")) for line in screen) == 2
-    whole = joulemap(command, "resnet18", *words, "--details", "--notes").stdout.splitlines()
-    assert len(whole) > len(screen)
 
 
 def test_a_long_front_is_shown_evenly_from_end_to_end() -> None:
@@ -1074,13 +916,6 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     ]
     text = " ".join(joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout.split())
     assert document["answer"] in text and "; tpu_v4 " in document["answer"]
-
-
-def test_a_limit_of_price_shows_each_price(joulemap: Run) -> None:
-    limit = ("--max-price", "1000USD/h", "--objective", "cost", "--wide")
-    done = joulemap("recommend", "mobilenet_v2", "--hardware", "l4,h100_sxm5", *limit)
-    assert done.returncode == ExitCode.OK
-    assert sum("USD/h" in line for line in done.stdout.splitlines() if line.startswith(("l4  ", "h100_sxm5  "))) == 2
 
 
 LIMIT_OPTIONS: Final = {
@@ -1132,80 +967,6 @@ def test_every_limit_alone(option: str, place: int, chosen: Path, joulemap: Run)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", LIMIT_OPTIONS)
-def test_every_limit_in_every_format(option: str, chosen: Path, joulemap: Run) -> None:
-    for form in ("table", "csv", "markdown", "html"):
-        for place in (0, 1):
-            check_limits(joulemap, chosen, {option: place}, form)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", LIMIT_OPTIONS)
-def test_every_limit_with_each_other(first: str, chosen: Path, joulemap: Run) -> None:
-    """Each pair at one choice of its two values as a table and at the opposite choice as JSON; choices take turns."""
-    turns = itertools.cycle(itertools.product((0, 1), repeat=2))
-    for second in LIMIT_OPTIONS:
-        if first < second and first.strip() != second.strip():
-            one, other = next(turns)
-            check_limits(joulemap, chosen, {first: one, second: other}, "table")
-            check_limits(joulemap, chosen, {first: 1 - one, second: 1 - other}, "json")
-
-
-@pytest.mark.slow
-def test_all_limits_together(chosen: Path, joulemap: Run) -> None:
-    limits = dict.fromkeys((one for one in LIMIT_OPTIONS if one == one.strip()), 0)  # an option stands once
-    for form in ("table", "json"):
-        check_limits(joulemap, chosen, limits, form)
-
-
-COST_LIMITS: Final = tuple(one for one in LIMIT_OPTIONS if not one.startswith("--max-price"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", [0, 1])
-def test_costs_take_all_limits(place: int, chosen: Path, joulemap: Run) -> None:
-    words = [word for option in COST_LIMITS for word in (option, LIMIT_OPTIONS[option][place])]
-    done = joulemap("cost", "resnet18", *MANY, *words, "--db", chosen)
-    assert done.returncode in (ExitCode.OK, ExitCode.UNSUPPORTED), done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("option", COST_LIMITS)
-def test_costs_take_every_limit(option: str, chosen: Path, joulemap: Run) -> None:
-    for limit in LIMIT_OPTIONS[option]:
-        done = joulemap("cost", "resnet18", *MANY, option, limit, "--db", chosen)
-        assert done.returncode in (ExitCode.OK, ExitCode.UNSUPPORTED), done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("pareto", "resnet18", "--x", "throughput", "--y", "cost"),
-        ("recommend", "resnet18", "--max-power", "2kW", "--objective", "carbon"),
-        ("cost", "resnet18", "--grid", "us", "--between", "kpu_t256,tpu_v4:rented"),
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
-    arguments: tuple[str, ...], chosen: Path, joulemap: Run
-) -> None:
-    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
-    answers = {
-        form: joulemap(*arguments, *words, "--db", chosen, "--format", form) for form in ("json", "csv", "markdown")
-    }
-    assert [(done.returncode, done.stderr) for done in answers.values()] == [(0, "")] * 3
-    document = json.loads(answers["json"].stdout)
-    assert {row["hardware"] for row in document["rows"]} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
-    assert_cells(answers["csv"].stdout, document["rows"])
-    assert "|" in answers["markdown"].stdout
-    assert "Assumptions" in joulemap(*arguments, *words, "--db", chosen, "--details").stdout
-    for step in document["next_steps"]:
-        assert joulemap(*step.split()[1:]).returncode == 0, step
-
-
-@pytest.mark.slow
 def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulemap: Run) -> None:
     (tmp_path / "it's;mine.py").write_text(
         "import torch\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
@@ -1216,51 +977,6 @@ def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulema
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["models"] == ["it's;mine.py:net"]
     assert joulemap("pareto", "re'snet;18").returncode == ExitCode.UNKNOWN_NAME
-
-
-@pytest.mark.slow
-def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "one.duckdb")
-    one = Settings(hardware="tpu_v4", batch=1)
-    (point,) = workspace.pareto("resnet18", one).rows
-    assert (point.status, point.run_id) == ("front", 1)
-    best = workspace.recommend("resnet18", one).best
-    assert best is not None and (best.rank, best.objective_ratio) == (1, 1.0)
-    cost = workspace.cost("resnet18", one)
-    assert [row.way for row in cost.rows] == ["rented"]
-    assert cost.break_even is None
-    (count,) = workspace.sql("SELECT count(*) AS n FROM internal.run").rows
-    assert count == (1,)
-
-
-def test_an_empty_database_has_no_front(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "empty.duckdb")
-    workspace.migrate()
-    assert workspace.query("pareto.front", {"run_ids": []}).rows == ()
-    with pytest.raises(UnknownNameError, match="unknown run '1'"):
-        workspace.query("cost.million", {"run_ids": [1]})
-
-
-@pytest.mark.slow
-def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path) -> None:
-    path = tmp_path / "old.duckdb"
-    shutil.copy(chosen, path)
-    path.chmod(0o644)
-    import duckdb
-
-    connection = duckdb.connect(str(path))
-    connection.execute("DELETE FROM internal.grid_region")
-    connection.execute("DELETE FROM internal.cost_assumption")
-    connection.execute("UPDATE internal.catalogue_entry SET catalogue_digest = 'of another day'")
-    connection.close()
-    answer = Workspace(path).cost("resnet18", FEW)
-    assert any(row.usd_per_million for row in answer.rows)
-
-
-def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "none.duckdb")
-    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
-        workspace.recommend("resnet18", hardware="coral", precision="fp32", batch=1)
 
 
 @pytest.mark.sample(2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -14,11 +13,9 @@ import numpy as np
 import pytest
 
 import chip
-from command import list_steps
 from compare import assert_close
-from conftest import Run
 from joulemap.ask.fact import Change
-from joulemap.ask.fusion import UNFUSED, FusionAnswer
+from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration, Precision
@@ -129,10 +126,10 @@ def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Ma
     exact = [row.saved_energy_fj * mean_t + mean_e * row.saved_latency_fs for row in rows]
     assert sum(exact) == total.separate_energy_fj * total.separate_latency_fs - total.energy_fj * total.latency_fs
     for row, share in zip(rows, exact, strict=True):
-        assert_close(row.saved_edp_share_js, float(share / 10**30), rel=1e-9)
-        assert_close(row.saved_edp_fraction, row.saved_edp_share_js / total.separate_edp_js, rel=1e-9)
-    assert_close(math.fsum(row.edp_share_js for row in rows), total.edp_js, rel=1e-12)
-    assert_close(math.fsum(row.separate_edp_share_js for row in rows), total.separate_edp_js, rel=1e-12)
+        assert_close(row.saved_edp_share_js, float(share / 10**30))
+        assert_close(row.saved_edp_fraction, row.saved_edp_share_js / total.separate_edp_js)
+    assert_close(math.fsum(row.edp_share_js for row in rows), total.edp_js)
+    assert_close(math.fsum(row.separate_edp_share_js for row in rows), total.separate_edp_js)
 
 
 @pytest.mark.slow
@@ -154,66 +151,6 @@ def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionA
         left_out = sum(getattr(row, f"separate_{field}") for row in folded)
         assert getattr(total, f"separate_{field}") + left_out == getattr(separate, field), field
     assert total.separate_runtime == separate.runtime
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(1)
-def test_fusing_moves_no_more_bytes(name: str, answers: Mapping[str, FusionAnswer]) -> None:
-    for row in answers[name].subgraphs:
-        assert row.moved_bytes <= row.separate_moved_bytes
-        assert row.dram_bytes <= row.separate_dram_bytes
-        assert row.kernel_count <= row.separate_kernel_count
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping[str, FusionAnswer]) -> None:
-    answer = answers[name]
-    same = [row for row in answer.subgraphs if row.kernel_count == row.separate_kernel_count]
-    assert same
-    changed = [row for row in same if row.saved_energy_fj or row.saved_latency_fs]
-    changes = [one for one in answer.facts.of(Change) if one.values.get("part") == UNFUSED]
-    causes = {one.cause for one in changes}
-    if name == "gpu":
-        # a convolution that alone adds its bias in another kernel, and a reduction that no compiler does in phases
-        assert {row.fusion_pattern for row in changed} == {"adaptive_avg_pool", "conv2d"}
-        assert "merged" in causes
-    elif name == "kpu":
-        assert changed == same
-        # regulators lose 12 % of what the cap would leave, and a second of memory takes 3.1 W beyond circuits
-        assert causes == {"capped"}
-        values = changes[0].values
-        assert values["subgraphs"] == len(same)
-        assert [round(float(str(values[one])), 3) for one in ("clock", "separate_clock")] == [0.674, 0.731]
-    elif name == "tpu":
-        assert changed == same
-        assert causes == {"launched"}
-    else:
-        assert changed == []
-        assert not causes
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [one if one in ("gpu", "dpu") else pytest.param(one, marks=pytest.mark.slow) for one in CASES]
-)
-def test_passes_are_those_of_a_gpu(name: str, answers: Mapping[str, FusionAnswer]) -> None:
-    assert (answers[name].total.pass_bytes > 0) == (name == "gpu")
-    assert (text.PASSES(answers[name].total) in answers[name].document().notes) == (name == "gpu")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("runtime", "told"), [("graph", text.GRAPH), ("eager", text.LAUNCHED(runtime="eager"))])
-def test_what_is_not_fused_stands_beside_what_is(runtime: RuntimeName, told: str, workspace: Workspace) -> None:
-    fused = workspace.fusion("resnet18", "tpu_v4")
-    answer = workspace.fusion("resnet18", "tpu_v4", runtime=runtime)
-    assert answer.total.run_id == fused.total.run_id
-    assert answer.total.separate_run_id != answer.total.run_id
-    assert told in answer.document().notes
-    assert f"fused against {runtime}" in answer.document().title
-    same = runtime == "graph"
-    assert (answer.total.saved_energy_fj == fused.total.saved_energy_fj) == same
-    assert (answer.total.saved_latency_fs == fused.total.saved_latency_fs) == same
 
 
 def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) -> None:
@@ -381,38 +318,3 @@ def test_runs_of_different_workloads_have_no_difference(book: Book) -> None:
     for name in ("total", "pattern", "subgraph", "operator"):
         rows = run_query(other.connection, find_query(f"fusion.{name}"), {"run_a": 1, "run_b": 2}).rows
         assert rows == ()
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("level", ["run", *PARTS])
-def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, database: Path) -> None:
-    done = joulemap(
-        "fusion",
-        "resnet18",
-        "h100_sxm5",
-        "--level",
-        level,
-        "--limit",
-        3,
-        "--details",
-        "--db",
-        database,
-        variables={"COLUMNS": "80"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    shown = done.stdout.partition("Next   ")[0]
-    assert max(map(len, shown.splitlines())) <= 80
-    assert level == "run" or {"energy", "time", "saved", "share"} <= set(shown.split())
-    assert ("sum exactly to" in " ".join(shown.split())) == (level != "run")
-    for number in ("kernels", "off chip", "moved by kernels", "moved by passes"):
-        assert re.search(rf"^{number} ", shown, re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_steps_lead_on(joulemap: Run, database: Path) -> None:
-    done = joulemap("fusion", "resnet18", "tpu_v4", "--runtime", "eager", "--details", "--db", database)
-    steps = list_steps(done.stdout)
-    assert [step[0] for step in steps] == ["fusion", "analyze", "query"]
-    for step in steps:
-        again = joulemap(*step)
-        assert (again.returncode, again.stderr) == (0, ""), step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,9 @@ from compare import assert_close
 from joulemap.ask.fact import Change, Entry, Facts, Quantity, Subject, Term
 from joulemap.ask.fusion import FusionAnswer, find_costs, find_unfused
 from joulemap.generated.fusion import FusionSubgraph
-from joulemap.show.fusion import CAUSES, describe_ranges, describe_saving, list_reasons
+from joulemap.show.fusion import CAUSES, describe_saving, list_reasons
 from joulemap.workspace import Workspace
 
-NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
 RUNS = {7: Subject(hardware="a_chip_of_28_characters_here@60W", is_available=False)}
 
 
@@ -43,16 +41,6 @@ def make_facts(energy: float, latency: float, *, fused: int = 3, subgraphs: int 
     return Facts(asked=("energy", "latency"), runs=RUNS, facts=(*changes, kernels, *terms))
 
 
-@pytest.mark.parametrize("energy", [0.1234, 1.0, 1.2345])
-@pytest.mark.parametrize("latency", [0.5678, 1.0, 1.5678])
-@pytest.mark.parametrize(("fused", "subgraphs"), [(3, 1000), (0, 1000), (0, 1)])
-def test_the_first_line_is_short(energy: float, latency: float, fused: int, subgraphs: int) -> None:
-    told = describe_saving(make_facts(energy, latency, fused=fused, subgraphs=subgraphs))
-    assert len(told.split()) <= 25, told
-    assert len(NUMBER.findall(told)) <= 5, told
-    assert "~a_chip" in told
-
-
 def test_gains_and_costs_are_told_apart() -> None:
     told = describe_saving(make_facts(0.75, 1.5))
     assert told.index("25.0 % of the energy") < told.index("costs 50.0 % of the time")
@@ -65,23 +53,12 @@ def test_patterns_sum_to_what_fusion_saves(answer: FusionAnswer) -> None:
     for quantity, saved in (("energy", total.saved_energy_fj), ("time", total.saved_latency_fs)):
         own = [one for one in terms if one.quantity == quantity]
         assert sum(one.exact or 0 for one in own) == -saved
-        assert_close(sum(abs(one.share or 0.0) for one in own), 1.0, rel=1e-12)
+        assert_close(sum(abs(one.share or 0.0) for one in own), 1.0)
     changes = {one.metric: one for one in answer.facts.of(Change) if one.cause == "fusion"}
     assert (changes["energy"].before.value, changes["energy"].after.value) == (total.separate_energy_j, total.energy_j)
     assert changes["kernels"].after.value == sum(row.kernel_count for row in answer.patterns)
     (entry,) = answer.facts.of(Entry)
     assert entry.runs == (total.run_id,) and entry.values["latency"].value == total.latency_s
-    assert describe_ranges(answer.facts)
-    data = answer.document().data
-    assert isinstance(data, dict) and data["facts"] and data["insights"][0] == describe_saving(answer.facts)
-
-
-def test_a_separate_run_that_is_stored_has_its_own_values(workspace: Workspace) -> None:
-    answer = workspace.fusion("mlperf_tiny_ic", "l4", runtime="eager")
-    ends = {one.runs[0]: one.values["energy"].value for one in answer.facts.of(Entry)}
-    total = answer.total
-    assert ends == {total.run_id: total.energy_j, total.separate_run_id: total.separate_energy_j}
-    assert answer.facts.of(Entry)[0].runs == (total.run_id,)
 
 
 def make_rows(answer: FusionAnswer, **values: Any) -> Sequence[FusionSubgraph]:
@@ -108,8 +85,8 @@ def test_a_cost_has_its_cause(values: dict[str, Any], whole: dict[str, Any], cau
     rows = make_rows(answer, kernel_count=1, separate_kernel_count=2, **{**given, **saved, **values})
     costs = find_costs(rows, total)
     assert {one.cause for one in costs} == {cause} and cause in CAUSES
-    assert_close(find_saved(costs)["energy"], -1e-3, rel=1e-9)
-    assert_close(find_saved(costs)["latency"], 2e-3, rel=1e-9)
+    assert_close(find_saved(costs)["energy"], -1e-3)
+    assert_close(find_saved(costs)["latency"], 2e-3)
     assert {one.values["worst"] for one in costs} == {rows[0].name}
     # of two with different losses, the larger one is named; of two equal ones, none is
     second = rows[0].replace(name="other", subgraph_index=99, saved_edp_share_js=-2.0)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import re
 
-import attrs
 import pytest
 
 from compare import assert_close
 from joulemap.ask.candidate import find_chip
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Subject, Supply, Turn
+from joulemap.ask.fact import Cause, Caveat, Choice, Facts, Limit, Quantity, Subject, Supply, Turn
 from joulemap.ask.recommend import RecommendAnswer
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import MetricName
 from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.show.caveat import describe_trust, rank_caveats
-from joulemap.show.choice import describe_choices
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.workspace import Workspace
 
@@ -60,13 +58,11 @@ def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Quest
     others = [row for row in ranked if find_chip(row) != find_chip(best)]
     assert choice.runs[0] == best.run_id
     assert choice.runs[1:2] == tuple(row.run_id for row in others[:1])
-    assert best.objective_value is not None
-    assert_close(choice.value.value, best.objective_value, rel=1e-15)
+    assert_close(choice.value.value, best.objective_value)
     if others and best.probability_best is not None:
         own = [row.probability_best or 0.0 for row in answer.rows if find_chip(row) == find_chip(best)]
-        assert choice.probability is not None and choice.ratio is not None
-        assert_close(choice.probability, math.fsum(own), rel=1e-12)
-        assert_close(choice.ratio, others[0].objective_ratio or 0.0, rel=1e-15)
+        assert_close(choice.probability, math.fsum(own))
+        assert_close(choice.ratio, others[0].objective_ratio)
     likely = {find_chip(row) for row in answer.rows if row.likely_best}
     assert {answer.facts.runs[one].hardware.partition("@")[0] for one in choice.tied} <= likely
 
@@ -80,9 +76,9 @@ def test_the_nearest_miss_has_the_factor_of_each_limit(workspace: Workspace) -> 
     first = limits[0]
     assert first.value is not None and first.miss is not None and limits[1].miss is not None
     assert (first.runs, first.metric) == ((nearest.run_id,), nearest.worst_limit)
-    assert_close(math.expm1(first.miss), nearest.violation_fraction or 0.0, rel=1e-12)
+    assert_close(math.expm1(first.miss), nearest.violation_fraction)
     assert first.miss >= limits[1].miss > 0.0
-    assert_close(first.value.value / first.bound.value, math.exp(first.miss), rel=1e-12)
+    assert_close(first.value.value / first.bound.value, math.exp(first.miss))
     missed = {(row.hardware.partition("@")[0], row.limit_name) for row in answer.violations}
     for one in limits:
         assert one.missed_count == sum(name == one.metric and chip != find_chip(nearest) for chip, name in missed)
@@ -103,11 +99,11 @@ def test_a_looser_limit_turns_the_choice_where_a_better_chip_meets_it(workspace:
     answer = workspace.recommend("resnet18", hardware=CHIPS, precision="int8", limits=Limits(max_latency_s=bound))
     (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "latency")
     assert isinstance(turn.after, Quantity) and isinstance(turn.before, Quantity) and turn.ratio is not None
-    assert_close(turn.before.value, bound, rel=1e-12)
+    assert_close(turn.before.value, bound)
     row = next(row for row in answer.rows if row.run_id == turn.runs[0])
-    assert_close(turn.after.value, row.latency_s or 0.0, rel=1e-12)
+    assert_close(turn.after.value, row.latency_s)
     assert answer.best is not None and row.objective_value is not None
-    assert_close(turn.ratio, (answer.best.objective_value or 0.0) / row.objective_value, rel=1e-12)
+    assert_close(turn.ratio, (answer.best.objective_value or 0.0) / row.objective_value)
 
 
 def test_without_hosts_another_chip_may_lead(workspace: Workspace) -> None:
@@ -117,7 +113,7 @@ def test_without_hosts_another_chip_may_lead(workspace: Workspace) -> None:
     (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "host")
     assert turn.runs == (other.run_id, answer.best.run_id)
     assert turn.value is not None
-    assert_close(turn.value.value, other.hostless_value or 0.0, rel=1e-15)
+    assert_close(turn.value.value, other.hostless_value)
     hosts = [one for one in answer.facts.of(Caveat) if one.kind == "counted"]
     assert {run for one in hosts for run in one.runs} == {
         row.run_id for row in answer.rows if row.rank == 1 or row is other
@@ -131,7 +127,7 @@ def test_the_other_way_of_paying_is_a_turn(workspace: Workspace) -> None:
     (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "pay")
     assert (turn.runs[0], turn.before, turn.after) == (other.run_id, "rented", "bought")
     assert turn.value is not None
-    assert_close(turn.value.value, other.bought_usd_per_million or 0.0, rel=1e-15)
+    assert_close(turn.value.value, other.bought_usd_per_million)
 
 
 def test_chips_without_a_price_are_weighed_by_the_best_of_them(workspace: Workspace) -> None:
@@ -140,7 +136,7 @@ def test_chips_without_a_price_are_weighed_by_the_best_of_them(workspace: Worksp
     rows = [row for row in answer.rows if row.run_id == caveat.runs[0]]
     assert [row.hardware for row in rows] == ["hailo_8"] and answer.best is not None
     lead = (answer.best.objective_value or 0.0) / (rows[0].objective_value or 1.0)
-    assert_close(caveat.weight, max(0.0, math.log(lead)), rel=1e-12)
+    assert_close(caveat.weight, max(0.0, math.log(lead)))
 
 
 def test_the_cause_is_a_part_of_the_gap_with_its_hosts(workspace: Workspace) -> None:
@@ -151,7 +147,7 @@ def test_the_cause_is_a_part_of_the_gap_with_its_hosts(workspace: Workspace) -> 
     assert whole <= cause.difference.value / cause.share * (1.0 + 1e-12)
     if cause.name == "host":
         gap = (rival.host_energy_per_inference_j or 0.0) - (best.host_energy_per_inference_j or 0.0)
-        assert_close(cause.difference.value, gap, rel=1e-12)
+        assert_close(cause.difference.value, gap)
 
 
 def test_a_battery_lasts_its_energy_over_the_average_power(workspace: Workspace) -> None:
@@ -159,33 +155,12 @@ def test_a_battery_lasts_its_energy_over_the_average_power(workspace: Workspace)
     answer = workspace.recommend("mlperf_tiny_kws", asked, limits=Limits(min_throughput_per_s=1.0))
     (supply,) = answer.facts.of(Supply)
     assert answer.best is not None and answer.best.total_power_w
-    assert_close(supply.life.value, 0.675 * 3600.0 / answer.best.total_power_w, rel=1e-9)  # 225 mAh at 3 V
-
-
-def test_entries_include_hosts_and_their_values_without(workspace: Workspace) -> None:
-    answer = workspace.recommend("resnet18", hardware=["l4"], precision="int8", limits=Limits(max_power_w=200.0))
-    (entry,) = answer.facts.of(Entry)
-    (row,) = (row for row in answer.rows if row.run_id == entry.runs[0])
-    assert_close(entry.values["power"].value, row.total_power_w or 0.0, rel=1e-15)
-    assert_close(entry.values["hostless"].value, row.hostless_value or 0.0, rel=1e-15)
-    assert_close(entry.values["energy_per_inference"].value, row.objective_value or 0.0, rel=1e-15)
+    assert_close(supply.life.value, 0.675 * 3600.0 / answer.best.total_power_w)  # 225 mAh at 3 V
 
 
 def make_facts(*facts: Choice | Limit | Caveat, count: int = 7) -> Facts:
     runs = {one: Subject(hardware=f"chip_{one}", settings=("int8", f"batch {one}")) for one in range(1, count)}
     return Facts(asked=("energy_per_inference",), runs=runs, facts=facts)
-
-
-@pytest.mark.parametrize("metric", METRIC)
-@pytest.mark.parametrize("tied", [(), (2,), (2, 3, 4), (2, 3, 4, 5, 6)], ids=len)
-def test_every_objective_has_a_short_line(metric: MetricName, tied: tuple[int, ...]) -> None:
-    value = Quantity(1.5e-3, METRIC[metric].unit, 0.3)
-    choice = Choice(runs=(1, 2, 3), metric=metric, value=value, ratio=1.4, probability=0.7, tied=tied)
-    limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
-    told = describe_recommendation(make_facts(choice, limit, limit))
-    assert len(told.split()) <= 25
-    assert len(NUMBER.findall(told)) <= 5
-    assert told.startswith("chip_1 int8 batch 1 ")
 
 
 def test_a_decision_within_uncertain_limits_says_so() -> None:
@@ -207,23 +182,3 @@ def test_other_missed_limits_are_named_after_the_largest() -> None:
     assert "3x the limit of 1 s" in describe_recommendation(facts)
     (line,) = list_reasons(facts)
     assert "power" in line and "memory" not in line
-
-
-def test_one_chip_alone_within_a_limit_is_told_with_its_best_configuration() -> None:
-    choice = Choice(runs=(1,), metric="energy", value=Quantity(2.0, "J"))
-    limit = Limit(runs=(1,), metric="latency", bound=Quantity(1.0, "s"), value=Quantity(0.5, "s"), miss=0.0)
-    alone = attrs.evolve(limit, missed_count=2)
-    assert describe_recommendation(make_facts(choice, alone)) == (
-        "Only chip_1 meets the limit, best at int8, batch 1 (energy 2 J)."
-    )
-    assert describe_recommendation(make_facts(choice, limit)).startswith(
-        "chip_1 int8 batch 1 is the best configuration "
-    )
-
-
-def test_settings_leave_names_that_hardware_tells_apart() -> None:
-    runs = {1: Subject(hardware="a", settings=("batch 1",)), 2: Subject(hardware="b", settings=("batch 8",))}
-    choice = Choice(runs=(1, 2), metric="energy", value=Quantity(1.0, "J"), ratio=2.0)
-    assert describe_choices([choice], runs) == "a batch 1 uses 2x less energy than b."
-    same = {**runs, 2: Subject(hardware="a", settings=("batch 8",))}
-    assert describe_choices([choice], same) == "a batch 1 uses 2x less energy than a batch 8."

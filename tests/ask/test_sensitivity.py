@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import shlex
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -16,7 +14,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.constant import STILL, Sensitivity, SensitivityAnswer
+from joulemap.ask.constant import Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.constant import name_constant
@@ -29,7 +27,6 @@ from joulemap.physics.record.address import Address
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change, Constant, check_value, list_constants
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.quantity import BASES
 from joulemap.physics.record.reference import EnergyReference
 from joulemap.physics.record.runtime import RUNTIMES, RuntimeName
 from joulemap.physics.record.spread import BASIS_SPREAD, find_spread
@@ -80,7 +77,7 @@ def test_elasticities_of_energy_to_all_prices_add_up_to_one(answer: SensitivityA
     assert hardware not in answer.capped
     rows = [row for row in answer.of(hardware) if is_price(row)]
     assert {row.method for row in rows} == {"exact"}
-    assert_close(math.fsum(row.energy_elasticity or 0.0 for row in rows), 1.0, rel=1e-12)
+    assert_close(math.fsum(row.energy_elasticity or 0.0 for row in rows), 1.0)
     assert all(row.latency_elasticity == 0.0 for row in rows)
 
 
@@ -94,8 +91,8 @@ def test_a_price_moves_energy_by_its_share_of_the_ledger(answer: SensitivityAnsw
     ).rows
     rows = by_name(answer, "l4")
     # what it takes, and the 12 % that regulators lose of it
-    assert_close(known(rows["dram.read"].energy_elasticity), 1.12 * float(share) / float(total), rel=1e-9)
-    assert_close(known(rows["board.regulator_loss"].energy_elasticity), float(loss) / float(total), rel=1e-9)
+    assert_close(known(rows["dram.read"].energy_elasticity), 1.12 * float(share) / float(total))
+    assert_close(known(rows["board.regulator_loss"].energy_elasticity), float(loss) / float(total))
 
 
 @pytest.mark.sample(1)
@@ -119,15 +116,6 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         # an exact elasticity is the slope of an energy that is linear in the constant
         slopes = {"exact": (after / before - 1.0) / (step - 1.0)}
         assert abs(slopes.get(row.method, math.log(after / before) / math.log(step)) - slope) < 1e-4
-
-
-def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) -> None:
-    flops = 2 * 8192**3
-    product = "gemm(m=8192,n=8192,k=8192)"
-    for factor in (0.5,):  # of 275 TFLOPS; at the whole peak the power cap lowers the clock
-        changes = {"peak.bf16": f"x{factor}"}
-        (row,) = workspace.compare(product, hardware="tpu_v4", precision="bf16", changes=changes).rows
-        assert_close(known(row.latency_s), flops / (factor * 275e12), rel=0.01)
 
 
 @pytest.mark.slow
@@ -180,34 +168,11 @@ def test_the_range_of_a_metric_holds_that_of_the_run(answer: SensitivityAnswer) 
     assert show_span_of(attrs.evolve(row, metric_low=None)) == show_span("1 J", "2 J")
 
 
-def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:
-    for hardware in PLAIN:
-        rows = answer.of(hardware)
-        effects = [abs(row.elasticity or 0.0) >= STILL for row in rows]
-        assert effects == sorted(effects, reverse=True)  # what moves nothing where it is stands below what does
-        spans = [row.span_fraction or 0.0 for row in rows[: sum(effects)]]
-        assert spans == sorted(spans, reverse=True)
-    assert answer.rows[0].hardware == "l4"
-
-
 @pytest.mark.parametrize("name", CLASS_HARDWARE.values())
 def test_people_have_one_word_for_one_constant_of_a_hardware(name: str) -> None:
     words = {constant.name: name_constant(constant) for constant in list_constants(CATALOGUE[name]).values()}
     assert sorted(set(words.values())) == sorted(words.values())
     assert not [word for word in words.values() if "_" in word or "." in word or not word]
-
-
-def test_static_power_is_told_of_each_hardware(answer: SensitivityAnswer) -> None:
-    told = [cells for block in answer.document().sections[0].blocks for cells in getattr(block, "rows", ())]
-    assert {cells[1] for cells in told if cells[0] == "static power"} == set(PLAIN)
-
-
-def test_the_metric_is_that_of_the_run(answer: SensitivityAnswer, workspace: Workspace) -> None:
-    compared = {
-        row.hardware: row.energy_j for row in workspace.compare("resnet18", hardware=PLAIN, precision="bf16").rows
-    }
-    for row in answer.rows:
-        assert_close(known(row.metric_value), known(compared[row.hardware]), rel=1e-9)
 
 
 @pytest.mark.slow
@@ -227,20 +192,6 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
     varied = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
     row = by_name(varied, "l4")["static_power"]
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
-
-
-@pytest.mark.slow
-def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> None:
-    """It sets one that is not set yet, within its range: a voltage floor of 0.763 ends below 1."""
-    asked = Settings(hardware=("l4",), precision=("bf16",), changes={"static_power": "15W"})
-    varied = workspace.sensitivity("resnet18", asked)
-    (step,) = varied.document(repeated=("--set", "static_power=15W")).steps
-    name, factor = shlex.split(step)[shlex.split(step).index("--set") + 1].split("=")
-    assert name != "static_power"
-    row = by_name(varied, "l4")[name]
-    assert row.low is not None and row.high is not None
-    assert row.low <= row.value * float(factor.removeprefix("x")) <= row.high
-    workspace.compare("resnet18", asked, changes={"static_power": "15W", name: factor})
 
 
 def test_the_command_that_tries_a_constant_sets_one_of_the_chip(workspace: Workspace) -> None:
@@ -270,12 +221,12 @@ def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> 
     carbon = workspace.sensitivity("resnet18", settings, metric="carbon", usage=usage)
     best = priced.best
     assert best is not None
-    assert_close(known(cost.rows[0].metric_value), known(best.usd_per_million), rel=1e-9)
-    assert_close(known(carbon.rows[0].metric_value), known(best.gco2_per_million), rel=1e-9)
+    assert_close(known(cost.rows[0].metric_value), known(best.usd_per_million))
+    assert_close(known(carbon.rows[0].metric_value), known(best.gco2_per_million))
     rows = {row.constant: row for row in cost.rows}
     assert rows["use.utilization"].source == "the question"
     if best.way == "rented":  # rent over what it does in an hour
-        assert_close(known(rows["price_cloud"].elasticity), 1.0, rel=1e-9)
+        assert_close(known(rows["price_cloud"].elasticity), 1.0)
         assert_close(known(rows["use.utilization"].elasticity), -1.0, rel=1e-3)
 
 
@@ -294,9 +245,9 @@ def test_totals_are_those_of_the_run(name: str, runtime: RuntimeName, batch: int
     work = shipped("resnet18", batch)
     run = evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
     totals = Varied.of(work, precision, runtime).evaluate(hardware)
-    assert_close(totals.energy_j, run.energy_fj / 1e15, rel=1e-9)
-    assert_close(totals.latency_s, run.latency_fs / 1e15, rel=1e-9)
-    assert_close(totals.interval_s, run.interval_fs / 1e15, rel=1e-9)
+    assert_close(totals.energy_j, run.energy_fj / 1e15)
+    assert_close(totals.latency_s, run.latency_fs / 1e15)
+    assert_close(totals.interval_s, run.interval_fs / 1e15)
 
 
 def collective(name: str) -> WorkloadColumns:
@@ -398,36 +349,20 @@ def test_variations_that_run_together_are_those_that_run_alone(name: str, precis
         assert (together[one.digest].latency_fs, together[one.digest].energy_fj) == (alone.latency_fs, alone.energy_fj)
 
 
-def test_every_basis_has_a_spread_that_grows_with_doubt() -> None:
-    assert set(BASIS_SPREAD) == set(BASES)
-    assert BASIS_SPREAD["measured"] < BASIS_SPREAD["published"] < BASIS_SPREAD["derived"] < BASIS_SPREAD["assumed"]
-
-
 def test_a_spread_is_the_range_of_the_constant_then_that_of_its_class_then_its_basis() -> None:
     # 2 within 1 .. 8: halved is one spread down, four times is one spread up
     own = find_spread(given(low=1.0, high=8.0), {})
     assert (own.down, own.up, own.origin) == (2.0, 4.0, "range")
-    assert_close(own.count(0.25), 2.0, rel=1e-12)
-    assert_close(own.count(16.0), 2.0, rel=1e-12)
-    assert_close(own.log, 1.5 * math.log(2.0), rel=1e-12)
+    assert_close(own.count(0.25), 2.0)
+    assert_close(own.count(16.0), 2.0)
+    assert_close(own.log, 1.5 * math.log(2.0))
     fitted = find_spread(given(address=Address.read("coefficient.x")), {"x": 0.1})
-    assert_close(fitted.up, math.exp(0.1), rel=1e-12)
+    assert_close(fitted.up, math.exp(0.1))
     assert fitted.origin == "class"
     assert find_spread(given(address=Address.read("coefficient.x"), basis="measured"), {"x": 0.1}).origin == "measured"
     assert find_spread(given(low=0.0, high=3.0), {}).down == BASIS_SPREAD["assumed"]
     exact = find_spread(given(address=Address.read("unit_count"), basis="published"), {})
     assert (exact.down, exact.up, exact.origin, exact.count(2.0)) == (1.0, 1.0, "exact", math.inf)
-
-
-@pytest.mark.slow
-def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
-    done = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "json")
-    data = json.loads(done.stdout)
-    assert data["metric"] == "energy"
-    assert {"constant", "elasticity", "span_fraction", "basis", "source"} <= set(data["rows"][0])
-    table = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "csv").stdout.splitlines()
-    assert len(table) == len(data["rows"]) + 1
-    assert [one.name for one in attrs.fields(Sensitivity)] == table[0].split(",")
 
 
 def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspace) -> None:
@@ -437,16 +372,6 @@ def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspa
         workspace.sensitivity("resnet18", hardware="l4", precision=["fp32", "bf16"])
     with pytest.raises(UsageError, match="unknown metric"):
         workspace.sensitivity("resnet18", hardware="l4", metric="beauty")  # type: ignore[call-overload]
-
-
-@pytest.mark.slow
-def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    from joulemap.ask.hardware_file import template_text
-
-    path.write_text(template_text("", "tpu"))
-    varied = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")
-    assert {"clock", "static_power", "dram.read"} <= {row.constant for row in varied.rows}
 
 
 def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Workspace) -> None:

@@ -25,7 +25,6 @@ PREFIXES = {"f": 1e-15, "p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "
 NUMBER = r"([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)"
 
 CHIPS = ("l4", "t4", "h100_sxm5")
-SMALL = ("conv_block", "mlperf_tiny_ic")
 
 
 def number(text: str) -> float:
@@ -35,11 +34,6 @@ def number(text: str) -> float:
 def ratios(text: str) -> list[float]:
     """Return the numbers with an x, such as 2.23x, in order."""
     return [number(one) for one in re.findall(rf"{NUMBER}x(?![\w{DASH}])", text)]
-
-
-def shares(text: str) -> list[float]:
-    """Return the percentages, in order, as fractions."""
-    return [number(one) / 100.0 for one in re.findall(rf"{NUMBER} %", text)]
 
 
 def amounts(text: str, unit: str) -> list[float]:
@@ -55,13 +49,6 @@ def agree(shown: Sequence[float], exact: Sequence[float], rel: float = HALF_DIGI
     assert len(shown) == len(exact), (shown, exact)
     for one, other in zip(shown, exact, strict=True):
         assert math.isclose(one, other, rel_tol=rel, abs_tol=0.0), (shown, exact)
-
-
-def agree_shares(shown: Sequence[float], exact: Sequence[float]) -> None:
-    """Fail unless shown percentages are exact fractions, rounded to 0.1 %."""
-    assert len(shown) == len(exact), (shown, exact)
-    for one, other in zip(shown, exact, strict=True):
-        assert abs(one - other) <= 0.00051, (shown, exact)
 
 
 def first_sentence(text: str) -> str:
@@ -133,68 +120,3 @@ def test_a_missed_limit_is_stated_as_a_multiple_of_it(workspace: Workspace) -> N
         assert nearest is not None and nearest.worst_value is not None and nearest.worst_bound is not None
         ratio = nearest.worst_value / nearest.worst_bound
         agree(ratios(first_sentence(answer.document().answer)), [max(ratio, 1.0 / ratio)])
-
-
-@pytest.mark.slow
-def test_a_difference_of_versions_states_the_range_of_its_rows(workspace: Workspace) -> None:
-    answer = workspace.diff("mlperf_tiny_ic", "mlperf_tiny_kws", hardware=CHIPS)
-    energy, latency = answer.document().answer.split(" and ")
-    for metric, told in (("latency", latency), ("energy", energy)):
-        changes = [row.change_fraction or 0.0 for row in answer.rows if row.metric == metric]
-        assert max(changes) < 0.0 or min(changes) > 0.0  # in one direction, without signs
-        ends = re.findall(rf"{NUMBER}{DASH}{NUMBER} %", told)[0]
-        agree([number(one) / 100.0 for one in ends], sorted(map(abs, (min(changes), max(changes)))), rel=0.006)
-
-
-@pytest.mark.slow
-def test_utilization_states_the_rows_and_the_product_of_the_gains(workspace: Workspace) -> None:
-    answer = workspace.utilization("conv_block", hardware=["l4", "raspberry_pi_5"])
-    told = first_sentence(answer.document().answer)
-    used = [row.compute_utilization_fraction or 0.0 for row in answer.used]
-    assert used == sorted(used, reverse=True)
-    agree_shares(shares(told)[:2], used)
-    gains = ratios(told)
-    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.remedy_rank == 1)
-    exact = [remedy.throughput_ratio, remedy.energy_ratio]
-    if gains and all(math.isclose(one, other, rel_tol=HALF_DIGIT) for one, other in zip(gains, exact, strict=False)):
-        agree([remedy.gain_ratio], [remedy.throughput_ratio / remedy.energy_ratio])
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("hardware", ["l4", "raspberry_pi_5"])
-def test_fusion_states_the_shares_of_its_totals(hardware: str, workspace: Workspace) -> None:
-    answer = workspace.fusion("mlperf_tiny_ic", hardware)
-    total, told = answer.total, first_sentence(answer.document().answer)
-    pairs = ((total.energy_j, total.separate_energy_j), (total.latency_s, total.separate_latency_s))
-    saved = [1.0 - fused / separate for fused, separate in pairs]
-    agree_shares(sorted(shares(told)), sorted(abs(one) for one in saved if abs(one) >= 5e-4))
-    kernels = sum(row.kernel_count for row in answer.patterns)
-    assert [int(one) for one in re.findall(r"(\d+) kernels replace (\d+)", told)[0]] == [
-        kernels, sum(row.separate_kernel_count for row in answer.patterns),
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_sensitivity_and_flip_state_the_values_of_their_rows(workspace: Workspace) -> None:
-    answer = workspace.sensitivity("conv_block", hardware=["l4"])
-    row = max(answer.rows, key=lambda one: one.span_fraction or 0.0)
-    ends = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
-    told = first_sentence(answer.document().answer).rpartition("most: ")[2].replace(DASH, " J ")
-    agree(amounts(told, "J")[-2:], [max(ends), row.metric_value or 0.0])
-    flipped = workspace.flip("conv_block", "l4", "t4")
-    told = first_sentence(flipped.document().answer)
-    agree(ratios(told)[-1:], [max(flipped.values) / min(flipped.values)])
-    agree_shares([sum(row.variance_fraction for row in flipped.rows)], [1.0])
-
-
-@pytest.mark.slow
-def test_a_front_states_its_ends(workspace: Workspace) -> None:
-    answer = workspace.pareto("conv_block", hardware=["l4", "t4"], batch=(1, 8), precision=("fp16", "int8"))
-    front = answer.select("front")
-    told = first_sentence(answer.document().answer)
-    ends = (front[0], front[-1]) if len(front) > 1 else (front[0],)
-    agree(amounts(told, "s"), [row.x_value for row in ends])
-    agree(amounts(told, "J"), [row.y_value for row in ends])
-    assert not any(
-        one.x_value < row.x_value and one.y_value < row.y_value for row in front for one in answer.rows if one.x_value
-    )

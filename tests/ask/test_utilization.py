@@ -6,22 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
-from command import list_steps
 from compare import assert_close
 from conftest import Run
-from joulemap.ask.fact import Share
-from joulemap.ask.utilization import KEEPING, UtilizationAnswer
+from joulemap.ask.fact import Choice, Limit, Share, Turn
+from joulemap.ask.utilization import UtilizationAnswer, rank_remedies
 from joulemap.plan.variant import rebatch
-from joulemap.show.present.cell import mark_projected
-from joulemap.show.present.document import Grid
-from joulemap.show.present.format import write
-from joulemap.show.utilization import PAIRING_TABLE, REMEDY_TABLE, UNTRACED
+from joulemap.show.utilization import UNTRACED
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
+from joulemap.system.errors import ExitCode, SqlError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
@@ -71,7 +66,7 @@ def test_the_roofline_worked_out_by_hand(book: Book) -> None:
         "peak_ops_per_j": 1.0,
     }
     for name, value in expected.items():
-        assert_close(row[name], value, rel=1e-15)
+        assert_close(row[name], value)
     assert (row["roof"], row["units_used_count"], row["launch_time_fraction"]) == ("memory", 2, 0.0)
     assert row["flags"] == ["low_compute"]
 
@@ -83,7 +78,7 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
     low, bandwidth, idle = ask(book, "utilization.flag", run_ids=[1], **limits)
     # at the peak the second would take 0.1 s of its 3, the first 0.5 of its 1: 2.9 of 3.4 s are lost there
     assert (low["flag"], low["value_fraction"], low["limit_fraction"]) == ("low_compute", 0.15, 0.2)
-    assert_close(low["bottleneck_fraction"], 2.9 / 3.4, rel=1e-12)
+    assert_close(low["bottleneck_fraction"], 2.9 / 3.4)
     assert (bandwidth["flag"], bandwidth["value_fraction"], bandwidth["bottleneck_fraction"]) == (
         "high_bandwidth", 0.5, 0.9)  # fmt: skip
     assert (idle["flag"], idle["value_fraction"], idle["bottleneck_fraction"]) == ("idle_units", 0.5625, 1.0)
@@ -225,10 +220,10 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
     # batch 8 takes 0.475 s and 3.75 J an inference, 4.49 times less together; 4 is within 90 % of it? 2 x 2 = 4 < 4.04
     batch = rows["larger batch"]
     assert (batch["choice"], batch["is_better"], batch["remedy_rank"], batch["tried_count"]) == ("batch 8", True, 1, 3)
-    assert_close(batch["throughput_ratio"], 8.0 / 3.8, rel=1e-12)
-    assert_close(batch["energy_ratio"], 30.0 / 64.0, rel=1e-12)
-    assert_close(batch["gain_ratio"], 8.0 / 3.8 * 64.0 / 30.0, rel=1e-12)
-    assert_close(batch["latency_ratio"], 3.8, rel=1e-12)
+    assert_close(batch["throughput_ratio"], 8.0 / 3.8)
+    assert_close(batch["energy_ratio"], 30.0 / 64.0)
+    assert_close(batch["gain_ratio"], 8.0 / 3.8 * 64.0 / 30.0)
+    assert_close(batch["latency_ratio"], 3.8)
     near = ask(book, "utilization.remedy", run_ids=[asked], other_ids=other, near_fraction=0.89)
     assert [row["choice"] for row in near if row["remedy"] == "larger batch"] == ["batch 4"]
     # faster by 1 / 0.9, but 9 J against 8: no gain
@@ -277,29 +272,7 @@ def test_a_precision_is_held_against_fp32_or_the_widest() -> None:
 
 @pytest.fixture(scope="module")
 def answer(workspace: Workspace) -> UtilizationAnswer:
-    return workspace.utilization("resnet18", hardware=HARDWARE, is_pairing=True)
-
-
-def test_rows_are_the_runs_of_the_promised_view(workspace: Workspace, answer: UtilizationAnswer) -> None:
-    runs = {row["run_id"]: row for row in workspace.sql("SELECT * FROM runs").records()}
-    rows = answer.rows
-    assert len(rows) == len(HARDWARE)
-    assert [row.status for row in rows].count("unsupported") == 1
-    for row in rows:
-        if row.status != "ok":
-            assert (row.hardware, row.flags) == ("coral_edge_tpu", [])
-            continue
-        run = runs[row.run_id]
-        for name in ("attained_ops_per_s", "peak_ops_per_s", "compute_utilization_fraction", "ops_per_j",
-                     "arithmetic_intensity_ops_per_byte", "units_used_count", "units_total_count"):  # fmt: skip
-            assert getattr(row, name) == run[name]
-        assert row.bandwidth_utilization_fraction is not None
-        assert_close(row.bandwidth_utilization_fraction, run["bandwidth_utilization_fraction"], rel=1e-12)
-        times = [row.compute_time_fraction, row.memory_time_fraction, row.launch_time_fraction]
-        assert_close(sum(time or 0.0 for time in times), 1.0, rel=1e-12)
-        assert 0.0 <= (row.idle_units_fraction or 0.0) < 1.0
-    shown = [row.compute_utilization_fraction for row in rows if row.compute_utilization_fraction is not None]
-    assert shown == sorted(shown, reverse=True)
+    return workspace.utilization("mlp", hardware=HARDWARE, is_pairing=True)
 
 
 def test_flags_are_raised_where_the_rows_say(answer: UtilizationAnswer) -> None:
@@ -314,9 +287,25 @@ def test_flags_are_raised_where_the_rows_say(answer: UtilizationAnswer) -> None:
             "high_bandwidth": row.sustained_bandwidth_fraction,
             "idle_units": row.idle_units_fraction,
         }[flag.flag]
-        assert value is not None
-        assert_close(flag.value_fraction, value, rel=1e-9)
+        assert_close(flag.value_fraction, value)
     assert "low_compute" in seen
+
+
+def test_facts_follow_the_rows_the_flags_and_the_remedies(answer: UtilizationAnswer) -> None:
+    (choice,) = answer.facts.of(Choice)
+    assert choice.runs == tuple(row.run_id for row in answer.used)
+    limits = answer.facts.of(Limit)
+    assert sorted((one.runs[0], one.bound.value) for one in limits) == sorted(
+        (row.run_id, row.limit_fraction) for row in answer.flags
+    )
+    places = [choice.runs.index(one.runs[0]) for one in limits]
+    assert places == sorted(places, reverse=True)  # the least used chip first
+    worst = answer.used[-1]
+    better, turns = rank_remedies(worst, answer.remedies or ()), answer.facts.of(Turn)
+    assert [(one.of, one.after) for one in turns] == [((worst.run_id,), row.choice) for row in better]
+    assert len(set(places)) > 1 and turns
+    for turn, row in zip(turns, better, strict=True):
+        assert_close(turn.ratio, row.throughput_ratio)
 
 
 def test_every_remedy_is_true_of_the_stored_runs(workspace: Workspace, answer: UtilizationAnswer) -> None:
@@ -324,25 +313,10 @@ def test_every_remedy_is_true_of_the_stored_runs(workspace: Workspace, answer: U
     assert answer.remedies
     for row in answer.remedies:
         own, chosen = runs[row.run_id], runs[row.chosen_run_id]
-        assert_close(row.throughput_ratio, chosen["throughput_per_s"] / own["throughput_per_s"], rel=1e-9)
+        assert_close(row.throughput_ratio, chosen["throughput_per_s"] / own["throughput_per_s"])
         energy = chosen["energy_per_inference_j"] / own["energy_per_inference_j"]
-        assert_close(row.energy_ratio, energy, rel=1e-9)
+        assert_close(row.energy_ratio, energy)
         assert not row.is_better or row.throughput_ratio / energy >= 1.05
-
-
-def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: UtilizationAnswer) -> None:
-    (grid, *_) = answer.document().sections[0].blocks
-    assert isinstance(grid, Grid)
-    shown = {row[0]: row for row in grid.rows}
-    for row in answer.used:
-        settings = [
-            one
-            for one in answer.remedies or ()
-            if one.run_id == row.run_id and one.is_better and one.remedy_rank is not None and one.remedy in KEEPING
-        ]
-        if settings:
-            best = max(settings, key=lambda one: one.gain_ratio)
-            assert best.choice in shown[mark_projected(row.hardware, answer.projected)]
 
 
 @pytest.mark.slow
@@ -354,7 +328,7 @@ def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(works
     assert_close(row.fp32_peak_ops_per_s, 66.9e12, rel=1e-3)
     share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
     (lanes,) = (one for one in asked.facts.of(Share) if one.level == "lanes")
-    assert_close(lanes.share, share, rel=1e-12)
+    assert_close(lanes.share, share)
     assert row.peak_ops_per_s is not None
     assert row.attained_ops_per_s / row.peak_ops_per_s < 0.05
     assert "of its TF32 compute peak" in asked.document().answer
@@ -362,17 +336,6 @@ def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(works
     assert "lanes" not in {one.level for one in convolutions.facts.of(Share)}
     (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows
     assert half.fp32_peak_ops_per_s is None
-
-
-@pytest.mark.slow
-def test_without_advice_nothing_else_is_evaluated(tmp_path: Path) -> None:
-    alone = Workspace(tmp_path / "alone.duckdb")
-    answer = alone.utilization("resnet18", has_advice=False)
-    assert (answer.remedies, answer.zones, answer.precisions) == (None, None, None)
-    assert alone.sql("SELECT count(*) AS n FROM runs").records() == [{"n": 4}]
-    for grades in ([0.5], [0.1, 0.2, 0.3, 0.4], [2.0, 0.5, 0.3, 0.1]):
-        with pytest.raises(UsageError, match="grades"):
-            alone.utilization("resnet18", grades=grades)
 
 
 @pytest.mark.slow
@@ -384,46 +347,6 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
     assert len(strict.flags) == 6
     with pytest.raises(UsageError, match="max_idle_fraction is -1, expected a fraction from 0 to 1"):
         workspace.utilization("resnet18", max_idle_fraction=-1.0)
-
-
-@pytest.mark.parametrize("form", ["table", "markdown"])
-def test_people_see_every_hardware_and_its_flags(form: str, answer: UtilizationAnswer) -> None:
-    written = write(answer.document(), form)
-    for title in (REMEDY_TABLE, PAIRING_TABLE, "Notes", "Next"):
-        assert title in written
-    assert all(row.hardware in written for row in answer.rows)
-    assert "~kpu_t256" in written
-    assert "left out: coral_edge_tpu has no fp32" in written
-    plain = attrs.evolve(answer, pairings=None)
-    assert PAIRING_TABLE not in write(plain.document(), form)
-
-
-def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
-    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
-        workspace.utilization("resnet18", hardware=["coral"])
-
-
-@pytest.mark.slow
-def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap(
-        "utilization",
-        "mlp",
-        "tpu_v4,h100_sxm5",
-        "kpu_t64@6W",
-        "--precision",
-        "int8",
-        "--model-arg",
-        "tokens=4",
-        "--details",
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "~kpu_t64@6W" in done.stdout
-    steps = list_steps(done.stdout)
-    assert [step[0] for step in steps] == ["analyze", "utilization", "sweep"]
-    for step in steps:
-        again = joulemap(*step)
-        assert (again.returncode, again.stderr) == (0, ""), step
-    assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
 
 
 FIXED = """

@@ -13,14 +13,14 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.measurement import find_described as find_stored
 from joulemap.catalog.measurement import load_measurements
-from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.plan.source import Source
 from joulemap.show.validate import ERROR, SCORED, describe_scores
 from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import read_measurements, update_measurements, write_measurements
-from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
+from joulemap.system.errors import CatalogueError, NoMeasurementError
 from joulemap.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,31 +49,10 @@ def test_measured_operators_have_one_spelling() -> None:
     assert {spell(name) for name in names} == names
 
 
-@pytest.mark.parametrize("tokens", [128, 384])
-def test_the_bert_encoder_is_that_of_the_paper(tokens: int) -> None:
-    shipped = load_shipped()[f"bert_encoder_{tokens}"]
-    width, hidden = 768, 3072
-    layer = 4 * (width * width + width) + 2 * width * hidden + hidden + width + 4 * width
-    assert shipped.parameter_count == 12 * layer
-    assert shipped.mac_count == 12 * (4 * tokens * width**2 + 2 * tokens * width * hidden + 2 * tokens**2 * width)
-    assert load_models()[f"bert_encoder_{tokens}"].family == "bert"
-
-
 def test_the_accuracy_page_names_the_number_of_measurements_that_ship() -> None:
     """A row that two tables tell alike is one measurement."""
     count = len(set(load_measurements()))
     assert f"{count:,} rows of " in (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_readme_names_what_validate_scores(joulemap: Run) -> None:
-    done = joulemap("validate", "--hardware", "h100_sxm5", "--by", "source", "--format", "json")
-    assert done.returncode == ExitCode.OK, done.stderr
-    rows = [row for row in json.loads(done.stdout) if row["quantity"] == "energy_j" and row["hardware"] != "all"]
-    most = max(rows, key=lambda row: row["measurement_count"])
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f"{most['measurement_count']} energies of an H100" in readme
-    assert f"median error of {most['median_error_fraction']:.1%}".replace("%", " %") in readme
 
 
 def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
@@ -115,10 +94,10 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     (latency, power) = scored.records()
     # errors: -0.5, -0.2, 0.25, 1.0
     assert (latency["quantity"], latency["measurement_count"], latency["part"]) == ("latency_s", 4, "graph")
-    assert_close(latency["mean_error_fraction"], (0.5 + 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
-    assert_close(latency["median_error_fraction"], (0.25 + 0.5) / 2, rel=1e-9)
-    assert_close(latency["bias_fraction"], (-0.5 - 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
-    assert_close(latency["worst_error_fraction"], 1.0, rel=1e-9)
+    assert_close(latency["mean_error_fraction"], (0.5 + 0.2 + 0.25 + 1.0) / 4)
+    assert_close(latency["median_error_fraction"], (0.25 + 0.5) / 2)
+    assert_close(latency["bias_fraction"], (-0.5 - 0.2 + 0.25 + 1.0) / 4)
+    assert_close(latency["worst_error_fraction"], 1.0)
     assert latency["worst_case"] == "conv_block bf16 batch 1 graph"
     assert -1.0 <= latency["rank_correlation"] <= 1.0
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
@@ -167,8 +146,8 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     }
     assert set(scores) == {"throughput_per_s", "power_w", "wall_power_w"}
     # errors: -0.2 and 0.25
-    assert_close(scores["throughput_per_s"]["mean_error_fraction"], 0.225, rel=1e-9)
-    assert_close(scores["throughput_per_s"]["bias_fraction"], 0.025, rel=1e-9)
+    assert_close(scores["throughput_per_s"]["mean_error_fraction"], 0.225)
+    assert_close(scores["throughput_per_s"]["bias_fraction"], 0.025)
     assert scores["throughput_per_s"]["worst_case"] == "resnet34 int8 batch 1 engine"
     assert scores["power_w"]["mean_error_fraction"] < 1e-9
     errors = workspace.sql(
@@ -178,7 +157,7 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
         "ORDER BY e.model, e.quantity"
     ).rows
     assert [row[1:] for row in errors] == [("power_w", True), ("throughput_per_s", True)] * 2
-    assert_close(errors[1][0], -0.2, rel=1e-9)
+    assert_close(errors[1][0], -0.2)
     # at the wall: 1.25 J per joule of the card, and a whole host of 180 W for one card; a quarter of it for four
     walls: dict[int, float] = dict(
         workspace.sql(
@@ -187,8 +166,8 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
         ).rows
     )
     card_w = {model: row.average_power_w or 0.0 for model, row in rows.items()}
-    assert_close(walls[1], 1.25 * card_w["resnet18"] + 180.0, rel=1e-9)
-    assert_close(walls[4], 1.25 * card_w["resnet34"] + 45.0, rel=1e-9)
+    assert_close(walls[1], 1.25 * card_w["resnet18"] + 180.0)
+    assert_close(walls[4], 1.25 * card_w["resnet34"] + 45.0)
     path.write_text(head + "hailo_8,resnet18,int8,1,engine,-5,,,,x,,y\n")
     with pytest.raises(CatalogueError, match="throughput_per_s is '-5', expected a number above 0"):
         workspace.import_measurements(path)
@@ -323,57 +302,8 @@ def test_nothing_measured_is_said(tmp_path: Path) -> None:
         Workspace(tmp_path / "own.duckdb").validate("gaudi2")
 
 
-@pytest.mark.slow
-def test_the_score_on_the_command_line(joulemap: Run) -> None:
-    done = joulemap("validate", "--hardware", "T4", "--model", "resnet50", "--format", "json")
-    assert done.returncode == ExitCode.OK
-    rows = json.loads(done.stdout)
-    assert {row["hardware"] for row in rows} == {"all", "t4"}
-    assert all(row["measurement_count"] > 0 and row["mean_error_fraction"] >= 0.0 for row in rows)
-    shown = joulemap("measurements", "list", "--hardware", "T4", "--model", "resnet50")
-    assert shown.returncode == ExitCode.OK
-    assert "t4" in shown.stdout
-
-
 WORKSPACE_BYTES = 33 * 1024**2 + 1024
 """What torch's allocator keeps for a stream that has run a product: 33 MiB and 1 KiB."""
-
-
-@pytest.mark.slow
-def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    path = tmp_path / "mine.csv"
-    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench,2,board" for mode in ("7W", "15W")]
-    path.write_text(
-        f"{HEADER.strip()},stream_count,boundary\n"
-        + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench,2,board"])
-    )
-    workspace.import_measurements(path)
-    for calibration in ("none", made(target("h200_sxm"))):
-        named = ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W", "h200_sxm"]
-        workspace.compare("resnet18", hardware=named, precision="fp16", calibration=calibration)
-    scores = workspace.sql(
-        "SELECT s.measurement_id, s.run_id, s.predicted_latency_s, s.predicted_energy_j, s.predicted_power_w, "
-        "s.predicted_memory_bytes, s.calibration, l.error_fraction, p.error_fraction FROM scored_measurements AS s "
-        "LEFT JOIN calibrated_prediction_errors AS l ON l.measurement_id = s.measurement_id "
-        "AND l.calibration = s.calibration AND l.quantity = 'latency_s' "
-        "LEFT JOIN calibrated_prediction_errors AS p ON p.measurement_id = s.measurement_id "
-        "AND p.calibration = s.calibration AND p.quantity = 'power_w' "
-        "ORDER BY s.measurement_id, s.calibration, s.run_id"
-    )
-    expected = workspace.sql(
-        "SELECT m.measurement_id, max(r.run_id) AS run_id, arg_max(r.latency_s, r.run_id), "
-        "arg_max(r.energy_j, r.run_id), arg_max(r.average_power_w, r.run_id), "
-        f"arg_max(r.peak_memory_bytes, r.run_id) + m.stream_count * {WORKSPACE_BYTES}, "
-        "r.calibration, arg_max(r.latency_s, r.run_id) / m.latency_s - 1e0, "
-        "arg_max(r.average_power_w, r.run_id) / m.power_w - 1e0 "
-        "FROM measurements AS m JOIN runs AS r ON r.configured_hardware = m.hardware "
-        "AND r.model = m.model AND r.precision = m.precision AND r.batch = m.batch AND r.runtime = m.runtime "
-        "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w, m.stream_count "
-        "ORDER BY m.measurement_id, r.calibration"
-    )
-    assert len(scores.rows) >= 4
-    assert scores.rows == expected.rows
 
 
 @pytest.mark.slow

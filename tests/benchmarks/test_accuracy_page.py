@@ -21,22 +21,6 @@ def benchmark() -> dict[str, Any]:
         return runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
 
 
-def kind(name: str, time_s: float, weighted: float, bias: float, **more: object) -> dict[str, object]:
-    return {"hardware": "chip", "kind": name, "is_overlapping": False, "device_time_s": time_s,
-            "time_weighted_error_fraction": weighted, "time_bias_fraction": bias, "scored_count": 9,
-            "median_error_fraction": weighted, "worst_case": f"a {name}", "worst_error_fraction": -0.5,
-            **more}  # fmt: skip
-
-
-def test_sentences_name_what_is_furthest_off() -> None:
-    # 1 s x 0.1 and 0.1 s x 0.5: two thirds and one third of what is wrong
-    kinds = [kind("all", 9.0, 0.9, 0.9), kind("conv", 1.0, 0.1, -0.05), kind("softmax", 0.1, 0.5, 0.5),
-             kind("grouped_conv", 9.0, 0.9, 0.9, is_overlapping=True)]  # fmt: skip
-    text = " ".join("\n".join(benchmark()["failure_lines"](kinds)).split())
-    assert "conv (66.7 %; bias -5.0 %), softmax (33.3 %; bias" in text
-    assert "largest median error on chip is softmax (50.0 %); its worst group is `a softmax` (-50.0 %)" in text
-
-
 def told(split: str, mean: float, **more: Any) -> CalibrationError:
     return CalibrationError(**{
         "quantity": "latency", "split": split, "runtime": "graph", "precision": "", "batch": 8, "family": "",
@@ -83,15 +67,6 @@ def test_a_rate_and_a_power_at_the_wall_have_rows_of_their_own() -> None:
         True
     ] * 2
     assert list(benchmark()["wall_lines"](answer[:2])) == []
-
-
-def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
-    # five times too fast is further off than four times too slow
-    rows = [{"quantity": "latency_s", "hardware": "a", "model": "m", "precision": "fp16", "batch": 1,
-             "runtime": "graph", "measured": 1.0, "predicted": predicted, "split": "fitted"}
-            for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
-    lines = list(benchmark()["worst_lines"](rows))[2:-1]
-    assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
 
 
 def test_energies_of_a_calibrated_board_are_not_of_a_board_held_out() -> None:

@@ -117,18 +117,3 @@ def test_a_factory_of_the_list_of_others_is_checked_against_torch() -> None:
     # 8x8 windows of 4 to 32 channels, 4x4 of 32 to 64, then two linear layers
     macs = 20 * 20 * 32 * 4 * 64 + 9 * 9 * 64 * 32 * 16 + 9 * 9 * 64 * 6
     assert (result.name, result.mac_count, result.torch_mac_count, result.error) == ("deep_q", macs, macs, "")
-
-
-@pytest.mark.wings
-def test_failures_are_told_by_cause() -> None:
-    result = breadth()["Result"]
-    results = [
-        result(name="timm:one", mac_count=1000, torch_mac_count=1000),
-        result(name="timm:two", mac_count=1000, torch_mac_count=1002),
-        result(name="timm:three", error="timm:three: the forward pass failed: ValueError: 3 of 4; models.py, line 12"),
-        result(name="timm:four", error="timm:four: the forward pass failed: ValueError: 5 of 6; models.py, line 7"),
-    ]
-    text = breadth()["write_summary"]("timm", results)
-    assert "timm: 2 of 4 traced, 1 of 2 counts agree with torch's" in text
-    assert "2  the forward pass failed: ValueError: N of N  timm:three, timm:four" in text
-    assert "timm:two (1,000 against 1,002)" in text

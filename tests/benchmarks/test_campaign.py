@@ -15,10 +15,9 @@ from campaign import damage, fault, full, fuzz, interrupt, kill, race
 from campaign.mutate import mutate_bytes, mutate_json
 from campaign.plan import KINDS
 from campaign.pool import Pool
-from campaign.report import PAGE, PRINTED, Report
 from campaign.scene import SCENES, find_reference, prepare_base
 from campaign.state import compare_content
-from campaign.trial import STATED, Kind, Outcome, Trial
+from campaign.trial import Trial
 from sample import thin
 
 SEED = 7
@@ -135,34 +134,3 @@ def test_a_worker_that_crashes_is_replaced_and_the_trial_told(stage: Path) -> No
         pool.close()
     assert number == 5
     assert outcome.failures[0].startswith("escaped: KeyError")
-
-
-def test_a_table_counts_what_was_tried() -> None:
-    kind = Kind(name="kind", meaning="what", count=2, limit_s=1, share=1, prepare=print, run=_never)
-    report = Report(seed=SEED, workers=2)
-    assert list(report.add(kind, 0, Outcome(part="one", outcomes={"exit 0": 1}))) == []
-    told = list(report.add(kind, 1, Outcome(part="two", outcomes={"exit 5": 1}, failures=("lost: all",))))
-    assert told == ["FAILED --only kind --seed 7 --trial 1  two: lost: all"]
-    assert report.has_failures
-    assert report.table().splitlines()[1].split() == [
-        *("kind", "what", "2"), *("exit", "0", "1,", "exit", "5", "1"), *("lost", "1"),
-    ]  # fmt: skip
-    # a header, the kind and its two parts; the page has the kind alone
-    assert [len(report.table(has_parts=one).split("\n\n")[0].splitlines()) for one in (True, False)] == [4, 2]
-
-
-def test_what_the_documentation_states_is_counted_and_fails_nothing() -> None:
-    kind = Kind(name="kind", meaning="what", count=2, limit_s=1, share=1, prepare=print, run=_never)
-    report = Report(seed=SEED, workers=2)
-    told = list(report.add(kind, 0, Outcome(part="one", outcomes={"wrong": 1}, failures=(f"{STATED}: a block",))))
-    assert told == ["stated --only kind --seed 7 --trial 0  one: stated: a block"]
-    assert report.table().splitlines()[1].split()[-2:] == [STATED, "1"]
-    assert not report.has_failures
-
-
-def _never(_trial: Trial) -> Outcome:
-    raise AssertionError
-
-
-def test_the_page_has_a_place_for_the_table() -> None:
-    assert len(PRINTED.findall(PAGE.read_text(encoding="utf-8"))) == 1

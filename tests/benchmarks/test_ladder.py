@@ -47,24 +47,6 @@ def test_a_causal_attention_computes_the_pairs_that_see_each_other() -> None:
     assert share(find("gemm(m=1,n=1,k=1)")) == 1.0
 
 
-def test_a_shape_is_left_out_with_all_of_its_rows() -> None:
-    fold, find = ladder()["_fold"], ladder()["find_operator"]
-    folds = {fold(find(f"gemm(m={m},n=4096,k=512)")) for m in (1, 8, 128)}
-    assert len(folds) == 1
-    assert len({fold(find(f"gemm(m=1,n={n},k=512)")) for n in range(64, 6400, 64)}) == ladder()["FOLDS"]
-
-
-def test_rows_of_a_place_with_four_times_the_rows_count_twice() -> None:
-    own = bench()
-    weights = own.weights(np.ones(own.row_count, dtype=bool))
-    assert_close(float(weights.mean()), 1.0, rel=1e-12)
-    totals: dict[Any, list[float]] = {}
-    for place, weight in zip(own.places, weights.tolist(), strict=True):
-        totals.setdefault(place, []).append(weight)
-    (first, second), *_ = ((one, two) for one in totals.values() for two in totals.values() if len(one) != len(two))
-    assert_close(sum(first) / sum(second), (len(first) / len(second)) ** 0.5, rel=1e-9)
-
-
 def test_a_board_that_is_left_out_changes_nothing_that_is_fitted() -> None:
     own = bench()
     out = np.array([board == "b200_sxm" for board in own.board])
@@ -83,34 +65,6 @@ def test_a_board_that_is_left_out_changes_nothing_that_is_fitted() -> None:
     rung = ladder()["climb"](own, "roofline", form, lambda _: None)
     assert rung.coefficient_count == 3 * len(own.kinds)
     assert (rung.other_boards_s != rung.fitted_s).any()
-
-
-@pytest.mark.slow
-def test_a_fit_moves_what_a_row_depends_on() -> None:
-    own = ladder()["make_bench"](("aic_attention",), every=100)
-    form = ladder()["make_model"](own)
-    names = {one.name for one in form.parameters}
-    assert "attention_exponential" in names
-    assert not names & {"start_clocks.batch_norm.wide", "operand_reach.vector", "split_clocks"}
-    # what is remembered of one position is not taken for another
-    start = np.zeros(len(form.parameters))
-    moved = np.where([one.name == "attention_exponential" for one in form.parameters], 1.0, 0.0)
-    before = form.predict(own, start)
-    assert (form.predict(own, moved) > before).any()
-    assert (form.predict(own, start) == before).all()
-
-
-@pytest.mark.slow
-def test_an_effect_is_scored_on_the_kinds_that_it_moves() -> None:
-    kinds, effects = ladder()["moved_kinds"], ladder()["EFFECTS"]
-    own = ladder()["make_bench"](("aic_gemm", "aic_gemm_fp8", "aic_attention"), every=100)
-    assert own.kinds == ["attention bf16", "gemm bf16", "gemm fp8"]
-    assert kinds(own, effects["split of k"]) == ("gemm bf16", "gemm fp8")
-    assert kinds(own, effects["attention: exponential"]) == ("attention bf16",)
-    assert kinds(own, effects["slots of a batch norm"]) == ()
-    again = ladder()["make_bench"](("aic_gemm", "aic_gemm_fp8", "aic_attention"), 100, ("gemm fp8",))
-    rows = own.rows_of_kind("gemm fp8")
-    assert again.measured_s.tolist() == own.measured_s[rows].tolist()
 
 
 def test_every_effect_names_what_the_class_has() -> None:

@@ -262,9 +262,3 @@ def test_a_word_is_what_several_queries_do_not_declare() -> None:
             if one not in getattr(file, kind) and one.meaning == told.get(one.name, {}).get("meaning")
         )
         assert [name for name in told if taken[name] < 2] == []
-
-
-def test_a_join_that_nobody_reads_is_left_out() -> None:
-    assert "hardware_version AS v ON" in find_query("compare.ranking").sql  # its microarchitecture
-    assert "hardware_version AS v ON v.hardware_digest = r.hardware_digest" not in find_query("sweep.point").sql
-    assert "run_action" not in find_query("sweep.point").sql.rpartition("FROM run_figures")[2]

@@ -44,14 +44,6 @@ def test_a_record_behaves_as_one_that_was_made(tmp_path: Path) -> None:
         attrs.evolve(chip, boundary="wall")
 
 
-def test_equal_values_are_one_object(tmp_path: Path) -> None:
-    reader = pass_on(tmp_path, {"a": CHIPS["h100_sxm5"], "b": attrs.evolve(CHIPS["h100_sxm5"], id="b")})
-    one, other = reader.find("a"), reader.find("b")
-    assert one is not other
-    assert one.reference is other.reference
-    assert one.clock is other.clock
-
-
 def test_numbers_keep_their_type_and_sign(tmp_path: Path) -> None:
     values = {"a": (1, 1.0, True, 0, 0.0, -0.0, False, None, "", "1", 2**60, math.inf), "b": {"k": (), 2: {}}}
     reader = pass_on(tmp_path, values)

@@ -16,7 +16,7 @@ from joulemap.ask.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
-from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients, rounded, values_at
+from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients, rounded
 from joulemap.calibrate.observation import Observation, balance, credibility, divide
 from joulemap.calibrate.solve import SCALE, information, minimize
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
@@ -107,10 +107,10 @@ def test_one_of_many_that_contradicts_costs_its_share_alone() -> None:
 def test_a_free_parameter_by_hand() -> None:
     one = FreeParameter(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
     assert one.value(0.0) == 0.5
-    assert_close(one.value(2.0), 0.5 * math.exp(0.5), rel=1e-15)
-    assert_close(one.bounds[1], math.log(2.0) / 0.25, rel=1e-15)
+    assert_close(one.value(2.0), 0.5 * math.exp(0.5))
+    assert_close(one.bounds[1], math.log(2.0) / 0.25)
     assert one.position(7.0) == one.bounds[1]
-    assert_close(one.position(one.value(-1.25)), -1.25, rel=1e-12)
+    assert_close(one.position(one.value(-1.25)), -1.25)
     assert rounded(123456.7) == 123460.0
 
 
@@ -181,11 +181,9 @@ def test_operators_sum_to_their_run_and_a_profile_has_no_gaps(
     seconds = np.zeros(len(observations))
     for group in bench.groups:
         seconds[group.rows] = bench.seconds(target.coefficients, group)
-    assert_close(float(seconds[1] + seconds[2]), float(seconds[0]), rel=1e-12)
+    assert_close(float(seconds[1] + seconds[2]), float(seconds[0]))
     kernels = form_kernels(columns, "fp32", "graph").kernel_count
-    assert_close(
-        float(seconds[0] - seconds[3]), kernels * target.coefficient("gap_clocks") / target.full_clock.value, rel=1e-9
-    )
+    assert_close(float(seconds[0] - seconds[3]), kernels * target.coefficient("gap_clocks") / target.full_clock.value)
 
 
 def test_a_prediction_is_what_a_run_under_the_calibration_gives(
@@ -268,7 +266,7 @@ def test_weights_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns]) -
     raw = [share / 2.0] * 4 + [share, 1.0]
     weights = balance(rows, np.ones(6, dtype=bool))
     for value, expected in zip(weights.tolist(), raw, strict=True):
-        assert_close(value, expected * 6.0 / sum(raw), rel=1e-12)
+        assert_close(value, expected * 6.0 / sum(raw))
     without = balance(rows, np.array([True] * 4 + [False] * 2))
     assert without.tolist() == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
     heavy = balance([attrs.evolve(one, weight=3.0), one], np.ones(2, dtype=bool))
@@ -283,10 +281,10 @@ def test_credibility_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns
     def of(*rows: Observation) -> float:
         return credibility(rows, np.ones(len(rows), dtype=bool))
 
-    assert_close(of(one), 1.0 / 5.0, rel=1e-12)
-    assert_close(of(*[one] * 4), 2.0 / 6.0, rel=1e-12)
-    assert_close(of(*[one] * 4, attrs.evolve(one, family="b"), other_group), 4.0 / 8.0, rel=1e-12)
-    assert_close(of(*(attrs.evolve(one, family=str(number)) for number in range(30))), 30.0 / 34.0, rel=1e-12)
+    assert_close(of(one), 1.0 / 5.0)
+    assert_close(of(*[one] * 4), 2.0 / 6.0)
+    assert_close(of(*[one] * 4, attrs.evolve(one, family="b"), other_group), 4.0 / 8.0)
+    assert_close(of(*(attrs.evolve(one, family=str(number)) for number in range(30))), 30.0 / 34.0)
     assert credibility([one], np.zeros(1, dtype=bool)) == 0.0
 
 
@@ -311,11 +309,11 @@ def test_information_by_hand() -> None:
     # a row that follows a number by 0.7, to 10 %: its variance falls from 1 to 1 / (1 + 49); one that does not, by none
     slope = np.array([[0.7, 0.0]])
     shares = information(np.zeros(1), slope, measured=np.zeros(1), weight=np.ones(1))
-    assert_close(float(shares[0]), 49.0 / 50.0, rel=1e-12)
+    assert_close(float(shares[0]), 49.0 / 50.0)
     assert shares[1] == 0.0
     # two numbers that every row sees alike: only their sum is known
     alike = information(np.zeros(1), np.array([[0.7, 0.7]]), measured=np.zeros(1), weight=np.ones(1))
-    assert_close(float(alike[0]), 49.0 / 99.0, rel=1e-12)
+    assert_close(float(alike[0]), 49.0 / 99.0)
 
 
 # bounds
@@ -330,31 +328,6 @@ def roofline_shares(columns: WorkloadColumns, target: Hardware, precision: str) 
     operations = kernels.per_kernel(2.0 * kernels.work.mac_count) / target.product_rate(precision)
     memory = kernels.per_kernel(placement.dram_bytes) / target.memory_bandwidth.value
     return np.array([(least / np.where(seconds > 0.0, seconds, np.inf)).max() for least in (operations, memory)])
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("name", examples())
-def test_no_coefficients_are_above_the_roofline(
-    name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
-) -> None:
-    target = hardware(name)
-    spreads = load_spreads(target.architecture).coefficients
-    parameters = free_coefficients(target, {one.name: one.spread for one in spreads})
-    low, high = bounds_of(parameters)
-    assert (low <= 0.0).all()
-    assert (high >= 0.0).all()
-    generator = np.random.default_rng(11)
-    fastest = np.where([one.name.endswith(("cost", "clocks", "latency")) for one in parameters], low, high)
-    corners = [low, high, fastest, *generator.uniform(low, high, size=(3, len(parameters)))]
-    for position in corners:
-        values = values_at(parameters, position)
-        assert values["device_time_scale"] >= 1.0
-        assert all(value <= 1.0 + 1e-12 for name, value in values.items() if "efficiency" in name)
-        coefficients = {key: attrs.evolve(target.coefficients[key], value=value) for key, value in values.items()}
-        under = attrs.evolve(target, coefficients={**target.coefficients, **coefficients})
-        for precision in target.peaks:
-            for columns in workloads.values():
-                assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6, (name, precision)
 
 
 @pytest.mark.sample(1)

@@ -58,7 +58,7 @@ def test_hardware_under_a_calibration() -> None:
         factor = 3.0 if after.component == "dram" else 1.0
         if after.key == STATIC_ACTION:
             factor = 50.0 / plain.static_power.value
-        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
+        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor)
         static = after.key == STATIC_ACTION
         assert after.basis == ("measured" if static else "scaled" if factor != 1.0 else before.basis)
 
@@ -126,14 +126,14 @@ def test_generations_by_hand() -> None:
 def test_a_hardware_inherits_ratios() -> None:
     calibration, plain, source = inherited(), hardware("h100_sxm5"), hardware("h200_sxm")
     under = plain.inheriting(calibration)
-    assert_close(under.coefficient("launch_time_scale"), 1.5, rel=1e-12)
-    assert_close(under.static_power.value, 1.1 * plain.static_power.value, rel=1e-12)
+    assert_close(under.coefficient("launch_time_scale"), 1.5)
+    assert_close(under.static_power.value, 1.1 * plain.static_power.value)
     assert under.digest == extend_digest(plain.digest, f"+{calibration.digest}")
     for before, after, there in zip(
         plain.reference, under.reference, source.calibrated(calibration).reference, strict=True
     ):
         factor = 1.1 if after.key == STATIC_ACTION else 3.0 if after.component == "dram" else 1.0
-        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
+        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor)
         if factor == 3.0:
             assert (after.basis, there.basis) == ("scaled", "scaled")
             assert "h200_sxm" in after.source
@@ -143,7 +143,7 @@ def test_a_hardware_inherits_ratios() -> None:
     # a default that a file rounded to seven digits counts as equal
     rounded = attrs.evolve(calibration.coefficients["launch_time_scale"], default=1.0 + 5e-7)
     alike = attrs.evolve(calibration, coefficients={"launch_time_scale": rounded})
-    assert_close(plain.inheriting(alike).coefficient("launch_time_scale"), 1.5, rel=1e-12)
+    assert_close(plain.inheriting(alike).coefficient("launch_time_scale"), 1.5)
     # what a chip states itself is not overruled
     stated = attrs.evolve(plain.coefficients["launch_time_scale"], value=1.2)
     alone = attrs.evolve(
@@ -202,17 +202,6 @@ def test_a_persons_own_is_not_inherited(tmp_path: Path, ships: Path, monkeypatch
     answer = Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware=["h200_sxm", "h100_sxm5"])
     assert answer.scope.calibrations[0].inheritors == []
     assert answer.scope.uncalibrated == ("h100_sxm5",)
-
-
-@pytest.mark.slow
-def test_an_inherited_calibration_that_is_stale_is_told(tmp_path: Path, ships: Path) -> None:
-    write_calibration(inherited(hardware_digest="deadbeefdeadbeef"), ships / "h200_sxm.toml")
-    workspace = Workspace(tmp_path / "own.duckdb")
-    with pytest.raises(
-        CatalogueError, match=r"h200_sxm.toml: hardware_digest: it was fitted to another description of"
-    ):
-        workspace.compare("resnet18", hardware=["h100_sxm5"])
-    assert workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="own").scope.calibrations.rows == ()
 
 
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -386,9 +375,9 @@ def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> 
     under = workspace.validate(TARGET, calibration=calibration).records()[0]
     plain = workspace.validate(TARGET, calibration="none").records()[0]
     assert (under["calibration"], plain["calibration"]) == (calibration.label, "none")
-    assert_close(under["bias_fraction"] + 1.0, 2.0 * (plain["bias_fraction"] + 1.0), rel=1e-9)
+    assert_close(under["bias_fraction"] + 1.0, 2.0 * (plain["bias_fraction"] + 1.0))
     # of two of the three rows the calibration has seen the family
-    assert_close(under["seen_fraction"], 2.0 / 3.0, rel=1e-12)
+    assert_close(under["seen_fraction"], 2.0 / 3.0)
     assert (under["seen"], plain["seen_fraction"]) == (f"calibration {calibration.label}", 0.0)
     assert workspace.validate(TARGET).records()[0] == plain
     assert workspace.validate(TARGET, calibration=calibration).records()[0] == under

@@ -10,7 +10,6 @@ from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.present import category
 from joulemap.show.present.cell import CATEGORY, show_in
-from joulemap.workspace import Workspace
 
 SOURCE = Path(category.__file__).parents[1]
 
@@ -42,8 +41,3 @@ def test_tables_figures_and_text_drawings_have_these_names() -> None:
         view = str(find_spec(name).view)
         assert all(one in view for one in category.NUMBERED)
         assert "category_name" not in view
-
-
-def test_machine_formats_have_ids(workspace: Workspace) -> None:
-    answer = workspace.compare_runs("resnet18", hardware=["l4", "t4"])
-    assert {row.common_category for row in answer.tree} <= set(COMMON_CATEGORIES)

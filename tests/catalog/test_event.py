@@ -9,9 +9,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.analyze import AnalyzeAnswer
-from joulemap.catalog.chip import list_architectures, load_class
+from joulemap.catalog.chip import load_class
 from joulemap.catalog.event import load_events, resolve_events
-from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import EventEntry
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
@@ -72,7 +71,7 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
         one, other = ((component, half) for half in halves.get(whole, ("", "")))
         if one in counted:
             met += 1
-            assert_close(counted[one] + counted[other], count, rel=1e-9)
+            assert_close(counted[one] + counted[other], count)
             assert min(counted[one], counted[other]) >= 0.0
     assert met >= 1
 
@@ -81,56 +80,22 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
 def test_lines_times_their_size_are_bytes(analyses: Mapping[str, AnalyzeAnswer]) -> None:
     counted, acted = counts(analyses["cpu"]), actions(analyses["cpu"])
     for level in ("l1", "l2", "l3"):
-        assert_close(counted[level, "reads"] * 64, acted[level, "read"], rel=1e-12)
-        assert_close(counted[level, "read_misses"] * 64, acted[level, "fill"], rel=1e-12)
+        assert_close(counted[level, "reads"] * 64, acted[level, "read"])
+        assert_close(counted[level, "read_misses"] * 64, acted[level, "fill"])
     counted, acted = counts(analyses["amd"]), actions(analyses["amd"])
     for level in ("l2", "l3"):
-        assert_close(counted[level, "writes"] * 32, acted[level, "write"], rel=1e-12)
-        assert_close(counted[level, "read_misses"] * 32, acted[level, "fill"], rel=1e-12)
-    assert_close(counted["dram", "reads"] * 32, acted["dram", "read"], rel=1e-12)
+        assert_close(counted[level, "writes"] * 32, acted[level, "write"])
+        assert_close(counted[level, "read_misses"] * 32, acted[level, "fill"])
+    assert_close(counted["dram", "reads"] * 32, acted["dram", "read"])
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "warp"), [("gpu", 32), ("amd", 64)])
 def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     counted = counts(analyses[name])
-    assert_close(counted["sm", "warps"] * warp, counted["sm", "threads"], rel=1e-12)
+    assert_close(counted["sm", "warps"] * warp, counted["sm", "threads"])
     assert counted["sm", "threads"] == 256 * counted["sm", "thread_blocks"]
     assert counted["sm", "thread_blocks"] == counted["chip", "tiles"]
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("name", CHIPS)
-def test_the_run_is_the_sum_of_its_subgraphs(
-    name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
-) -> None:
-    answer = analyses[name]
-    summed: Counts = {}
-    paid: dict[tuple[str, str], int] = {}
-    for row in workspace.query("run.event", {"run_id": answer.total.run_id}).records():
-        key = str(row["component"]), str(row["event"])
-        summed[key] = summed.get(key, 0.0) + row["event_count"]
-        paid[key] = paid.get(key, 0) + (row["energy_fj"] or 0)
-    for event in answer.events:
-        key = event.component, event.event
-        assert_close(summed.get(key, 0.0), event.event_count, rel=1e-9)
-        assert paid.get(key, 0) == (event.energy_fj or 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHIPS)
-def test_what_follows_from_placement_is_that_of_the_run(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
-    total, counted = analyses[name].total, counts(analyses[name])
-    assert counted["chip", "macs"] == total.mac_count
-    assert counted["chip", "kernels"] == total.kernel_count
-    assert total.executed_mac_count is not None
-    assert_close(counted["chip", "mac_slots"], total.executed_mac_count, rel=1e-12)
-    clock = load_clock(CHIPS[name][0], CHIPS[name][1])
-    assert_close(counted["chip", "cycles"], total.latency_s * clock * total.clock_fraction, rel=1e-9)
-
-
-def load_clock(hardware: str, precision: str) -> float:
-    return load_catalogue().find(hardware).peaks[precision].clock_hz
 
 
 def test_an_event_has_the_energy_of_the_actions_that_pay_for_it(analyses: Mapping[str, AnalyzeAnswer]) -> None:
@@ -163,14 +128,7 @@ def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_no
     ((summed,),) = workspace.sql(
         f"SELECT sum(overhead_energy_j) FROM subgraph_results WHERE run_id = {answer.total.run_id}"
     ).rows
-    assert_close(summed, overhead_j, rel=1e-9)
-
-
-@pytest.mark.parametrize("architecture", list_architectures())
-def test_every_class_says_what_happens_in_it(architecture: str) -> None:
-    events = [event for event in load_events() if event.architecture == architecture]
-    assert len(events) >= 8
-    assert {event.component for event in events} >= {"dram"}
+    assert_close(summed, overhead_j)
 
 
 ENTRY = EventEntry(component="l2", event="reads", per="line", meaning="m", terms=["l2.read"])

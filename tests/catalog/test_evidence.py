@@ -13,7 +13,6 @@ from conftest import Run
 from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.measurement import check_single, find_boundary
-from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.physics.interval.error_scale import OWN_LEVEL
 from joulemap.physics.interval.scale import CLASS_LEVEL, Subject, find_least
@@ -80,11 +79,11 @@ def test_a_scope_may_end_with_its_boundary() -> None:
 
 def test_energy_of_a_system_is_power_at_the_wall_of_each_device() -> None:
     # 0.05 J in 2 ms are 25 W; of 2 batches of 4 a second 0.1 W; over two devices half
-    assert_close(read_single(boundary="system").wall_power_w, 25.0, rel=1e-12)
+    assert_close(read_single(boundary="system").wall_power_w, 25.0)
     row = read_single(boundary="wall", latency_s="", throughput_per_s="8", batch="4", device_count="2")
-    assert_close(row.wall_power_w, 0.05, rel=1e-12)
+    assert_close(row.wall_power_w, 0.05)
     assert (row.energy_j, row.power_w, row.boundary) == (None, None, "")
-    assert_close(read_single(boundary="system", power_w="90", device_count="3").wall_power_w, 30.0, rel=1e-12)
+    assert_close(read_single(boundary="system", power_w="90", device_count="3").wall_power_w, 30.0)
 
 
 @pytest.mark.slow
@@ -105,12 +104,12 @@ def test_what_was_subtracted_from_a_measurement_is_subtracted_from_its_predictio
         "SELECT e.predicted, r.interval_s FROM energy_errors AS e JOIN runs AS r ON r.run_id = e.run_id "
         "WHERE e.source IN ('mine', 'net') ORDER BY e.source"
     )
-    assert_close(net, gross - 10.0 * time_s, rel=1e-9)
+    assert_close(net, gross - 10.0 * time_s)
     ((wide, narrow, power),) = workspace.sql(
         "SELECT max(e.half_width), min(e.half_width), any_value(u.power_half_width) FROM energy_errors AS e "
         "JOIN run_uncertainty AS u ON u.run_id = e.run_id WHERE e.source IN ('mine', 'net')"
     )
-    assert_close(wide**2 - narrow**2, power**2 * ((gross / net) ** 2 - 1.0), rel=1e-9)
+    assert_close(wide**2 - narrow**2, power**2 * ((gross / net) ** 2 - 1.0))
 
 
 @pytest.mark.slow
@@ -152,17 +151,5 @@ def test_a_calibrated_chip_of_every_class_has_a_floor() -> None:
         subject = Subject(
             work="model", architecture=architecture, runtime="engine", precision="int8", hardware="", ops_per_s=1e14
         )
-        assert_close(find_least(floors, subject, OWN_LEVEL), 0.08, rel=1e-12)
+        assert_close(find_least(floors, subject, OWN_LEVEL), 0.08)
         assert find_least(floors, subject, CLASS_LEVEL - 1) == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.wings
-def test_tables_with_energies_say_so() -> None:
-    for table in load_public_tables().values():
-        if not table.is_single:
-            names = "energy_per_output_token_j", "energy_per_request_j"
-            has = any(getattr(row, name) for row in table.read_rows() for name in names)
-        else:
-            has = any(row.energy_j or row.power_w for row in table.read())
-        assert table.holds_energy == has, table.name

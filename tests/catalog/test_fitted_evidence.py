@@ -73,10 +73,6 @@ def test_evidence_in_part_is_refused(case: str) -> None:
         read_evidence(entry)
 
 
-def test_an_entry_without_counts_has_no_evidence() -> None:
-    assert read_evidence({"value": 1.0, "sources": None, "boards": None, "models": None}) is None
-
-
 def test_evidence_is_not_part_of_a_number() -> None:
     bare = Quantity(value=1.0, unit="s", basis="measured", source="a board")
     backed = attrs.evolve(bare, evidence=Evidence(sources=1, boards=2, models=3))

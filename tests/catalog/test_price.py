@@ -55,11 +55,11 @@ def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Work
     )  # fmt: skip
     was = before["l4", "rented"]
     assert was.price is not None and was.usd_per_million is not None and given.usd_per_million is not None
-    assert_close(given.usd_per_million / was.usd_per_million, 0.25 / was.price, rel=1e-12)
+    assert_close(given.usd_per_million / was.usd_per_million, 0.25 / was.price)
     bought = after["t4", "bought"]
     assert (bought.price, bought.price_unit, bought.price_basis, bought.price_source) == (900.0, "USD", "given", "shop")
-    assert bought.hardware_usd_per_million is not None and bought.inferences_per_life is not None
-    assert_close(bought.hardware_usd_per_million, 900.0 / bought.inferences_per_life * 1e6, rel=1e-12)
+    assert bought.inferences_per_life is not None
+    assert_close(bought.hardware_usd_per_million, 900.0 / bought.inferences_per_life * 1e6)
     assert after["t4", "rented"].price_basis == before["t4", "rented"].price_basis != "given"
 
 
@@ -69,7 +69,7 @@ def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace
     even = answer.break_even
     assert even is not None
     assert (even.hardware_a, even.way_a) == ("l4", "bought")
-    assert_close(even.fixed_a_usd, 2500.0 * 1.4, rel=1e-12)
+    assert_close(even.fixed_a_usd, 2500.0 * 1.4)
 
 
 def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:

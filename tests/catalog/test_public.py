@@ -61,11 +61,11 @@ def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
 def test_rows_are_those_of_their_sources() -> None:
     rows = {row.model: row for row in table(SMALL).read() if row.hardware == "h100_sxm5" and row.precision == "bf16"}
     one = rows["gemm(m=2048,n=2048,k=13312)"]  # 794.5 TFLOP/s
-    assert_close(one.latency_s or 0.0, 2 * 2048 * 2048 * 13312 / 794.5e12, rel=1e-6)
+    assert_close(one.latency_s, 2 * 2048 * 2048 * 13312 / 794.5e12, rel=1e-6)
     power = {(row.hardware, row.model): row for row in table("aic_gemm_power").read()}
     drawn = power["b200_sxm", "gemm(m=1,n=51200,k=65536)"]  # 1.075193 ms, 706.6 W
-    assert_close(drawn.latency_s or 0.0, 1.075193e-3, rel=1e-6)
-    assert_close(drawn.energy_j or 0.0, 1.075193e-3 * 706.6, rel=1e-6)
+    assert_close(drawn.latency_s, 1.075193e-3, rel=1e-6)
+    assert_close(drawn.energy_j, 1.075193e-3 * 706.6, rel=1e-6)
 
 
 def test_a_locked_clock_is_the_mode_that_a_row_was_measured_at() -> None:
@@ -75,8 +75,8 @@ def test_a_locked_clock_is_the_mode_that_a_row_was_measured_at() -> None:
 def test_energy_of_a_step_under_a_power_limit_is_that_of_its_epoch() -> None:
     rows = {(row.hardware, row.batch): row for row in table("zeus_power_limits").read()}
     one = rows["a40@200W", 128]  # an epoch of 1,281,167 images: 3992.39 s, 715,541 J
-    assert_close(one.latency_s or 0.0, 3992.39 * 128 / 1_281_167, rel=1e-5)
-    assert_close(one.energy_j or 0.0, 715_541 * 128 / 1_281_167, rel=1e-5)
+    assert_close(one.latency_s, 3992.39 * 128 / 1_281_167, rel=1e-5)
+    assert_close(one.energy_j, 715_541 * 128 / 1_281_167, rel=1e-5)
     assert_close((one.energy_j or 0.0) / (one.latency_s or 1.0), 179.2, rel=1e-3)
     assert {name.partition("@")[0] for name, _ in rows} == {"a40", "v100_pcie_32gb"}
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from joulemap.ask.fact import Caveat
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import find_entry
-from joulemap.physics.interval.error_scale import SAME_SIZE, UNMEASURED
+from joulemap.physics.interval.error_scale import SAME_SIZE
 from joulemap.physics.record.compiler import HOST_OPERATIONS, UNLISTED
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace
@@ -32,38 +29,6 @@ def test_no_published_list_has_an_operation_of_the_host() -> None:
         operations = {name.partition(".")[2] or name for name in compiler.names}
         # Some NPUs have TopK or suppress detections; Intel's compiler has transforms and inverses too.
         assert operations & set(HOST_OPERATIONS) <= {"sort", "nms", "fft", "inverse"}
-
-
-def test_an_unlisted_compiler_runs_all_but_what_needs_a_host() -> None:
-    assert UNLISTED.is_run("conv", "conv2d")
-    assert UNLISTED.is_run("view", "svd")
-    assert not UNLISTED.is_run("elementwise", "svd")
-    assert not UNLISTED.is_run("reduction", "sort")
-    assert UNLISTED.is_unlisted
-
-
-@pytest.mark.slow
-def test_an_answer_says_that_the_operators_of_a_winner_are_not_known(workspace: Workspace) -> None:
-    answer = workspace.recommend("resnet18", hardware=("groq_tsp_v1", "raspberry_pi_5"), precision="int8", batch=1)
-    assert answer.best is not None and answer.best.hardware == "groq_tsp_v1"
-    (caveat,) = (one for one in answer.facts.of(Caveat) if one.kind == "unlisted")
-    assert (caveat.runs, caveat.weight) == ((answer.best.run_id,), math.inf)
-    listed = workspace.recommend("resnet18", hardware=("hailo_8", "t4"), precision="int8", batch=1)
-    assert not [one for one in listed.facts.of(Caveat) if one.kind == "unlisted"]
-
-
-@pytest.mark.slow
-def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: Workspace) -> None:
-    """The doubt of a TPU of 275 TFLOPS does not come from a board of 4, nor that of an NPU from fitted ones."""
-    names = ("tpu_v4", "rk3588_npu", "kpu_t64", "coral_edge_tpu", "hailo_8", "t4")
-    answer = workspace.compare("resnet18", hardware=names, precision="int8")
-    widths = {name: widths["latency"][0] for name, widths in answer.scope.doubts.items()}
-    for name in ("tpu_v4", "kpu_t64"):
-        assert widths[name] >= UNMEASURED, name
-    assert answer.scope.doubts["kpu_t64"]["energy"][0] >= UNMEASURED
-    assert widths["rk3588_npu"] > widths["hailo_8"]
-    for name in ("coral_edge_tpu", "hailo_8", "t4"):
-        assert widths[name] < UNMEASURED, name
 
 
 def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cell import assert_part, read_table
-from command import list_steps
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
 from joulemap.show.compare import BEST_TITLE
@@ -346,27 +345,6 @@ def test_every_answer_comes_in_every_format(arguments: tuple[str, ...], joulemap
     assert "|" in answers["markdown"].stdout or arguments == ("db", "check")
 
 
-def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> None:
-    done = joulemap("explain", "resnet18", "xeon_8490h", "kpu_t256", "--format", "json", "--db", database)
-    document = json.loads(done.stdout)
-    assert sum(term["difference_fj"] for term in document["terms"]) == document["total"]["difference_fj"]
-    shown = joulemap(
-        "explain", "resnet18", "xeon_8490h", "kpu_t256", "--level", "action", "--limit", 3, "--notes", "--db", database
-    ).stdout
-    assert "sum exactly" in shown
-    assert "smaller terms" in shown
-
-
-def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
-    statement = (
-        "SELECT r.run_id, CAST(sum(l.line_energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
-        "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
-    )
-    rows = read_table(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)
-    assert len(rows) > 10
-    assert [row["summed"] for row in rows] == [row["stored"] for row in rows]
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "queries"),
@@ -417,15 +395,6 @@ def test_output_to_a_pipe_is_written_through_it(joulemap: Run, database: Path, t
     answer, _ = reader.communicate(timeout=60)
     assert json.loads(answer)
     assert pipe.is_fifo()
-
-
-@pytest.mark.slow
-def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:
-    for form in ("table", "markdown"):
-        chips = "xeon_8490h,h100_sxm5,tpu_v4,kpu_t256"
-        text = joulemap("compare", "resnet18", "--hardware", chips, "--format", form, "--db", database).stdout
-        assert "~kpu_t256" in text
-        assert not re.search(r"~(xeon|h100|tpu)", text)
 
 
 def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, database: Path) -> None:
@@ -523,22 +492,6 @@ def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
     assert time.monotonic() - started < 5  # one second, on a machine that has nothing else to do
     assert process.returncode == ExitCode.INTERRUPTED
     assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
-
-
-@pytest.mark.slow
-def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None:
-    place = tmp_path / "my results.duckdb"
-    done = joulemap(
-        "compare", "mlp", "--model-arg", "tokens=7", "--batch", 3, "--precision", "bf16", "--details", "--db", place
-    )
-    steps = list_steps(done.stdout)
-    assert len(steps) == 3
-    for step in steps:
-        again = joulemap(*step)
-        assert (again.returncode, again.stderr) == (0, ""), step
-    stored = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", "--db", place).stdout
-    assert stored.splitlines()[1] == "4"
-    assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
 @pytest.mark.slow
@@ -643,13 +596,6 @@ def test_hardware_is_an_argument_or_an_option(
 
 
 @pytest.mark.slow
-def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
-    asked = ("analyze", "resnet18", "GPU", "--db", database)
-    assert "GPU means h100_sxm5" in joulemap(*asked, "--notes", "--wide").stdout
-    assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
-
-
-@pytest.mark.slow
 def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, database: Path, tmp_path: Path) -> None:
     asked = ("explain", "resnet18", "H100", "TPU", "--db", database)
     plain = joulemap(*asked)
@@ -665,14 +611,3 @@ def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, datab
 def test_help_of_an_output_names_every_suffix(joulemap: Run) -> None:
     told = joulemap("compare", "--help").stdout
     assert [suffix for suffix in SUFFIXES if suffix not in told] == [".markdown"]
-
-
-@pytest.mark.slow
-def test_verbose_of_a_comparison_ranks_and_talks_and_v_only_talks(joulemap: Run, database: Path) -> None:
-    asked = ("compare", "resnet18", "l4", "tpu_v4", "--db", database)
-    plain, talking, verbose = joulemap(*asked), joulemap(*asked, "-v"), joulemap(*asked, "--verbose")
-    assert talking.stdout == plain.stdout
-    assert "query compare.ranking" not in talking.stderr
-    assert "Subgraphs on" in verbose.stdout
-    for spoken in (talking, verbose):
-        assert re.search(r"s: query compare\.\w+@1: \d+ rows", spoken.stderr)

@@ -63,7 +63,7 @@ def test_one_of_each_class_shows_every_number_with_its_source(name: str, joulema
     assert all(fact["source"] and fact["basis"] and fact["unit"] for fact in document["facts"])
     fact = {row["quantity"]: row["value"] for row in document["facts"]}
     for row in document["ridge"]:
-        assert_close(row["ridge_ops_per_byte"], row["peak_ops_per_s"] / fact["memory_bandwidth"], rel=1e-12)
+        assert_close(row["ridge_ops_per_byte"], row["peak_ops_per_s"] / fact["memory_bandwidth"])
     reference = records(joulemap("hardware", "show", name, "--energy", "--format", "csv").stdout)
     implied = [row for row in reference if row["action"].startswith("unattributed_")]  # some by the power limit
     assert 15 <= len(reference) - len(implied) <= document["action_count"] <= len(reference)
@@ -76,18 +76,6 @@ def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run
     assert "a research design" in joulemap("hardware", "show", "plasticine", "--notes").stdout
     sold = joulemap("hardware", "show", "hailo_10h", "--notes").stdout
     assert "~" not in sold and "key numbers: " in sold
-
-
-@pytest.mark.slow
-def test_a_mode_shows_its_own_numbers(joulemap: Run) -> None:
-    def facts(name: str) -> dict[str, float]:
-        document = json.loads(joulemap("hardware", "show", name, "--format", "json").stdout)
-        return {row["quantity"]: row["value"] for row in document["facts"]}
-
-    whole, slow = facts("Jetson-Orin-Nano"), facts("Jetson-Orin-Nano@7W")
-    assert slow["tdp"] == whole["power_mode.7W.tdp"] == 7.0
-    assert slow["clock"] == whole["power_mode.7W.clock"]
-    assert_close(slow["peak.fp16"] / whole["peak.fp16"], slow["clock"] / whole["clock"], rel=1e-9)
 
 
 @pytest.mark.slow
@@ -132,20 +120,6 @@ def test_a_broken_file_is_one_line_and_nothing_is_written(joulemap: Run, tmp_pat
 
 
 @pytest.mark.slow
-def test_every_deployment_compares(joulemap: Run) -> None:
-    done = joulemap("compare", "mobilenet_v2", "--deployment", "edge", "--precision", "int8", "--format", "json")
-    rows = json.loads(done.stdout)["rows"]
-    assert len(rows) >= 20
-    assert {row["architecture"] for row in rows} >= {"cpu", "gpu", "tpu", "kpu", "dsp", "npu", "dpu"}
-    for row in rows:
-        if row["status"] == "unsupported":
-            assert "has no int8; it has " in row["reason"]
-    integer_only = joulemap("compare", "mobilenet_v2", "--hardware", "coral", "--precision", "fp32")
-    assert integer_only.returncode == ExitCode.UNSUPPORTED
-    assert "coral_edge_tpu has no fp32; it has int8" in integer_only.stderr
-
-
-@pytest.mark.slow
 def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chips = tmp_path / "chips"
     chips.mkdir()
@@ -170,8 +144,8 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     moved = {row.constant: row.moved_j for row in answer.constants}
     assert moved["static_power"] is None
     latency = workspace.sql(f"SELECT latency_s FROM runs WHERE run_id = {after}").rows[0][0]
-    assert_close(moved["energy.chip.static_power"] or 0.0, -30.0 * latency, rel=1e-9)
-    assert_close(term.difference_j, -30.0 * latency, rel=1e-9)
+    assert_close(moved["energy.chip.static_power"], -30.0 * latency)
+    assert_close(term.difference_j, -30.0 * latency)
     same = workspace.difference(after, after)
     assert (same.settings.rows, same.constants.rows) == ((), ())
 

@@ -15,9 +15,7 @@ from command import run_here
 from example import list_examples
 from joulemap.cli import overview
 from joulemap.cli.command import command, option
-from joulemap.cli.help import EXAMPLES
 from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands, list_groups, list_start
-from joulemap.cli.panel import HelpPosition
 from joulemap.system.wing import Command, Wing
 from tools.manual import Manual, read_manual
 
@@ -78,12 +76,6 @@ def print_help(path: str, option: str, folder: Path) -> str:
 def count_lines(text: str) -> int:
     """Return the lines of a text on a terminal, which wraps a longer line."""
     return sum(max(1, -(-len(line) // COLUMNS)) for line in text.splitlines())
-
-
-def list_lines(text: str) -> list[str]:
-    """Return the first line of each option, behind the description of the command."""
-    panels = re.split(r"^\w[\w ]*:$", text, maxsplit=1, flags=re.MULTILINE)[1]
-    return re.findall(r"^  (-.*)$", panels, re.MULTILINE)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -188,17 +180,6 @@ def test_help_all_lists_every_option_and_every_example(tmp_path: Path) -> None:
         assert [line for line in manual.examples if f"  {line}\n" not in text] == [], manual.path
 
 
-def test_help_names_the_number_of_options_that_it_leaves_out(tmp_path: Path) -> None:
-    for manual in list_leaves():
-        text = print_help(manual.path, "--help", tmp_path)
-        shown = {line.split()[0] for line in list_lines(text)}
-        every = {line.split()[0] for line in list_lines(print_help(manual.path, ALL, tmp_path))}
-        assert shown <= every
-        stated = re.search(r"--help-all`\s+shows\s+(\d+)\s+more\s+option", text)
-        assert int(stated[1] if stated else 0) == len(every - shown), manual.path
-        assert len([line for line in manual.examples if f"  {line}\n" in text]) == min(len(manual.examples), EXAMPLES)
-
-
 def test_examples_of_help_are_those_that_are_run() -> None:
     ran = {one.line for one in list_examples()}
     shown = {line for one in list_manuals() for line in one.examples if line.startswith("joulemap ")}
@@ -217,22 +198,6 @@ def test_descriptions_are_short_sentences_that_begin_with_a_verb(manual: Manual)
     assert [one for one in sentences if len(one.split()) > WORDS] == []
     lengths = {one.names: len(re.sub(r" One of: .*| \[[^\]]*\]$", "", one.meaning).split()) for one in parameters}
     assert {name: count for name, count in lengths.items() if count > LENGTH} == {}
-
-
-def test_a_command_without_panels_lists_all_its_options(capsys: pytest.CaptureFixture[str]) -> None:
-    import typer
-
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-    @app.command()
-    @command
-    def count(number: int = option(3, "Number of times.")) -> None:
-        print(number)
-
-    assert app(["--help"], standalone_mode=False) == 0
-    text = capsys.readouterr().out
-    assert re.search(r"^Options:\n  --number N +Number of times\. \[default: 3\]$", text, re.MULTILINE)
-    assert ALL in text
 
 
 @pytest.mark.parametrize(
@@ -268,17 +233,6 @@ def test_a_number_is_read_strictly_and_within_its_range(
         return
     with pytest.raises(typer.BadParameter, match=re.escape(bounds or repr(word))):
         app(["--number", word], standalone_mode=False)
-
-
-def test_the_mark_of_an_option_stands_where_it_is_declared() -> None:
-    import attrs
-
-    from joulemap.cli.command import POSITION
-    from joulemap.cli.option.run import RunOptions
-
-    fields = attrs.fields(RunOptions)
-    assert fields.calibration.metadata[POSITION] == HelpPosition("", is_advanced=True)
-    assert fields.precision.metadata[POSITION] == HelpPosition("", is_advanced=False)
 
 
 def list_docstrings(path: Path) -> Iterator[str]:

@@ -331,32 +331,6 @@ def test_calls_that_are_too_many_are_refused(database: Path) -> None:
     session(make_server(host(database, most_calls=1, timeout_s=1.5)), work)
 
 
-@pytest.mark.slow
-def test_half_of_a_pair_is_answered(database: Path) -> None:
-    """Lines as a client writes them: the SDK's own refuses to write one."""
-    words = [sys.executable, "-m", "joulemap", "mcp", "--db", str(database)]
-    lines = [
-        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
-        '"clientInfo":{"name":"x","version":"1"}}}',
-        '{"jsonrpc":"2.0","method":"notifications/initialized"}',
-        r'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hardware","arguments":{"hardware":"\ud800"}}}',
-        r'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"sql","arguments":{"statement":"\udc00"}}}',
-        r'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"\udfff","arguments":{}}}',
-    ]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write("".join(f"{line}\n" for line in lines))
-        process.stdin.flush()
-        told: dict[int, dict[str, Any]] = {}
-        while len(told) < 4:
-            answer = json.loads(process.stdout.readline())
-            told[answer["id"]] = answer
-        process.stdin.close()
-        assert process.wait(30) == 0
-    assert sorted(told) == [1, 2, 3, 4]
-    assert all(told[number].get("error") or told[number]["result"]["isError"] for number in (2, 3, 4))
-
-
 def test_lines_that_are_no_requests_are_answered_and_the_server_goes_on(database: Path) -> None:
     words = [sys.executable, "-m", "joulemap", "mcp", "--db", str(database)]
     odd = {

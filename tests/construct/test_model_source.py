@@ -158,19 +158,6 @@ def operators_of(workspace: Workspace, run_id: int) -> list[tuple[object, ...]]:
     return list(workspace.sql(statement).rows)
 
 
-@pytest.mark.slow
-def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "many.py"
-    path.write_text(MULTIPLE)
-    workspace = Workspace(tmp_path / "x.duckdb")
-    keywords = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"])
-    assert (keywords.rows[0].batch, operators_of(workspace, keywords.scope.run_ids[0])) == (4, [("4x8", 0)])
-    nested = workspace.compare(f"{path}:nested", hardware=["tpu_v4"])
-    assert (nested.rows[0].batch, operators_of(workspace, nested.scope.run_ids[0])) == (1, [("3x8", 3 * 16 * 8)])
-    sequence = workspace.compare(f"{path}:sequence", hardware=["tpu_v4"])
-    assert sequence.rows[0].batch == 1  # five steps of two sequences
-
-
 def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "many.py"
     path.write_text(MULTIPLE)

@@ -207,8 +207,7 @@ def test_packages_are_summed_and_their_parts_left_out(tmp_path: Path) -> None:
     (second / "energy_uj").write_text("300000")
     (core / "energy_uj").write_text("777777")
     joules = counter.stop()
-    assert joules is not None
-    assert_close(joules, 0.2 + 0.3, rel=1e-12)
+    assert_close(joules, 0.2 + 0.3)
     (second / "energy_uj").unlink()
     assert counter.stop() is None
     assert Rapl.find(tmp_path / "absent") is None

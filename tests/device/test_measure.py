@@ -108,27 +108,26 @@ class Bench:
 
 def test_a_steady_call_has_no_spread_and_the_energy_of_one() -> None:
     timing = Bench(lambda _: 0.01).run(1.0)
-    assert_close(timing.latency_s, 0.01, rel=1e-9)
+    assert_close(timing.latency_s, 0.01)
     assert timing.is_steady
     assert timing.is_trusted
     assert timing.spread_fraction < 1e-9
     assert timing.energy_j == 3.0
-    assert timing.power_w is not None
-    assert_close(timing.power_w, 300.0, rel=1e-9)
+    assert_close(timing.power_w, 300.0)
     assert timing.processor_fraction is None
 
 
 def test_short_calls_are_repeated_until_a_clock_can_tell_them() -> None:
     timing = Bench(lambda _: 1e-5).run(0.1)
     assert timing.calls_per_repetition >= 100
-    assert_close(timing.latency_s, 1e-5, rel=1e-9)
+    assert_close(timing.latency_s, 1e-5)
 
 
 def test_the_warm_up_goes_on_until_calls_agree() -> None:
     timing = Bench(lambda call: 0.1 if call < 9 else 0.01).run(1.0)
     assert timing.is_steady and list_reasons(timing) == []
     assert timing.warm_up_s > 0.9
-    assert_close(timing.latency_s, 0.01, rel=1e-9)
+    assert_close(timing.latency_s, 0.01)
 
 
 def test_calls_that_never_agree_are_not_trusted() -> None:
@@ -139,7 +138,6 @@ def test_calls_that_never_agree_are_not_trusted() -> None:
 
 def test_a_thread_that_others_interrupt_is_not_trusted() -> None:
     timing = Bench(lambda _: 0.01).run(1.0, is_alone=True)
-    assert timing.processor_fraction is not None
     assert_close(timing.processor_fraction, 0.5, rel=1e-6)
     assert_close(timing.processor_s, 0.005, rel=1e-6)
     assert timing.is_crowded
@@ -215,8 +213,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert score.hardware.endswith("_1_core")
     assert score.measured_latency_s == answer.timing.latency_s
     assert score.predicted_latency_s is not None
-    assert score.latency_ratio is not None
-    assert_close(score.latency_ratio, score.predicted_latency_s / score.measured_latency_s, rel=1e-12)
+    assert_close(score.latency_ratio, score.predicted_latency_s / score.measured_latency_s)
     assert score.source == f"joulemap measure on {read_cpu().name}"
     for latency_s in (score.measured_latency_s, score.predicted_latency_s):
         assert show_quantity(latency_s, "s") in answer.document().answer

@@ -12,12 +12,12 @@ import pytest
 
 from joulemap import physics
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.constant import NAMES, name_constant, name_number
+from joulemap.domain.constant import name_constant, name_number
 from joulemap.domain.label import BOUNDARY_LABEL, CUT_MEANING, RUNTIME_LABEL
 from joulemap.physics.record.address import Address
 from joulemap.physics.record.compiler import CUTS
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
-from joulemap.physics.record.constant import QUANTITIES, list_constants
+from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 
@@ -33,10 +33,6 @@ WORDING = frozenset({"label", "title", "meaning", "description", "help", "note",
 def test_each_member_has_a_label(labels: Mapping[str, str], members: Sequence[str]) -> None:
     assert list(labels) == list(members)
     assert all(labels.values())
-
-
-def test_each_quantity_has_a_plain_name() -> None:
-    assert set(QUANTITIES) <= set(NAMES)
 
 
 def test_a_name_without_an_entry_is_spelled_from_its_parts() -> None:

@@ -11,14 +11,6 @@ from joulemap import predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_kernel_profile
 
-GEMM = {1: 167.114807, 16: 172.989586, 256: 204.433628, 1024: 641.445236}
-"""Microseconds on an H100: rows of `gemm` in training/kernel_profiles/64-qwen2-5-7b-instruct-tp1-roleplay-1-1.yaml of
-inference-sim/inference-sim at 0ba6f035.
-"""
-
-LOGITS = {1: 373.399425, 64: 397.4236}
-"""Rows of `logits_gemm` there."""
-
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -47,20 +39,6 @@ def test_it_passes_the_checks_of_the_loader(profile: dict[str, Any]) -> None:
         one = profile[name]
         assert len(one["latency_us"]) == len(one[second]) > 0
         assert all(len(row) == len(one[first]) > 0 for row in one["latency_us"])
-
-
-def test_more_work_takes_longer(profile: dict[str, Any]) -> None:
-    for name in ("context_attention", "generation_attention"):
-        rows = profile[name]["latency_us"]
-        assert all(row == sorted(row) for row in rows)
-        assert all(list(column) == sorted(column) for column in zip(*rows, strict=True))
-
-
-def test_gemms_are_near_those_that_it_ships(profile: dict[str, Any]) -> None:
-    for name, stored, factor in (("gemm", GEMM, 1.25), ("logits_gemm", LOGITS, 1.25)):
-        found = dict(zip(profile[name]["tokens"], profile[name]["latency_us"], strict=True))
-        for size, time in stored.items():
-            assert time / factor < found[size] < time * factor, (name, size)
 
 
 @pytest.mark.parametrize(

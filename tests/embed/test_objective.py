@@ -54,19 +54,6 @@ def test_a_model_that_the_chip_cannot_run_is_infeasible() -> None:
     assert "fp32" in study.trials[0].user_attrs["refusal"]
 
 
-def test_modules_are_searched_too() -> None:
-    torch, optuna = pytest.importorskip("torch"), pytest.importorskip("optuna")
-
-    def build(trial: Trial) -> object:
-        width = trial.suggest_int("width", 64, 4096, log=True)
-        return torch.nn.Linear(width, width), torch.zeros(1, width)
-
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=3))
-    study.optimize(make_objective(build, "l4", latency="1ms"), n_trials=5)
-    widths = [one.params["width"] for one in study.trials]
-    assert study.best_params["width"] == min(widths)
-
-
 @pytest.mark.parametrize(
     ("latency", "message"),
     [

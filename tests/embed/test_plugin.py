@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import joulemap
+from compare import assert_close
 from joulemap.wing.embed import predict_cost
 from layers import loaded_after
 
@@ -48,7 +49,7 @@ def test_received(model):
 def test_the_fault_of_a_costly_model_is_one_line_with_the_command_that_explains_it(pytester: pytest.Pytester) -> None:
     cost = predict_cost("resnet50", "l4", precision="int8", batch=8, runtime="engine")
     prediction = joulemap.predict("resnet50", "l4", precision="int8", batch=8, runtime="engine")
-    assert cost.energy_per_inference_low_j == pytest.approx(float(prediction.energy_low_j) / 8, rel=1e-15, abs=0)
+    assert_close(cost.energy_per_inference_low_j, float(prediction.energy_low_j) / 8)
     result = run(
         pytester,
         """

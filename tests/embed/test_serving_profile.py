@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compare import assert_close
 from joulemap import Passes, predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import write_serving_profile
@@ -76,9 +77,9 @@ def test_gemms_take_what_the_profiler_measured(folder: Path) -> None:
         if one["layer"] == "lm_head"
     }
     for key, measured in MEASURED.items():
-        assert found[key] == pytest.approx(measured, rel=0.08, abs=0)
+        assert_close(found[key], measured, rel=0.08)
     for count, measured in LM_HEAD.items():
-        assert heads[count] == pytest.approx(measured, rel=0.08, abs=0)
+        assert_close(heads[count], measured, rel=0.08)
 
 
 def test_the_parts_of_a_step_sum_to_its_time(steps: StepPredictor) -> None:
@@ -152,15 +153,3 @@ def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_
     assert "hardware: x\n" in (written / "meta.yaml").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="cannot make the folder"):
         write(written / "meta.yaml")
-
-
-@pytest.mark.slow
-def test_attention_beyond_memory_has_no_row(tmp_path: Path) -> None:
-    # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
-    steps = predict_step("llama-3.1-8b", "l4")
-    folder = write_serving_profile(steps, tmp_path, hardware="x", model="m", tokens=16, sequences=4)
-    rows = read(folder, "attention")
-    held = {(int(one["n_decode"]), int(one["kv_decode"])) for one in rows}
-    assert (1, 16384) in held
-    assert (4, 8192) in held
-    assert (4, 16384) not in held

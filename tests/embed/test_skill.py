@@ -47,9 +47,3 @@ def test_commands_and_tools_that_it_names_exist() -> None:
     listed = re.search(r"`joulemap mcp` if you have them: (.*?)\. They", TEXT, re.DOTALL)
     assert listed
     assert {*re.findall(r"`(\w+)`", listed[1])} == {*ALL, "options"}
-
-
-def test_facts_are_called_what_it_calls_them(joulemap: Run) -> None:
-    done = joulemap(*COMMANDS[0].split())
-    kinds = {one["fact"] for one in json.loads(done.stdout)["facts"] if "weight" in one}
-    assert "caveat" in kinds

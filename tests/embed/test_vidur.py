@@ -8,6 +8,7 @@ import math
 import attrs
 import pytest
 
+from compare import assert_close
 from joulemap import Passes, predict_step
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.embed import VidurPredictor, VidurTime
@@ -59,17 +60,6 @@ class QueryBatch:
     num_q_tokens: list[int]
 
 
-@attrs.frozen
-class ParallelBatch:
-    """As `KVParallelBatch` of vidur 0.0.26."""
-
-    batch_mapping: dict[int, QueryBatch]
-
-    @property
-    def requests(self) -> list[Request]:
-        return [request for one in self.batch_mapping.values() for request in one.requests]
-
-
 DECODE = Batch([Request(1000, True), Request(3000, True)], [1, 1])
 
 PROMPTS = Batch([Request(0, False), Request(0, False), Request(512, False)], [512, 512, 1024])
@@ -99,10 +89,10 @@ def test_components_sum_to_the_step(steps: StepPredictor, predictor: VidurPredic
     layer = math.fsum(given[name] for name in ARGUMENTS[1:13]) + 2.0 * given["tensor_parallel_communication_time"]
     once = given["pipeline_parallel_communication_time"] + math.fsum(given[name] for name in ONCE)
     total = 1e-3 * (32 * layer + once)
-    assert total == pytest.approx(float(step.latency_s), rel=1e-9, abs=0)
-    assert time.total_time == pytest.approx(total, rel=1e-12, abs=0)
-    assert time.model_time == pytest.approx(1e-3 * 32 * layer, rel=1e-12, abs=0)
-    assert time.model_time_ms == pytest.approx(32 * layer, rel=1e-12, abs=0)
+    assert_close(total, float(step.latency_s))
+    assert_close(time.total_time, total)
+    assert_close(time.model_time, 1e-3 * 32 * layer)
+    assert_close(time.model_time_ms, 32 * layer)
     assert time.energy_j == float(step.energy_j)
 
 
@@ -120,9 +110,9 @@ def test_components_are_of_their_operators(steps: StepPredictor, predictor: Vidu
     decode, prompts, mixed = (predictor.get_execution_time(one) for one in (DECODE, PROMPTS, MIXED))
     (parts,) = steps.split(Passes.of(2, context=1984))
     down = math.fsum(seconds for name, seconds in parts.items() if name.endswith("mlp.down_proj"))
-    assert decode.mlp_layer_down_proj_execution_time == pytest.approx(1e3 * down / 32, rel=1e-12, abs=0)
+    assert_close(decode.mlp_layer_down_proj_execution_time, 1e3 * down / 32)
     head = parts["embed_tokens"] + parts["norm"] + parts["lm_head"] + parts["engine.logit"]
-    assert decode.sampler_e2e_time == pytest.approx(1e3 * head, rel=1e-12, abs=0)
+    assert_close(decode.sampler_e2e_time, 1e3 * head)
     assert (decode.attention_prefill_execution_time, prompts.attention_decode_execution_time) == (0.0, 0.0)
     assert decode.attention_decode_execution_time > 0.0
     assert prompts.attention_prefill_execution_time > 0.0
@@ -139,26 +129,15 @@ def test_exchanges_are_halved_between_attention_and_mlp() -> None:
     exchange = math.fsum(
         seconds for name, seconds in parts.items() if name.startswith("layers.") and "all_reduce" in name
     )
-    assert 80 * (time.attention_all_reduce_time + time.mlp_all_reduce_time) == pytest.approx(
-        1e3 * exchange, rel=1e-12, abs=0
-    )
+    assert_close(80 * (time.attention_all_reduce_time + time.mlp_all_reduce_time), 1e3 * exchange)
     assert time.num_layers == 80
-
-
-def test_batches_of_the_package_on_pypi_cost_the_same(predictor: VidurPredictor) -> None:
-    batch = QueryBatch(MIXED.requests, MIXED.num_tokens)
-    expected = predictor.get_execution_time(MIXED)
-    assert predictor.get_execution_time(batch) == expected
-    assert predictor.get_execution_time(ParallelBatch({0: batch})) == expected
-    with pytest.raises(UsageError, match="divided over 2 groups of devices"):
-        predictor.get_execution_time(ParallelBatch({0: batch, 1: batch}))
 
 
 def test_energy_and_tokens_are_summed_until_a_reset(predictor: VidurPredictor) -> None:
     predictor.reset_metrics()
     times = [predictor.get_execution_time(one) for one in (DECODE, MIXED, DECODE)]
     metrics = predictor.get_metrics()
-    assert metrics["joulemap_energy_j"] == pytest.approx(sum(one.energy_j for one in times), rel=1e-12, abs=0)
+    assert_close(metrics["joulemap_energy_j"], sum(one.energy_j for one in times))
     assert (metrics["joulemap_batches"], metrics["joulemap_tokens"]) == (3, 2 + 512 + 2)
     predictor.reset_metrics()
     assert predictor.get_metrics()["joulemap_energy_j"] == 0.0
@@ -203,7 +182,7 @@ def test_caches_of_all_prompts_are_held(predictor: VidurPredictor) -> None:
 def test_short_prompts_are_sequences_of_a_prompt(steps: StepPredictor, predictor: VidurPredictor) -> None:
     time = predictor.get_execution_time(Batch([Request(1024, False)] * 8, [8] * 8))
     exact = steps.price(Passes.of(7, tokens=8, context=1024, chunk=8, chunk_context=1024))
-    assert time.total_time == pytest.approx(float(exact.latency_s), rel=1e-9, abs=0)
+    assert_close(time.total_time, float(exact.latency_s))
     assert time.attention_decode_execution_time == 0.0
 
 
@@ -213,5 +192,5 @@ def test_vidur_itself_adds_the_components_up_alike(predictor: VidurPredictor) ->
         pytest.skip("this Vidur has other components than microsoft/vidur at 7d475133")
     time = predictor.get_execution_time(MIXED)
     own = entities.ExecutionTime(**list_arguments(time))
-    assert own.total_time == pytest.approx(time.total_time, rel=1e-12, abs=0)
-    assert own.model_time == pytest.approx(time.model_time, rel=1e-12, abs=0)
+    assert_close(own.total_time, time.total_time)
+    assert_close(own.model_time, time.model_time)

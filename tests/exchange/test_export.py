@@ -134,12 +134,6 @@ def test_a_difference_is_what_explain_says(database: Path, tmp_path: Path) -> No
     }
 
 
-@pytest.mark.slow
-def test_a_run_against_itself_is_nothing(database: Path, tmp_path: Path) -> None:
-    path = export(Workspace(database), tmp_path / "d.pb.gz", "resnet18", "tpu_v4", against="tpu_v4")
-    assert sum_values(path) == [0, 0, 0, 0, 0]
-
-
 def test_pprof_itself_reads_and_subtracts_profiles(database: Path, tmp_path: Path) -> None:
     if shutil.which("go") is None:
         pytest.skip("no `go`, whose tool pprof is the reader of record (Debian: golang-go)")
@@ -304,7 +298,7 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
     read = builder.GraphNodeData(results=results, name=data["name"], gradient=gradient)
     assert json.loads(builder.ModelNodeData({name: read}).to_json_string())[name]["results"] == data["results"]
     assert set(results) <= set(labels)
-    assert_close(sum(one.value for one in results.values()), answer.total.energy_j, rel=1e-12)
+    assert_close(sum(one.value for one in results.values()), answer.total.energy_j)
     kinds = {
         "aten.conv2d": "conv",
         "aten.batch_norm": "batch_norm",
@@ -318,13 +312,6 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
         assert label == "aten.scaled_dot_product_attention" or total == pytest.approx(
             sum(row.energy_j for row in rows), rel=1e-12, abs=0.0
         )
-
-
-@pytest.mark.slow
-def test_stacks_of_a_saved_program_have_its_modules(program: Path, tmp_path: Path) -> None:
-    path = export(Workspace(tmp_path / "own.duckdb"), tmp_path / "x.pb.gz", str(program), "h100_sxm5")
-    paths = {stack.frames[1:-1] for stack in read_stacks(path) if "basis" not in stack.labels}
-    assert {("stem",), ("body", "body.0"), ("attention",), ("head",), ()} <= paths
 
 
 def test_a_module_of_a_program_is_exported(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,13 +114,13 @@ def test_what_follows_is_as_worked_by_hand() -> None:
     space = Space.of(KPU, {"units": "64", "rows": "x2", "clock": "x0.5"})
     found = {name: float(column[0]) for name, column in space.law.follow(space.values_at(np.arange(1))).items()}
     peak = KPU.peaks["int8"].rate.value
-    assert_close(found["peak.int8"], peak * 0.5 * (64 / 256) * 2.0, rel=1e-15)
+    assert_close(found["peak.int8"], peak * 0.5 * (64 / 256) * 2.0)
     area = Area.of(KPU)
     varied = {"unit_count": np.array([64.0]), "geometry.array_rows": np.array([64.0])}
     ratio = float(area.find_mm2(varied)[0] / area.find_mm2({})[0])
-    assert_close(found["static_power"], KPU.static_power.value * (0.8 * ratio + 0.2), rel=1e-12)
+    assert_close(found["static_power"], KPU.static_power.value * (0.8 * ratio + 0.2))
     hop = next(one for one in KPU.reference if ".".join(one.key) == "router.hop").energy_per_action_fj / 1e15
-    assert_close(found["router.hop"], hop * math.sqrt(ratio), rel=1e-12)
+    assert_close(found["router.hop"], hop * math.sqrt(ratio))
     assert "pe.int8_mac" not in found  # at half the clock the power law sees to voltage
 
 
@@ -159,8 +158,7 @@ def test_an_elasticity_of_units_is_of_the_design_and_not_of_twice_as_many(monkey
     group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, models=(), numbers=np.arange(2))
     for count in (1.0, 3.0, 100.0):
         ((slope,),) = find_slopes(group, {"unit_count": count}, [OBJECTIVES["latency"]]).values()
-        assert slope is not None
-        assert_close(slope, -1.0, rel=1e-12)
+        assert_close(slope, -1.0)
 
 
 def test_designs_beyond_what_is_built_are_found() -> None:
@@ -187,7 +185,7 @@ def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
     assert [count_dies(one) for one in (0.0, 857.0, 858.0, 858.1, 1947.0)] == [1, 1, 1, 2, 3]
     for each, count in ((400.0, 1), (600.0, 3)):
         whole = float(area.find_usd(np.array([each * count]))[0])
-        assert_close(whole, count * float(area.find_usd(np.array([each]))[0]), rel=1e-12)
+        assert_close(whole, count * float(area.find_usd(np.array([each]))[0]))
 
 
 @pytest.mark.slow
@@ -209,8 +207,8 @@ def test_above_the_highest_clock_the_voltage_rises_on_the_same_line() -> None:
     found = space.law.follow(space.values_at(np.arange(1)))
     design = change_hardware(chip, space.law.change_at(found, 0))
     at_full, at_die = PowerLaw.of(design).energy_factor(np.array([1.0, 1.0 / highest])).tolist()
-    assert_close(at_full, voltage**2, rel=1e-9)
-    assert_close(at_die, 1.0, rel=1e-9)  # a cap that leaves the highest clock of the die
+    assert_close(at_full, voltage**2)
+    assert_close(at_die, 1.0)  # a cap that leaves the highest clock of the die
 
 
 @pytest.mark.parametrize("architecture", sorted(EACH_CLASS))
@@ -280,7 +278,7 @@ def test_every_design_of_the_front_is_within_a_thousandth_of_a_kept_one(width: i
 
 
 def test_the_band_is_what_no_objective_tells_apart() -> None:
-    assert_close(SIGNIFICANT, math.log(4.0) / math.log(9.0), rel=1e-12)
+    assert_close(SIGNIFICANT, math.log(4.0) / math.log(9.0))
     costs = np.log([[1.0, 1.0], [1.09, 1.09], [1.09, 1.2], [0.5, 3.0]])
     front = find_front(costs)
     assert front.tolist() == [True, False, False, True]
@@ -341,15 +339,9 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
         one = found[path.stem]
         assert round((one.energy_j or 0.0) * 1e15) == outcomes.energy_fj[row]
         assert round((one.latency_s or 0.0) * 1e15) == outcomes.latency_fs[row]
-        assert_close(float(outcomes.latency_half_width[row]), widths[path.stem][0], rel=1e-12)
-        assert_close(float(outcomes.energy_half_width[row]), widths[path.stem][1], rel=1e-12)
+        assert_close(float(outcomes.latency_half_width[row]), widths[path.stem][0])
+        assert_close(float(outcomes.energy_half_width[row]), widths[path.stem][1])
     assert len(rows) >= 20
-
-
-@pytest.mark.slow
-def test_several_values_make_variants_with_labels(joulemap: Run) -> None:
-    done = joulemap("compare", "mobilenet_v2", "--hardware", "l4", "--set", "tdp=60W,72W", "--format", "json")
-    assert sorted(row["hardware"] for row in json.loads(done.stdout)["rows"]) == ["l4[tdp=60W]", "l4[tdp=72W]"]
 
 
 def test_limits_that_nothing_keeps_name_the_nearest(joulemap: Run) -> None:
@@ -430,7 +422,7 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
         assert (winner.runner_up in winner.alike.split(", ")) == ((winner.probability or 0.0) < 0.8)
     for winner in answer.winners:
         asked: dict[str, Any] = {"hardware": winner.hardware, "precision": "int8", "runtime": winner.runtime}
-        assert_close(winner.value, workspace.compare(winner.model, **asked).rows[0].energy_j or 0.0, rel=1e-12)
+        assert_close(winner.value, workspace.compare(winner.model, **asked).rows[0].energy_j)
     first = answer.rows[0]
     assert first.worst_ratio is not None
     assert (first.worst_ratio == 1.0) == ({row.hardware for row in answer.winners} == {first.hardware})

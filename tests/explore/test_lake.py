@@ -104,12 +104,12 @@ def test_totals_are_read_as_they_were_written(pond: Path) -> None:
     assert row["changes"] == ["clock=1107000000.0", "memory.vmem.capacity=1048576.0"]
     assert (row["peak_memory_bytes"], row["bottleneck"], row["is_newest"]) == (30, "launch", False)
     assert (row["configured_hardware"], row["label"]) == ("tpu_v4", "tpu_v4 bf16 batch 2")
-    assert_close(row["energy_j"], 1.207e-6, rel=1e-15)
-    assert_close(row["latency_s"], latency / 1e15, rel=1e-15)
-    assert_close(row["throughput_per_s"], 2e15 / latency, rel=1e-15)
-    assert_close(row["average_power_w"], 1_207_000_000 / latency, rel=1e-15)
-    assert_close(row["latency_high_s"], latency / 1e15 * np.exp(0.3), rel=1e-12)
-    assert_close(row["compute_utilization_fraction"], 2e6 / (latency / 1e15) / 1e14, rel=1e-12)
+    assert_close(row["energy_j"], 1.207e-6)
+    assert_close(row["latency_s"], latency / 1e15)
+    assert_close(row["throughput_per_s"], 2e15 / latency)
+    assert_close(row["average_power_w"], 1_207_000_000 / latency)
+    assert_close(row["latency_high_s"], latency / 1e15 * np.exp(0.3))
+    assert_close(row["compute_utilization_fraction"], 2e6 / (latency / 1e15) / 1e14)
 
 
 TEN = [
@@ -155,7 +155,7 @@ def test_runs_of_a_lake_are_those_of_the_database_that_it_was_made_of(database: 
     for mine, own in zip(here.records(), there.records(), strict=True):
         for name, value in own.items():
             if isinstance(value, float):
-                assert_close(mine[name], value, rel=1e-12)
+                assert_close(mine[name], value)
             else:
                 assert mine[name] == value, name
     columns = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,7 @@ from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, count
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import LevelRow, Station
 from joulemap.wing.fleet.option import read_models
-from joulemap.wing.fleet.show.fleet import format_utilization, list_reasons
+from joulemap.wing.fleet.show.fleet import list_reasons
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
 
@@ -86,34 +85,21 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
         assert row.rented_per_month is not None
         assert row.energy_per_request_j is not None
         assert row.gco2_per_month is not None
-        assert_close(row.rented_per_month, row.device_count * row.rented_device_per_month, rel=1e-9)
-        assert_close(row.kwh_per_month, row.mean_power_w * HOURS * 1.5 / 1e3, rel=1e-9)
-        assert_close(row.gco2_per_month, 400.0 * row.kwh_per_month, rel=1e-9)
-        assert_close(row.mean_power_w, 30_000.0 * row.energy_per_request_j, rel=1e-9)
-        assert_close(row.power_w or 0.0, row.mean_power_w, rel=0.01)
+        assert_close(row.rented_per_month, row.device_count * row.rented_device_per_month)
+        assert_close(row.kwh_per_month, row.mean_power_w * HOURS * 1.5 / 1e3)
+        assert_close(row.gco2_per_month, 400.0 * row.kwh_per_month)
+        assert_close(row.mean_power_w, 30_000.0 * row.energy_per_request_j)
+        assert_close(row.power_w, row.mean_power_w, rel=0.01)
         assert (row.way, row.cost_per_month) == ("rented", row.rented_per_month)
         assert (row.p99_latency_s or 1.0) <= 0.05
     best = answer.ok[0]
     queue = [row for row in answer.queue if row.label == best.label]
     asked = next(row for row in queue if row.load_ratio == 1.0)
     assert (asked.p50_s, asked.p99_s, asked.promise_s) == (best.p50_latency_s, best.p99_latency_s, 0.05)
-    assert_close(asked.power_w or 0.0, best.power_w or 1.0, rel=1e-9)
+    assert_close(asked.power_w, best.power_w)
     powers = [row.power_w for row in queue if row.power_w is not None]
     assert powers == sorted(powers)
     assert [figure.name for figure in answer.figures()] == ["fleet", "queue"]
-
-
-@pytest.mark.slow
-def test_a_part_of_a_module_draws_the_power_of_the_module(ask: Callable[..., FleetAnswer]) -> None:
-    """The shown power is the mean power, with the 8 W of the rest of an Orin and 0.75 W of its DLA."""
-    row = ask(of_rate(3_000.0), "jetson_agx_orin_dla").ok[0]
-    assert row.device_count is not None
-    assert row.power_w is not None
-    assert row.idle_power_w is not None
-    assert row.mean_power_w is not None
-    assert row.device_count > 1
-    assert_close(row.power_w, row.mean_power_w, rel=1e-9)
-    assert_close(row.idle_power_w, row.device_count * 8.75, rel=1e-9)
 
 
 def test_the_choice_is_the_winner_of_the_objective_and_its_targets_are_facts(ask: Callable[..., FleetAnswer]) -> None:
@@ -137,33 +123,9 @@ def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callabl
     answer = ask(of_rate(10_000.0))
     batched = answer.ok[0]
     assert batched.carried_ratio and batched.utilization_fraction
-    assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0, rel=1e-12)
+    assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0)
     assert batched.utilization_fraction < (batched.busy_fraction or 0.0)
     assert show_share(batched.utilization_fraction) in list_reasons(answer.facts)[0]
-
-
-@pytest.mark.slow
-def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
-    for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
-        answer = ask(of_rate(30_000.0, objective=objective))
-        values = [getattr(row, column) for row in answer.ok if getattr(row, column) is not None]
-        assert values == sorted(values)
-        winner = next(one for one in answer.winners if one.objective == objective)
-        assert winner.value == values[0]
-
-
-def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) -> None:
-    answer = ask(of_rate(2_000.0))
-    at_once, filled = row_of(answer, "l4 int8"), row_of(answer, "l4 int8, delayed batching")
-    assert (filled.wait_s or 0.0) > 0.0
-    assert (filled.energy_per_request_j or 1.0) < (at_once.energy_per_request_j or 0.0)
-    assert (filled.p99_latency_s or 1.0) <= 0.05
-    assert filled.device_count == at_once.device_count
-    # watts of 730 hours, and what cooling adds
-    assert_close(
-        filled.kwh_per_month or 0.0, (filled.mean_power_w or 0.0) * 0.730 * (filled.pue_ratio or 1.0), rel=1e-3
-    )
-    assert filled.pue_ratio == 1.58
 
 
 @pytest.mark.parametrize("width", [0.1, 0.5, 1.0])
@@ -175,7 +137,7 @@ def test_devices_that_are_likely_enough(width: float, count: int, high: int | No
     )
     rows = [attrs.evolve(row, carried_ratio=carried) for carried in (1.0, 1.05, 1.3, 2.0, 8.0)]
     chances = [find_enough(one) or 0.0 for one in rows]
-    assert_close(chances[0], 0.5, rel=1e-12)
+    assert_close(chances[0], 0.5)
     assert chances == sorted(chances)
     for one, chance in zip(rows, chances, strict=True):
         likely = count_likely(one)
@@ -188,41 +150,11 @@ def test_devices_that_are_likely_enough(width: float, count: int, high: int | No
             assert likely > count or high == count
 
 
-def test_headroom_of_the_half_width_is_90_percent_sure() -> None:
-    row = attrs.evolve(priced("a", 2, 10.0, 10.0).row, device_high_count=2, time_half_width=0.5)
-    assert_close(find_enough(attrs.evolve(row, carried_ratio=math.exp(0.5))) or 0.0, 0.9, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:
-    row = row_of(ask(of_rate(200_000.0)), "l4 int8")
-    assert row.device_low_count is not None
-    assert row.device_count is not None
-    assert row.device_high_count is not None
-    assert row.device_low_count < row.device_count < (row.likely_device_count or 0) < row.device_high_count
-    assert 0.5 <= (row.enough_fraction or 0.0) < 0.8
-
-
-@pytest.mark.slow
-def test_a_night_costs_less_where_devices_are_given_back(ask: Callable[..., FleetAnswer], tmp_path: Path) -> None:
-    rates = tmp_path / "day.csv"
-    rates.write_text("hour,rate_per_s\n0,5000\n8,60000\n20,5000\n")
-    kept, released = (
-        row_of(ask(Demand(rates=str(rates), p99_s=0.05, releases=is_released)), "t4 int8")
-        for is_released in (False, True)
-    )
-    assert kept.device_count == released.device_count
-    assert (released.rented_per_month or 0.0) < (kept.rented_per_month or 0.0)
-    assert (released.kwh_per_month or 0.0) < (kept.kwh_per_month or 0.0)
-    levels = [one for one in ask(Demand(rates=str(rates), p99_s=0.05)).at_rates if one.label == "t4 int8"]
-    assert [(one.rate_per_s, one.share_fraction) for one in levels] == [(60000.0, 0.5), (5000.0, 0.5)]
-
-
 def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
     more: dict[str, Any] = {"usage": Usage(pay="bought"), "prices": (Price(hardware="l4", purchase_usd=2500.0),)}
     bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
     months = (bought.device_count or 0) * (bought.bought_device_per_month or 0.0)
-    assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months, rel=1e-9)
+    assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months)
     assert owned.kwh_per_month == bought.kwh_per_month
 
 
@@ -250,23 +182,23 @@ def test_only_what_is_not_owned_is_rented_or_bought(owned: int) -> None:
     """
     found, there = spend(owned), min(owned, 7)
     assert found["owned_device_count"] == there
-    assert_close(found["rented_per_month"], (7 - there) * 300.0 + there * 7.665, rel=1e-9)
-    assert_close(found["bought_per_month"], (7 - there) * 140.0 + 7 * 7.665, rel=1e-9)
-    assert_close(found["kwh_per_month"], 7 * 54.75, rel=1e-9)
+    assert_close(found["rented_per_month"], (7 - there) * 300.0 + there * 7.665)
+    assert_close(found["bought_per_month"], (7 - there) * 140.0 + 7 * 7.665)
+    assert_close(found["kwh_per_month"], 7 * 54.75)
 
 
 def test_rented_devices_are_released_before_owned_ones() -> None:
     """Four owned; seven are needed half of the time and two the other half: three are rented half of the time."""
     found = spend(4, (7, 2))
-    assert_close(found["rented_per_month"], 3 * 300.0 / 2 + (4 + 2) / 2 * 7.665, rel=1e-9)
-    assert_close(found["bought_per_month"], 3 * 140.0 + (7 + 2) / 2 * 7.665, rel=1e-9)
+    assert_close(found["rented_per_month"], 3 * 300.0 / 2 + (4 + 2) / 2 * 7.665)
+    assert_close(found["bought_per_month"], 3 * 140.0 + (7 + 2) / 2 * 7.665)
 
 
 def test_a_price_is_needed_of_what_is_not_owned_alone() -> None:
     unknown: dict[str, Any] = {"price_cloud_usd_per_hour": None, "price_purchase_usd": None}
     assert (spend(4, **unknown)["rented_per_month"], spend(4, **unknown)["bought_per_month"]) == (None, None)
     for way in ("rented_per_month", "bought_per_month"):
-        assert_close(spend(7, **unknown)[way], 7 * 7.665, rel=1e-9)
+        assert_close(spend(7, **unknown)[way], 7 * 7.665)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +218,7 @@ def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, w
     found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in attrs.fields_dict(FleetRow)}
     row = terms_of(of_rate(700.0, owned=owned), pay).choose_payment(attrs.evolve(row, **found))
     assert (row.way, row.status) == (way, "ok")
-    assert_close(row.cost_per_month or 0.0, cost, rel=1e-9)
+    assert_close(row.cost_per_month, cost)
 
 
 def test_a_limit_on_power_counts_the_hosts() -> None:
@@ -307,37 +239,9 @@ def test_a_fleet_over_a_limit_is_shown_and_ends_with_the_code_of_what_cannot_be(
     assert run_here([*words, "--max-power", "1kW"], tmp_path, {}).returncode == 0
 
 
-@pytest.mark.slow
-def test_engines_serve_unless_something_else_is_asked_for(tmp_path: Path) -> None:
-    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
-    by_itself, asked = (
-        run_here([*words, "--format", "json", *more], tmp_path, {}) for more in ([], ["--runtime", "fused"])
-    )
-    assert {row["runtime"] for row in json.loads(by_itself.stdout)["rows"]} == {"engine"}
-    assert {row["runtime"] for row in json.loads(asked.stdout)["rows"]} == {"fused"}
-    assert ", int8, engine\n" in run_here(words, tmp_path, {}).stdout
-
-
-@pytest.mark.slow
-def test_owned_devices_are_known_by_every_name(ask: Callable[..., FleetAnswer]) -> None:
-    by_id, by_alias = (ask(of_rate(3_000.0, owned={name: 100}), "h100_sxm5") for name in ("h100_sxm5", "h100"))
-    assert by_alias.rows == by_id.rows
-    assert ask(of_rate(3_000.0, owned={"h100": 1})).document().answer == ask(of_rate(3_000.0)).document().answer
-
-
 def test_the_nearest_is_told_where_none_keeps_the_promise(ask: Callable[..., FleetAnswer]) -> None:
     with pytest.raises(UnsupportedError, match=r"target: l4.*; t4"):
         ask(of_rate(100.0, p99_s=1e-6), "t4", "l4")
-
-
-@pytest.mark.slow
-def test_a_fleet_without_a_price_that_keeps_all_limits_is_no_fleet_over_a_limit(
-    ask: Callable[..., FleetAnswer],
-) -> None:
-    answer = ask(of_rate(300.0), "sa8295p_npu")
-    assert len(answer.ok)
-    assert answer.ok[0].cost_per_month is None
-    assert "limits;" not in str(answer.document().answer)
 
 
 def test_a_refused_precision_is_no_limit_that_a_fleet_without_a_price_misses(tmp_path: Path) -> None:
@@ -407,11 +311,11 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
     (best, *_) = mix([large, small], terms_of(of_rate(1000.0)))
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
-    assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
-    assert_close(best.saved_fraction, 0.35, rel=1e-12)
-    assert_close(best.power_w, 1910.0, rel=1e-12)
-    assert_close(best.kwh_per_month, 1.91 * HOURS, rel=1e-12)
-    assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS, rel=1e-12)
+    assert_close(best.cost_per_month, 130.0)
+    assert_close(best.saved_fraction, 0.35)
+    assert_close(best.power_w, 1910.0)
+    assert_close(best.kwh_per_month, 1.91 * HOURS)
+    assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS)
     assert mix([large], terms_of(of_rate(1000.0))) == []
 
 
@@ -423,11 +327,11 @@ def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: 
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
     (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0))
-    assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070), rel=1e-12)
+    assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070))
     (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True))
     assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
-    assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0), rel=1e-12)
-    assert_close(one.cost_per_month or 0.0, 0.5 * 130.0 + 0.5 * 100.0, rel=1e-12)
+    assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0))
+    assert_close(one.cost_per_month, 0.5 * 130.0 + 0.5 * 100.0)
 
 
 def test_at_night_a_small_one_serves(tmp_path: Path) -> None:
@@ -440,7 +344,7 @@ def test_at_night_a_small_one_serves(tmp_path: Path) -> None:
     ]
     (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True))
     assert best.form == BY_THE_HOUR
-    assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
+    assert_close(best.cost_per_month, HOURS * (0.5 * 1.0 + 0.5 * 0.2))
     assert mix(rows, of_day(tmp_path, 1000.0, 100.0)) == []
 
 
@@ -453,18 +357,12 @@ def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
     )
 
 
-def test_one_rate_lasts_whenever_it_begins(tmp_path: Path) -> None:
-    path = tmp_path / "day.csv"
-    path.write_text("hour,rate_per_s\n30,100\n")
-    assert Demand(rates=str(path), p99_s=1.0).levels == (Level(rate_per_s=100.0, share=1.0),)
-
-
 def test_arrivals_are_counted(tmp_path: Path) -> None:
     """241 arrivals a second apart: ten in each of 24 parts, and the last."""
     path = tmp_path / "trace.csv"
     path.write_text("arrival_s\n" + "".join(f"{second}\n" for second in range(241)))
     levels = Demand(rates=str(path), p99_s=1.0).levels
-    assert_close(sum(level.share for level in levels), 1.0, rel=1e-12)
+    assert_close(sum(level.share for level in levels), 1.0)
     assert levels[0].rate_per_s == 1.1
 
 
@@ -570,7 +468,7 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, delayed batching"))
     winner = next(one for one in terms_of(of_rate(1.0)).find_winners(rows) if one.objective == "cost")
     assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
-    assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)
+    assert_close(winner.regret_ratio, 1.05)
 
 
 def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() -> None:
@@ -580,10 +478,10 @@ def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() 
     spare = attrs.evolve(spare, carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
     (winner, *_) = terms_of(of_rate(1.0)).find_winners([full, spare])
     assert (winner.label, winner.runner_up) == ("full", "spare")
-    assert_close(winner.probability_best or 0.0, 0.5, rel=1e-9)
+    assert_close(winner.probability_best, 0.5)
     roomy = attrs.evolve(full, carried_ratio=16.0)
     (winner, *_) = terms_of(of_rate(1.0)).find_winners([roomy, spare])
-    assert_close(winner.probability_best or 0.0, 1.0, rel=1e-9)
+    assert_close(winner.probability_best, 1.0)
 
 
 def test_parts_of_the_same_hardware_share_its_error() -> None:
@@ -595,7 +493,7 @@ def test_parts_of_the_same_hardware_share_its_error() -> None:
     part = priced("a", 1, 900.0, 45.0).row
     terms = terms_of(of_rate(1.0))
     chance = find_chance_together([(part, 45.0), (other, 45.0)], best, terms)
-    assert_close(chance or 0.0, 1.0 / (1.0 + 9.0 ** -(math.log(100.0 / 90.0) * math.sqrt(2.0) / 0.1)), rel=1e-9)
+    assert_close(chance, 1.0 / (1.0 + 9.0 ** -(math.log(100.0 / 90.0) * math.sqrt(2.0) / 0.1)))
     assert find_chance_together([(part, 90.0)], best, terms) is None
     assert find_chance_together([(part, 90.0)], None, terms) is None
 
@@ -604,32 +502,9 @@ def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
     """Devices beyond those that are needed are paid for, and idle."""
     few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))
     assert (few.device_count, whole.device_count) == (2, 8)
-    assert_close(whole.rented_per_month or 0.0, (few.rented_per_month or 0.0) * 8.0 / 2.0, rel=1e-9)
+    assert_close(whole.rented_per_month, (few.rented_per_month or 0.0) * 8.0 / 2.0)
     assert (whole.power_w or 0.0) > (few.power_w or 0.0)
     assert (whole.carried_ratio or 0.0) > (few.carried_ratio or 0.0)
-
-
-def test_json_has_what_programs_need(tmp_path: Path) -> None:
-    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
-    run = run_here([*words, "--format", "json"], tmp_path, {})
-    assert run.returncode == 0, run.stderr
-    row = json.loads(run.stdout)["rows"][0]
-    named = {"hardware", "device_count", "batch", "p99_latency_s", "power_w", "cost_per_month", "carried_ratio"}
-    named |= {"utilization_fraction", "busy_fraction"}
-    assert named <= set(row)
-    assert row["hardware"] == "l4"
-
-
-@pytest.mark.parametrize(
-    ("carried", "utilization", "text"),
-    [(1.25, 0.8, "80.0 %"), (1.0, 1.0, "100 %"), (15.9, 1.0 / 15.9, "under 6.4 %"), (0.0, None, ""), (None, None, "")],
-)
-def test_utilization_is_the_inverse_of_what_is_carried(
-    carried: float | None, utilization: float | None, text: str
-) -> None:
-    """At 1.25x the highest rate a fleet is full: it uses 1 / 1.25. Beyond 16x / 1.02 only a bound is known."""
-    row = attrs.evolve(priced("a", 1, 10.0, 10.0).row, carried_ratio=carried, utilization_fraction=utilization)
-    assert format_utilization(row) == text
 
 
 @pytest.mark.slow
@@ -642,8 +517,8 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.first_token_p99_s or 1.0) <= 0.5
         assert (row.between_p99_s or 1.0) <= 0.03
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
-        assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
-        assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+        assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0)
+        assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j)
         # 2,304 tokens of 131,072 B each beside 16 GB of weights
         memory = {"h100_sxm5": 80e9, "mi300x": 192e9}[row.hardware] * row.server_device_count
         assert 1 <= (row.batch or 0) <= (memory - 16e9) / (2304 * 131072)
@@ -688,8 +563,8 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
         assert pair.first_token_p99_s <= 0.5
         assert pair.between_p99_s <= 0.03
         assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
-        assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best), rel=1e-9)
-        assert_close(pair.regret_ratio or 0.0, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0), rel=1e-9)
+        assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best))
+        assert_close(pair.regret_ratio, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
     document, pair = answer.document(), answer.pairs[0]
     told = " ".join((document.answer, *document.insights))  # a statistical tie is a reason
     is_less = (pair.regret_ratio or 1.0) < SAVED

@@ -74,12 +74,12 @@ def test_a_wait_is_the_percentile_of_its_share() -> None:
     assert waits is not None
     assert_close(waits.find_share(0.5), 0.5 * math.exp(0.25), rel=1e-6)
     for share in (0.9, 0.999, 1.0 - 1e-6):
-        assert_close(waits.find_share(waits.find_percentile(share)), share, rel=1e-9)
+        assert_close(waits.find_share(waits.find_percentile(share)), share)
 
 
 def test_two_devices_make_a_third_wait_at_half_load() -> None:
     """Erlang's C of a load of 1 at two devices is 1/3: the mean wait is that over the rate that is left."""
-    assert_close(mean_exponential_wait(1.0, 2), 1.0 / 3.0, rel=1e-12)
+    assert_close(mean_exponential_wait(1.0, 2), 1.0 / 3.0)
 
 
 def test_too_many_requests_wait_for_ever() -> None:
@@ -169,10 +169,10 @@ def test_each_request_is_answered_when_the_recursion_says(variation: float) -> N
             batches = part.take(rows)
             came = step.arrivals.take(batches.spot) * step.gaps[0, rows]
             done = serve_in_order(came, services, devices)
-            assert_close(float(np.abs((batches.start_s + services) / done - 1.0).max()) + 1.0, 1.0, rel=1e-9)
+            assert_close(float(np.abs((batches.start_s + services) / done - 1.0).max()) + 1.0, 1.0)
             if devices == 1 or variation == 0.0:
                 turns = serve_in_turn(came[:, 0], services[:, 0], devices)
-                assert_close(float(np.abs(turns / done[:, 0] - 1.0).max()) + 1.0, 1.0, rel=1e-9)
+                assert_close(float(np.abs(turns / done[:, 0] - 1.0).max()) + 1.0, 1.0)
 
 
 @pytest.mark.slow
@@ -215,7 +215,7 @@ def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devi
     seen = simulate_pools([serve_straight(1.0, 0.0, 1)], pools)
     known = 1.0 + constant_wait_percentile(0.8 * devices, 1.0, devices, 0.99)
     assert_close(seen.percentiles(0, (0.99,))[0][0], known, rel=0.05)
-    assert_close(float(seen.count_late(known)[0, 0]), float((seen.latencies(0) > known).mean()), rel=1e-9)
+    assert_close(float(seen.count_late(known)[0, 0]), float((seen.latencies(0) > known).mean()))
 
 
 def test_a_pool_is_served_alike_whoever_is_beside_it() -> None:
@@ -224,8 +224,8 @@ def test_a_pool_is_served_alike_whoever_is_beside_it() -> None:
     alone = simulate_pools(services, pool(3.0, 2, batch=8), variation=0.5)
     many = Pools(**{one.name: np.repeat(getattr(pool(3.0, 2, batch=8), one.name), 2, 0) for one in attrs.fields(Pools)})
     beside = simulate_pools(services, attrs.evolve(many, devices=np.array([2, 40])), variation=0.5)
-    assert_close(beside.percentiles(0, (0.99,))[0][0], alone.percentiles(0, (0.99,))[0][0], rel=1e-9)
-    assert_close(float(beside.energy_w[0]), float(alone.energy_w[0]), rel=1e-9)
+    assert_close(beside.percentiles(0, (0.99,))[0][0], alone.percentiles(0, (0.99,))[0][0])
+    assert_close(float(beside.energy_w[0]), float(alone.energy_w[0]))
 
 
 def test_full_batches_are_what_too_many_requests_get() -> None:
@@ -242,7 +242,7 @@ def test_requests_are_served_once_and_none_before_it_comes() -> None:
     assert seen.latencies(0).min() >= 1.1 - 1e-9
     needed = 3.0 * (0.1 + 1.0 / float(seen.batch_mean[0]))
     assert_close(float(seen.busy_fraction[0]) * 2.0, needed, rel=0.03)
-    assert_close(float(seen.energy_w[0]), float(seen.busy_fraction[0]) * 2.0, rel=1e-9)
+    assert_close(float(seen.energy_w[0]), float(seen.busy_fraction[0]) * 2.0)
 
 
 def test_waiting_for_others_fills_batches_and_delays_no_longer_than_said() -> None:
@@ -261,8 +261,8 @@ def test_batches_that_fill_long_before_they_may_start_take_what_full_ones_do() -
     seen = simulate_pools([serve_straight(1e-3, 1e-4)], pool(4e4, 8, 64, 0.05))
     needed = 4e4 * (1e-4 + 1e-3 / float(seen.batch_mean[0]))
     assert_close(needed, 4e4 * 7.4e-3 / 64.0, rel=0.01)
-    assert_close(float(seen.energy_w[0]), needed, rel=1e-9)
-    assert_close(float(seen.busy_fraction[0]) * 8.0, needed, rel=1e-9)
+    assert_close(float(seen.energy_w[0]), needed)
+    assert_close(float(seen.busy_fraction[0]) * 8.0, needed)
     assert seen.percentiles(0, (1.0,))[0][0] < 0.02
 
 
@@ -317,26 +317,13 @@ def test_a_small_batch_needs_fewer_devices_where_a_large_one_takes_the_whole_tar
     (sized,) = size_fleets([form_candidate((1, 2), times, times, times)], 500.0, promise)
     assert sized is not None
     assert (sized.batch, sized.devices) == (1, 3)
-    assert_close(sized.latency_s, 1.64e-3 + constant_wait_percentile(500.0, 1.64e-3, 3, 0.99), rel=1e-9)
+    assert_close(sized.latency_s, 1.64e-3 + constant_wait_percentile(500.0, 1.64e-3, 3, 0.99))
 
 
 def test_of_batches_with_equal_energy_the_largest_has_the_most_capacity() -> None:
     """At ten requests a second nearly all are alone, whatever the largest batch."""
     (sized,) = size_fleets([candidate()], 10.0, within(0.02))
     assert sized is not None and sized.batch == 64
-
-
-def test_more_requests_or_slower_devices_need_no_fewer() -> None:
-    counts = []
-    for rate in (1e3, 1e4, 1e5):
-        (sized,) = size_fleets([candidate()], rate, within(0.01))
-        assert sized is not None
-        counts.append(sized.devices)
-    assert counts == sorted(counts)
-    slow, fast = size_fleets([candidate(2e-3, 2e-4), candidate()], 2e4, within(0.03))
-    assert slow is not None
-    assert fast is not None
-    assert slow.devices >= 2 * fast.devices - 1
 
 
 def test_of_a_kind_the_best_candidate_alone_is_sized() -> None:

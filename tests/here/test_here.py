@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from compare import assert_close
 from conftest import Run
-from joulemap.ask.fact import Caveat, Choice, Limit, Refusal
+from joulemap.ask.fact import Caveat, Choice, Refusal
 from joulemap.show.present.document import Grid
 from joulemap.show.present.format import write
 from joulemap.system.errors import UsageError
@@ -46,8 +47,8 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     assert choose_row(answer.served.rows) == divided
     for row in served:
         joules, rate = row.output_token_j or 0.0, row.tokens_per_s or 0.0
-        assert row.power_w == pytest.approx(joules * rate, rel=0.05, abs=0)
-        assert row.usd_per_million == pytest.approx(joules / 3.6 * 0.36, rel=1e-9, abs=0)
+        assert_close(row.power_w, joules * rate, rel=0.05)
+        assert_close(row.usd_per_million, joules / 3.6 * 0.36)
     choice, fastest = answer.facts.of(Choice)[0], max(served, key=lambda row: row.tokens_per_s or 0.0)
     assert answer.served[choice.runs[0] - 1] == divided == fastest
     assert (choice.metric, choice.value.value) == ("tokens_per_s", divided.tokens_per_s)
@@ -136,19 +137,6 @@ def test_the_headline_has_the_interval_of_the_answer_about_its_model(tmp_path: P
     ]
 
 
-@pytest.mark.slow
-def test_the_table_shows_the_models_around_the_decision(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path / "here.duckdb").here(recorded=MACHINES / "gaming_pc.json")
-    choice, (limit,) = answer.facts.of(Choice)[0], answer.facts.of(Limit)
-    best = answer.served[choice.runs[0] - 1]
-    assert (choice.metric, best) == ("largest_model", choose_largest(answer.served.rows))
-    assert (limit.bound.value, limit.miss) == (5.0, 0.0)
-    (section,) = answer.document(limit=3).sections
-    (grid,) = (block for block in section.blocks if isinstance(block, Grid))
-    assert len(grid.rows) == 3 and any(best.model in row[0] for row in grid.rows)
-    assert grid.cut == len({row.model for row in answer.served if row.tokens_per_s}) - 3
-
-
 def test_the_mark_of_the_best_is_on_the_weights_that_were_chosen(tmp_path: Path) -> None:
     """The most precise weights that reach half of the highest speed are seldom the fastest."""
     recorded = MACHINES / "macbook_m4.json"
@@ -169,40 +157,6 @@ def test_the_headline_names_the_largest_model_that_is_read_as_it_comes() -> None
     assert choose_largest(cast("list[Any]", rows[5:])) is None
 
 
-@pytest.mark.slow
-def test_two_unequal_cards_share_a_model_that_neither_holds(tmp_path: Path) -> None:
-    """42.5 GB on 48 GB at some 970 GB/s are read in 44 ms at best."""
-    recorded = json.loads((MACHINES / "gaming_pc.json").read_text(encoding="utf-8"))
-    recorded["nvidia-smi"] += "NVIDIA GeForce RTX 4090, 24564 MiB, 450.00 W, 3120 MHz, 10501 MHz, 8.9\n"
-    answer = Workspace(tmp_path / "here.duckdb").here("llama-3.1-70b", recorded=recorded, asked=Asked(weights="q4_k_m"))
-    best = choose_row(answer.served.rows)
-    assert best is not None
-    assert (set(best.label.split(" + ")), best.fits) == ({"rtx_3090", "rtx_4090"}, FITS)
-    assert 0.044 < 1.0 / (best.tokens_per_s or 1.0) < 0.08
-
-
-@pytest.mark.slow
-def test_a_popular_model_larger_than_a_card_runs_on_both(tmp_path: Path) -> None:
-    workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "server_two_cards.json"
-    (popular,) = [
-        row for row in workspace.here(recorded=recorded).served if row.label == "2 x l40s" and "120b" in row.model
-    ]
-    answer = workspace.here("gpt-oss-120b", recorded=recorded)
-    (served,) = [row for row in answer.served if row.label == "2 x l40s"]
-    assert popular.tokens_per_s == pytest.approx(served.tokens_per_s, rel=0.01, abs=0)
-    assert popular.power_w == pytest.approx(served.power_w, rel=0.05, abs=0)
-    assert not any("verify" in check for check in answer.checks)
-
-
-@pytest.mark.slow
-def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path / "here.duckdb").here(
-        "llama-3.1-8b", recorded=MACHINES / "container.json", asked=Asked(weights="q4_k_m")
-    )
-    assert [row.fits for row in answer.served] == [FITS_NOT]
-    assert answer.checks == ()
-
-
 def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
     workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "old_laptop.json"
     assert not workspace.here("resnet50", recorded=recorded, precision="fp8").runs_model
@@ -217,14 +171,3 @@ def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
             workspace.here("resnet50", recorded=recorded, asked=asked)
     with pytest.raises(UsageError, match="--input"):
         workspace.here("llama-3.1-8b", recorded=recorded, inputs=("ids=1,128:int64",))
-
-
-@pytest.mark.slow
-def test_the_first_command_measures_the_fastest_chip(tmp_path: Path) -> None:
-    recorded = MACHINES / "laptop_lunar_lake_windows.json"
-    answer = Workspace(tmp_path / "here.duckdb").here("resnet50", recorded=recorded)
-    fastest = min((row for row in answer.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
-    assert (fastest.label, fastest.precision) == ("lunar_lake_npu", "int8")
-    assert "-d NPU " in answer.checks[0]
-    command = answer.checks[0].partition("  #")[0]  # what the model's file must be
-    assert command.endswith("--hardware lunar_lake_npu --model resnet50 --precision int8")

@@ -240,11 +240,6 @@ def test_what_asks_for_a_network_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
         socket.create_connection(server.getsockname()).close()
 
 
-def test_words_of_json_are_values() -> None:
-    request = request_hub("hf:Seeing", arguments=[("tie", "false")])
-    assert build_transformers(request)[0].config.tie is False  # type: ignore[union-attr]
-
-
 def test_a_file_holds_a_configuration(tmp_path: Path) -> None:
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"model_type": "words", "hidden_size": 32, "dtype": "bfloat16"}))

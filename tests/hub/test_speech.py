@@ -6,7 +6,7 @@ import pytest
 
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.system.errors import UsageError
-from joulemap.wing.hub.speech import CACHED, NETWORKS, SIZES, build_whisper
+from joulemap.wing.hub.speech import CACHED, SIZES, build_whisper
 
 PUBLISHED = {
     "tiny": 37_184_640, "base": 71_825_920, "small": 240_582_912, "medium": 762_321_920, "large_v2": 1_541_384_960,
@@ -62,7 +62,3 @@ def test_a_length_is_an_argument_within_the_positions() -> None:
 def test_other_arguments_are_refused(name: str, argument: str, value: object) -> None:
     with pytest.raises(UsageError):
         build_whisper(name, {argument: value})
-
-
-def test_names_ship() -> None:
-    assert set(NETWORKS) <= load_shipped().keys()

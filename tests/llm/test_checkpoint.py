@@ -10,9 +10,8 @@ import attrs
 import pytest
 
 from compare import assert_close
-from joulemap.catalog.load import load_catalogue
+from deployed import known_decoder
 from joulemap.domain.settings import Settings
-from joulemap.physics.bulk import Together, Total
 from joulemap.physics.fuse import fuse
 from joulemap.physics.kernel import form_kernels
 from joulemap.physics.record.weight import read_weight_format
@@ -89,8 +88,8 @@ def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
     packed = MLP // 2 + MLP // 16
     held = LAYERS * attention + 5 * packed + 2 * MLP + REST
     for precision in ("bf16", "fp4"):
-        assert_close(weight_bytes(decoder, precision), held, rel=1e-12)
-    assert_close(Widths(columns(decoder), "bf16").weight_bytes, 2 * (LAYERS * ATTENTION + 6 * MLP) + REST, rel=1e-12)
+        assert_close(weight_bytes(decoder, precision), held)
+    assert_close(Widths(columns(decoder), "bf16").weight_bytes, 2 * (LAYERS * ATTENTION + 6 * MLP) + REST)
 
 
 def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
@@ -107,42 +106,15 @@ def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
         )
     }
     query = WIDTH * WIDTH
-    assert_close(found["layers.0.self_attn.q_proj"][0], query + 4 * WIDTH, rel=1e-12)
-    assert_close(found["layers.1.mlp.gate_proj"][0], MLP // 2 + MLP // 16, rel=1e-12)
-    assert_close(found["layers.0.mlp.down_proj"][0], MLP // 2 + MLP // 16, rel=1e-12)
-    assert_close(found["layers.1.mlp.down_proj"][0], 2 * MLP, rel=1e-12)
-    assert_close(found["lm_head"][0], 2 * WORDS * WIDTH, rel=1e-12)
+    assert_close(found["layers.0.self_attn.q_proj"][0], query + 4 * WIDTH)
+    assert_close(found["layers.1.mlp.gate_proj"][0], MLP // 2 + MLP // 16)
+    assert_close(found["layers.0.mlp.down_proj"][0], MLP // 2 + MLP // 16)
+    assert_close(found["layers.1.mlp.down_proj"][0], 2 * MLP)
+    assert_close(found["lm_head"][0], 2 * WORDS * WIDTH)
     per_weight = read_weight_format("nvfp4").operations
-    assert_close(found["layers.0.mlp.up_proj"][1], per_weight * MLP, rel=1e-12)
-    assert_close(found["layers.0.self_attn.q_proj"][1], read_weight_format("fp8").operations * query, rel=1e-12)
+    assert_close(found["layers.0.mlp.up_proj"][1], per_weight * MLP)
+    assert_close(found["layers.0.self_attn.q_proj"][1], read_weight_format("fp8").operations * query)
     assert found["layers.1.mlp.down_proj"][1] == found["lm_head"][1] == 0.0
-
-
-def test_time_and_energy_of_a_step_lie_between_those_of_its_formats() -> None:
-    size = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
-            "num_hidden_layers": 8, "vocab_size": 1000}  # fmt: skip
-    ignored = ["lm_head", "re:.*layers\\.[0-3]\\.mlp.*"]
-    mixed = decoder_of({**MIXED, "ignore": ignored}, **size)
-    narrow = decoder_of({**MIXED, "config_groups": {"all": {"weights": MIXED["config_groups"]["mlp"]["weights"]}},
-                         "ignore": ["lm_head"]}, **size)  # fmt: skip
-    hardware = load_catalogue().hardware["l4"]
-
-    def run(decoder: Decoder, weights: str) -> tuple[float, float]:
-        together = Together((columns(decoder),))
-        (total,) = together.evaluate(hardware, "bf16", "engine", weight_precision=weights)
-        assert total.latency_fs and total.energy_fj
-        return float(total.latency_fs), float(total.energy_fj)
-
-    some, all_narrow, wide = run(mixed, "nvfp4"), run(narrow, "nvfp4"), run(mixed, "")
-    assert all_narrow[0] < some[0] < wide[0]
-    assert all_narrow[1] < some[1] < wide[1]
-    held = [
-        Widths(columns(one), "bf16", two).weight_bytes
-        for one, two in ((narrow, "nvfp4"), (mixed, "nvfp4"), (mixed, ""))
-    ]
-    by_bytes = (held[1] - held[0]) / (held[2] - held[0])
-    by_time = (some[0] - all_narrow[0]) / (wide[0] - all_narrow[0])
-    assert abs(by_time - by_bytes) < 0.1
 
 
 SIZES = {
@@ -183,8 +155,7 @@ def test_checkpoints_of_a_known_shape_have_the_size_of_their_files(name: str) ->
 
 def test_deepseek_has_the_size_of_its_files_but_for_the_layer_that_guesses() -> None:
     """688.6 GB of safetensors: 61 layers, and one more with its own table, head and projection (MTP)."""
-    decoder = find_decoder("deepseek-r1")
-    assert decoder is not None
+    decoder = known_decoder("deepseek-r1")
     layer = decoder.layers[-1]
     more = attrs.evolve(decoder, layers=(*decoder.layers, layer))
     workloads, longer = PassWorkloads(decoder), PassWorkloads(more)
@@ -238,7 +209,7 @@ NF4: dict[str, Any] = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bn
 )  # fmt: skip
 def test_each_method_compares_names_by_its_own_rule(values: dict[str, Any], attention: float, mlp: float) -> None:
     held = (attention * ATTENTION + mlp * 3 * MLP) / 8 + REST
-    assert_close(weight_bytes(decoder_of(values)), held, rel=1e-12)
+    assert_close(weight_bytes(decoder_of(values)), held)
 
 
 def test_a_final_dot_of_a_name_ends_it() -> None:
@@ -264,7 +235,7 @@ def test_a_head_that_a_checkpoint_stores_narrow_is_narrow() -> None:
     stored = {"quant_method": "gptq", "bits": 4, "group_size": 128}
     usual, narrow = decoder_of(stored), decoder_of({**stored, "lm_head": True})
     saved = 2 * WORDS * WIDTH - WORDS * read_weight_format("gptq").row_bytes(WIDTH)
-    assert_close(weight_bytes(usual) - weight_bytes(narrow), saved, rel=1e-12)
+    assert_close(weight_bytes(usual) - weight_bytes(narrow), saved)
 
 
 def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
@@ -278,7 +249,7 @@ def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
     experts = 2 * 8 * 3 * 256 * 256
     assert plain.published is None
     saved = Widths(columns(plain), "bf16").weight_bytes - weight_bytes(decoder)
-    assert_close(saved, 2 * experts - experts / 2 - experts / 32, rel=1e-12)
+    assert_close(saved, 2 * experts - experts / 2 - experts / 32)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +291,7 @@ def test_hqq_is_worked_out_by_hand() -> None:
         ({"mlp.up_proj": inner}, 2 * (ATTENTION + 2 * MLP) + MLP * 4.5 / 8),
     ):
         values = {"quant_method": "hqq", "quant_config": config, "skip_modules": ["lm_head"]}
-        assert_close(weight_bytes(decoder_of(values)), LAYERS * products + REST, rel=1e-12)
+        assert_close(weight_bytes(decoder_of(values)), LAYERS * products + REST)
     with pytest.raises(ModelError, match="weight_quant_params"):
         decoder_of({"quant_method": "hqq", "quant_config": {}})
 
@@ -387,38 +358,6 @@ def test_narrow_products_need_hardware_that_has_them(workspace: Workspace) -> No
         "l4": "fp8/fp8_tensor",
         "a100_sxm4_80gb": "bf16/fp8_tensor",
     }
-
-
-def test_names_that_were_published_quantized_are() -> None:
-    for name in ("deepseek-r1", "gpt-oss-20b", "minimax-m2.7", "qwen3-235b-a22b-fp8", "llama-3.1-405b-fp8"):
-        decoder = find_decoder(name)
-        assert decoder is not None and decoder.published is not None and decoder.published.weights
-    for name in ("gpt-oss-20b-bf16", "qwen3-235b-a22b", "llama-2-7b"):
-        decoder = find_decoder(name)
-        assert decoder is not None and decoder.published is None
-
-
-def test_a_prompt_takes_wide_products_at_the_rate_of_16_bits() -> None:
-    """On an H100 of twice the rate in fp8: attention, 18 % of the products, is left wide."""
-    size = {"hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64, "num_key_value_heads": 8,
-            "num_hidden_layers": 8, "vocab_size": 1000}  # fmt: skip
-    stored = {"quant_method": "fp8", "weight_block_size": [128, 128]}
-    narrow = decoder_of({**stored, "modules_to_not_convert": ["lm_head"]}, **size)
-    mixed = decoder_of({**stored, "modules_to_not_convert": ["lm_head", "model.layers.*.self_attn"]}, **size)
-    hardware = load_catalogue().hardware["h100_sxm5"]
-
-    def run(decoder: Decoder, precision: str, weights: str) -> Total:
-        together = Together((describe_columns(decoder, DecoderPass(tokens=4096), 1),))
-        return together.evaluate(hardware, precision, "engine", weight_precision=weights)[0]
-
-    times = [
-        float(run(*asked).latency_fs or 0)
-        for asked in ((narrow, "fp8", "fp8_block"), (mixed, "fp8", "fp8_block"), (narrow, "bf16", ""))
-    ]
-    attention = 2 * 8192 * 8192 + 2 * 8192 * 1024
-    share = attention / (attention + 3 * 8192 * 28672)
-    assert times[0] < times[1] < times[2]
-    assert 0.5 * share < (times[1] - times[0]) / (times[2] - times[0]) < 2.0 * share
 
 
 def test_a_file_beside_a_configuration_says_how_it_is_quantized(tmp_path: Path) -> None:

@@ -17,22 +17,6 @@ from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.llm.step import predict_step
 
-CASES = (
-    ("gpt-oss-20b", "h100_sxm5"),
-    ("gpt-oss-20b", "apple_m3_max"),
-    ("llama-2-7b-chat-awq", "l4"),
-    ("llama-3.2-1b", "l4"),
-    ("llama-3.2-1b", "apple_m4"),
-    ("llama-3.2-1b", "rk3588"),
-    ("llama-3.2-1b", "snapdragon_8_gen3"),
-    ("ministral-3-14b", "l4"),
-    ("ministral-3-14b", "a100_sxm4_80gb"),
-    *(
-        pytest.param(model, chip, marks=pytest.mark.slow)
-        for model, chip in (("deepseek-r1", "h200_sxm"), ("deepseek-v4-flash", "b200_sxm"), ("kimi-k2.5", "h200_sxm"))
-    ),
-)
-
 
 def deploy(source: Source, model: str, chip: str, settings: dict[str, Any], serving: dict[str, Any]) -> Any:
     """Return what all digits of a configuration follow from, and the configurations."""
@@ -43,26 +27,6 @@ def deploy(source: Source, model: str, chip: str, settings: dict[str, Any], serv
         for one in cases
     ]
     return [*fields, question.stack.id, question.serving.cache, question.serving.output], question, cases[0]
-
-
-@pytest.mark.parametrize(("model", "chip"), CASES)
-def test_a_served_model_with_its_defaults_spelled_out(tmp_path: Path, model: str, chip: str) -> None:
-    source = Source(path=tmp_path / "own.duckdb")
-    base, question, case = deploy(source, model, chip, {}, {})
-    point, stack, decoder = case.run.point, question.stack, find_decoder(model)
-    precision, weights = {"precision": (point["precision"],)}, {"weight_precision": (point["weight_precision"],)}
-    usual = {"prompt": 2048, "output": 256, "expert_devices": 1, "pipeline_devices": 1}
-    spelled: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (weights, {}),
-        ({**precision, **weights}, {}),
-        ({"runtime": (point["runtime"],), "boundary": "board", "calibration": "auto"}, usual),
-        ({}, {"engine": stack.name}),
-        ({**precision, **weights}, {"engine": stack.id, "devices": (case.devices,), **usual}),
-    ]
-    if decoder is not None and decoder.published is not None:
-        spelled.append(({"weight_precision": (decoder.published.weights,)}, {}))
-    for settings, serving in spelled:
-        assert deploy(source, model, chip, settings, serving)[0] == base, (settings, serving)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "llamacpp"])

@@ -130,22 +130,3 @@ def test_what_a_server_can_do_follows_from_its_passes() -> None:
     assert_close(rates.answers.per_s, 64.0 / (100 * 0.0164), rel=1e-6)
     assert_close(tight.answers.per_s, 20.0 / (100 * 0.012), rel=1e-6)
     assert late.answers is None
-
-
-@pytest.mark.slow
-def test_a_fleet_chooses_how_many_devices_make_a_server(tmp_path: Path) -> None:
-    """One H100 holds Llama 70B at fp8 with room for four sequences; two do fifteen times as much."""
-    workspace = Workspace(tmp_path / "a.duckdb")
-    demand = Demand(rate_per_s=10.0, first_token_s=1.0, between_s=0.04)
-    settings = Settings(hardware=("h100_sxm5",), precision=("fp8",))
-    free, asked = (
-        workspace.fleet("llama-3.1-70b", settings, demand=demand, serving=Serving(prompt=1000, output=300, devices=one))
-        for one in ((), (2,))
-    )
-    assert free.ok[0].server_device_count == 2
-    assert (free.ok[0].device_count, free.ok[0].cost_per_month) == (
-        asked.ok[0].device_count,
-        asked.ok[0].cost_per_month,
-    )
-    assert [row.server_device_count for row in asked.rows] == [2]
-    assert "h100_sxm5 x2" in free.document().answer

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deployed import known_decoder
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.wing.llm.decoder.config import Attention, Experts, Recurrence
@@ -442,8 +443,7 @@ def test_rows_that_tokens_see_are_summed() -> None:
     ],
 )
 def test_sizes_are_those_published(name: str, billions: int, active: int) -> None:
-    decoder = find_decoder(name)
-    assert decoder is not None
+    decoder = known_decoder(name)
     workload = describe_step(decoder, DecoderPass(), 1, NO_KEY)
     assert (round(workload.parameter_count / 1e9), round(workload.mac_count / 1e9)) == (billions, active)
 

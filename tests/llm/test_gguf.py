@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from compare import assert_close
+from deployed import deploy_decoder, known_decoder
 from gguf_file import (
     Described,
     Value,
@@ -54,7 +55,6 @@ from joulemap.wing.llm.decoder.pass_name import (
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import read_model_file
 from joulemap.wing.llm.model_name import NAMES
-from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack
@@ -287,15 +287,6 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
         read_model_file(path, str(path))
 
 
-@pytest.mark.slow
-def test_a_file_is_served_by_llama_cpp_unless_another_engine_is_given(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "phi.gguf", *phi_3_mini())
-    workspace = Workspace(tmp_path / "own.duckdb")
-    assert "llama.cpp" in workspace.llm(str(path), hardware=["l4"], batch=(1,)).engine
-    (row,) = workspace.llm(str(path), hardware=["raspberry_pi_5"], batch=(1,)).rows
-    assert row.precision.endswith("/q4_k")
-
-
 FILES = {
     "llama-3.1-8b": {"q4_k_m": 4.92, "q6_k": 6.60, "q8_0": 8.54},
     "mistral-7b": {"q4_k_m": 4.37, "q8_0": 7.70},
@@ -353,15 +344,8 @@ def test_a_folder_means_its_language_model_not_the_encoder_beside_it(tmp_path: P
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_each_device_leaves_out_its_part_of_the_table_of_tokens(devices: int) -> None:
     """8,030,261,248 weights of 2 bytes without the table's 128,256 rows of 4,096; each device has all 65 norms."""
-    decoder = find_decoder("llama-3.1-8b")
-    assert decoder is not None
-    one = Deployment(
-        workloads=PassWorkloads(decoder),
-        hardware=find_hardware("l4"),
-        stack=find_stack("llama.cpp"),
-        precision="bf16",
-        devices=devices,
-    )
+    decoder = known_decoder("llama-3.1-8b")
+    one = deploy_decoder(decoder, find_hardware("l4"), find_stack("llama.cpp"), devices=devices)
     norms = 65 * 4096
     stored = 8_030_261_248 - 128_256 * 4096
     assert Room(deployment=one).weights * devices == 2 * (stored + (devices - 1) * norms)
@@ -373,10 +357,5 @@ def test_states_that_do_not_grow_limit_no_context(tmp_path: Path) -> None:
         path = write_gguf(tmp_path / f"{name}.gguf", {**values, **told}, tensors)
         decoder = find_decoder(str(path))
         assert decoder is not None
-        one = Deployment(
-            workloads=PassWorkloads(decoder),
-            hardware=find_hardware("l4"),
-            stack=find_stack("llama.cpp"),
-            precision="fp16",
-        )
+        one = deploy_decoder(decoder, find_hardware("l4"), find_stack("llama.cpp"), precision="fp16")
         assert Room(deployment=one).tokens(1) == longest

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+from compare import assert_close
 from joulemap.wing.llm.serving.grid import Grid
 
 Array = NDArray[np.float64]
@@ -49,7 +50,7 @@ def test_what_is_looked_up_is_what_the_surface_says(mixes: bool) -> None:
         assert (seconds, joules) == pytest.approx(exact, rel=1e-3)
         assert straight > context
         next_one = surface.step(count, context + 1.0, 0.0, 0.0)[0] - exact[0]
-        assert longer == pytest.approx(float(next_one), rel=1e-3)
+        assert_close(longer, float(next_one), rel=1e-3)
         beside = count if mixes else 0
         found = grid.find_mixed(beside, context if mixes else 0.0, prompt, before)
         assert found == pytest.approx(surface.step(beside, context if mixes else 0.0, prompt, before), rel=0.03)
@@ -59,4 +60,4 @@ def test_a_grid_of_one_short_request() -> None:
     surface = BentPass()
     grid = Grid(surface, 1, 3, 2, mixes=True)
     assert grid.find_mixed(1, 1.0, 2, 0.0) == pytest.approx(surface.step(1, 1.0, 2.0, 0.0), rel=1e-6)
-    assert grid.find_step(1, 2.0)[0] == pytest.approx(float(surface.step(1, 2.0, 0.0, 0.0)[0]), rel=1e-6)
+    assert_close(grid.find_step(1, 2.0)[0], float(surface.step(1, 2.0, 0.0, 0.0)[0]), rel=1e-6)

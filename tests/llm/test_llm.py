@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -24,26 +24,21 @@ from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Usage
 from joulemap.plan.source import Source
-from joulemap.show.present.format import write
-from joulemap.show.run_name import drop_settings, name_run
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import Deployed, find_served
-from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
 from joulemap.wing.llm.generated.row import ServedRow
-from joulemap.wing.llm.option import PassRunOptions, ServerOptions
+from joulemap.wing.llm.option import PassRunOptions
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.show.batch import name_rivals
-from joulemap.wing.llm.stack import Stack, find_engine, find_stack
+from joulemap.wing.llm.stack import Stack, find_stack
 from joulemap.workspace import Workspace
 from ledger import Book, Part
-from sample import thin
 
 MODEL: Final = "llama-3.1-8b"
 
@@ -98,18 +93,6 @@ def test_a_token_worked_out_by_hand(served: tuple[Book, dict[str, Any]]) -> None
     assert shared["device_power_w"] == 7.5
 
 
-def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
-    rows = {row["goal"]: row for row in ask(served, "llm.winner")}
-    assert {goal: (row["label"], row["value"]) for goal, row in rows.items()} == {
-        "first_token": ("b x2", 1.0),
-        "between_tokens": ("a", 0.1),
-        "energy": ("b x2", 1.5),
-    }
-    assert_close(rows["energy"]["advantage_ratio"], 2.0 / 1.5, rel=1e-12)
-    assert rows["between_tokens"]["runner_up"] == "b x2"
-    assert rows["energy"]["hardware_count"] == 2
-
-
 def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
     """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
     connection = served[0].connection
@@ -126,10 +109,10 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
             [row["run_id"]],
         ).fetchall()[0]
         time = widen("inter_token_latency_s" if row["phase"] == "decode" else "time_to_first_token_s")
-        assert_close(row["latency_half_width"], math.hypot(time, own[0]), rel=1e-12)
+        assert_close(row["latency_half_width"], math.hypot(time, own[0]))
         power = widen("power_w")
         both = math.sqrt(time**2 + power**2 - 0.8 * time * power)  # their errors have a correlation of -0.4
-        assert_close(row["energy_half_width"], math.hypot(both, own[1]), rel=1e-12)
+        assert_close(row["energy_half_width"], math.hypot(both, own[1]))
     rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
     # twice as quick to the first token, with an error of a factor of 1.4 each: less sure than runs alone would have it
     assert 0.5 < rows["first_token"]["probability_best"] < 0.98
@@ -137,7 +120,7 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
     slow = {row["goal"]: row for row in ask(served, "llm.winner", engine="none", slow_half_widths=[0.5, 0.0])}
     before, after = rows.pop("between_tokens"), slow.pop("between_tokens")
     assert slow == rows
-    assert_close(after["half_width"], math.hypot(before["half_width"], 0.5), rel=1e-12)
+    assert_close(after["half_width"], math.hypot(before["half_width"], 0.5))
     assert 0.5 < after["probability_best"] < before["probability_best"]
 
 
@@ -167,7 +150,7 @@ def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
 def test_an_unmeasured_chip_has_wider_intervals_and_is_named(answer: LlmAnswer) -> None:
     """Servers with vLLM were measured on H100, with 0.1 for a new server; H200 and L4 have 0.15 for a new chip."""
     known, new = (find(answer, name, 1).between_half_width or 0.0 for name in ("h100_sxm5", "l4"))
-    assert_close(new**2 - known**2, 0.15**2 - 0.1**2, rel=1e-9)
+    assert_close(new**2 - known**2, 0.15**2 - 0.1**2)
     facts = answer.facts
     named = {facts.runs[key].hardware for one in facts.of(Caveat) if one.kind == "unmeasured" for key in one.runs}
     assert named == {"h200_sxm", "l4"}
@@ -190,33 +173,8 @@ def test_choices_are_the_winners_of_the_table(answer: LlmAnswer) -> None:
         assert values[own] == min(values.values())
         assert rows[own].hardware != rows[rival].hardware
         assert values[rival] == min(value for key, value in values.items() if rows[key].hardware != rows[own].hardware)
-        assert_close(one.ratio or 0.0, values[rival] / values[own], rel=1e-9)
+        assert_close(one.ratio or 0.0, values[rival] / values[own])
         assert {rows[key].hardware for key in one.runs} == {"h100_sxm5", "h200_sxm", "l4"}
-
-
-def test_the_headline_names_the_batch_of_a_rival_at_another_batch_size(answer: LlmAnswer) -> None:
-    """Beside a batch of 64, the best of l4 is its batch of 1, which is not what it takes at the same batch size."""
-    keys = {(row.hardware, row.batch): key for key, row in enumerate(answer.rows, 1)}
-    named = name_rivals(answer.facts, keys["h200_sxm", 64])
-    short = drop_settings(named, named)
-    assert name_run(short[keys["l4", 1]]) == "l4 batch 1"
-    pair = drop_settings(named, (keys["h200_sxm", 64], keys["h100_sxm5", 64]))
-    assert name_run(pair[keys["h100_sxm5", 64]]) == "h100_sxm5"
-
-
-def test_caveats_of_a_load_are_about_its_rows(workspace: Workspace) -> None:
-    """Runs of batches other than the smallest stand for no row, and the assumed share is that of the load."""
-    serving = Serving(prompt=64, output=8, in_flight=2)
-    hardware = ("l4", "apple_m4_max")
-    answer = workspace.llm("llama-3.2-1b", hardware=hardware, batch=(1, 8), serving=serving)
-    caveats = answer.facts.of(Caveat)
-    assert {key for one in caveats for key in one.runs} <= {1, 2}
-    shares = {key: one.values["share_fraction"] for one in caveats if one.kind == "assumed" for key in one.runs}
-    expected = {key: one.fraction for key, row in enumerate(answer.loads, 1) if (one := find_assumed(row)) is not None}
-    assert shares == expected
-    first = min(answer.loads, key=lambda row: row.output_token_j)
-    (*_, step) = answer.document().steps
-    assert first.hardware in str(step)
 
 
 def test_limits_of_memory_are_facts(answer: LlmAnswer) -> None:
@@ -245,30 +203,9 @@ def test_a_precision_that_only_some_chips_have_weighs_as_much_as_its_bytes() -> 
         2: ("precision", "bf16"),
     }
     choice = Choice(runs=(1, 2), metric="energy_per_token", value=Quantity(1.0, "J"), ratio=1.5)
-    assert_close(weigh([choice], [1, 2], found), math.log(2.0), rel=1e-12)
-    assert_close(find_bias([choice], [1, 2], found), math.log(2.0), rel=1e-12)  # the winner leads by its precision
+    assert_close(weigh([choice], [1, 2], found), math.log(2.0))
+    assert_close(find_bias([choice], [1, 2], found), math.log(2.0))  # the winner leads by its precision
     assert not list(find_served([made[0], attrs.evolve(made[1], precision="fp8")], "vllm"))
-
-
-def check_first_line(answer: LlmAnswer, hardware: Sequence[str]) -> None:
-    told = answer.document().answer
-    for name in hardware:
-        told = told.replace(name, "chip")
-    assert len(told.split()) <= 25
-    assert len(re.findall(r"(?<![\w.])\d[\d,.]*", told)) <= 5
-
-
-def test_the_first_line_without_a_rate_is_short(answer: LlmAnswer) -> None:
-    check_first_line(answer, ("h100_sxm5", "h200_sxm", "l4"))
-
-
-@pytest.mark.parametrize(
-    "hardware", thin([("h100_sxm5", "l4"), ("h100_sxm5",), ("l4", "rtx_4090", "mi300x", "gaudi3")], 3)
-)
-@pytest.mark.parametrize("rate_per_s", [pytest.param(None, marks=pytest.mark.slow), 1.0])
-def test_the_first_line_is_short(rate_per_s: float | None, hardware: tuple[str, ...], workspace: Workspace) -> None:
-    serving = Serving(rate_per_s=rate_per_s)
-    check_first_line(workspace.llm(MODEL, hardware=hardware, batch=(1, 8), serving=serving), hardware)
 
 
 def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
@@ -277,7 +214,7 @@ def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
     assert_close(row.weight_bytes, 2 * 8.03e9, rel=0.002)
     assert row.cache_bytes == 64 * (2048 + 256) * 32 * 8 * 128 * 2 * 2
     held = row.weight_bytes + row.cache_bytes + row.activation_bytes + row.reserved_bytes
-    assert_close(row.memory_fraction, held / 80e9, rel=1e-12)
+    assert_close(row.memory_fraction, held / 80e9)
     free = 80e9 - row.weight_bytes - row.activation_bytes - row.reserved_bytes
     assert row.largest_batch == int(free // (row.cache_bytes / 64))
     assert row.largest_context == min(131_072, int(free // (row.cache_bytes / 2304)))
@@ -306,44 +243,6 @@ def test_a_refusal_names_stages_that_hold_the_model(model: str, devices: int, tm
     assert done.returncode == 0, done.stderr
 
 
-def test_requests_agree_with_the_runs_of_their_passes(answer: LlmAnswer) -> None:
-    phases = {(row.hardware, row.batch, row.phase): row for row in answer.phases}
-    for row in answer.served:
-        prefill = phases[row.hardware, row.batch, "prefill"]
-        decode = phases[row.hardware, row.batch, "decode"]
-        passes = row.batch / min(row.batch, 8192 // 2048)
-        assert_close(row.first_token_s or 0.0, passes * prefill.run_latency_s, rel=1e-9)
-        assert_close(prefill.phase_j, passes * prefill.run_energy_j, rel=1e-9)
-        # the mean of a growing cache is close to its middle, and between its ends
-        assert_close(row.between_s or 0.0, decode.run_latency_s, rel=0.01)
-        assert_close(decode.phase_j, 255 * decode.run_energy_j, rel=0.01)
-        assert row.first_step_s <= row.between_s <= row.last_step_s  # type: ignore[operator]
-        assert_close(row.request_s or 0.0, row.first_token_s + 255 * row.between_s, rel=1e-9)  # type: ignore[operator]
-        assert_close(row.tokens_per_s or 0.0, row.batch * 256 / (row.request_s or 1.0), rel=1e-12)
-
-
-def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
-    for row in answer.served:
-        bandwidth = {"h100_sxm5": 3.35e12, "h200_sxm": 4.8e12, "l4": 300e9}[row.hardware]
-        moved = row.weight_bytes - 128_256 * 4096 * 2 + row.cache_bytes * 2048 / 2304  # its table is not read
-        assert moved / bandwidth < (row.first_step_s or 0.0) < 2.0 * moved / bandwidth
-
-
-@pytest.mark.slow
-def test_a_prompt_in_chunks_has_a_limit_and_a_price(workspace: Workspace) -> None:
-    """A prompt of 100,000 tokens fits in memory only in chunks."""
-    serving = Serving(prompt=100_000, output=2, engine="llamacpp")
-    found = workspace.llm(
-        "llama-3.1-8b", hardware=["rtx_3090"], batch=(1,), weight_precision=("q8_0",), serving=serving
-    )
-    (row,) = found.rows
-    assert row.first_token_s and row.prefill_bound == "compute"
-    (phase,) = (one for one in found.phases if one.phase == "prefill")
-    assert_close(row.prompt_usd_per_million or 0.0, phase.usd_per_million or 0.0, rel=1e-9)
-    assert_close(row.prompt_usd_per_million or 0.0, row.first_token_s / 0.1 / 3600 * 0.1697 * 24 / 12, rel=1e-3)
-    assert {(one.metric, one.name) for one in found.facts.of(Share)} == {("prefill", "compute"), ("decode", "memory")}
-
-
 def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
     answer = workspace.llm(
         MODEL,
@@ -356,20 +255,8 @@ def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
     phases = {one.phase: one for one in answer.phases}
     for phase, cost in (("prefill", row.prompt_usd_per_million), ("decode", row.output_usd_per_million)):
         # 3.6 USD an hour are 1 mUSD a second, paid for twice as long as it works
-        assert_close(cost or 0.0, 1e6 * 2e-3 / phases[phase].tokens_per_s, rel=1e-9)
+        assert_close(cost, 1e6 * 2e-3 / phases[phase].tokens_per_s)
     assert row.output_gco2_per_million > 1e6 * row.output_token_j * 100.0 / 3.6e6  # type: ignore[operator]
-
-
-def test_devices_share_the_work(workspace: Workspace) -> None:
-    with without_host():
-        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(devices=(1, 2)))
-    one, two = answer.rows
-    assert (one.label, two.label) == ("h100_sxm5", "h100_sxm5 x2")
-    assert_close(two.weight_bytes, one.weight_bytes / 2.0, rel=0.01)
-    assert two.cache_bytes == one.cache_bytes / 2.0
-    assert one.between_s / 2.0 < two.between_s < one.between_s  # type: ignore[operator]
-    decode = [row for row in answer.phases if row.phase == "decode"]
-    assert_close(two.output_token_j or 0.0, 2.0 * decode[1].run_energy_j, rel=0.01)  # links are a part of its run
 
 
 def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -> None:
@@ -399,13 +286,6 @@ def test_apple_gpus_run_llama_cpp_unless_an_engine_is_named(
     answer = workspace.llm("llama-3.2-3b", hardware=chips, batch=1, serving=serving)
     assert answer.serving.engine == engine
     assert {row.precision for row in answer.rows if row.label.startswith(chips[0])} == {precision}
-
-
-@pytest.mark.slow
-def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
-    answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
-    # 141 GB: two boards of 80 GB or one of 192 hold them, and a sequence
-    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
 
 
 @pytest.mark.sample(8)
@@ -450,25 +330,6 @@ def test_what_cannot_be_served_is_told_in_a_line(
 
 
 @pytest.mark.slow
-def test_hardware_that_nobody_asked_for_is_left_out_where_it_lacks_the_precision(workspace: Workspace) -> None:
-    answer = workspace.llm(MODEL, precision="fp4", batch=1)
-    assert {row.hardware for row in answer.rows} == {"b200_sxm"}
-    assert len(answer.not_taken) == 5
-
-
-def test_it_is_one_screen_and_data(workspace: Workspace, answer: LlmAnswer) -> None:
-    shown = answer.document().on_screen(notes=False, details=False)
-    assert len(write(shown, "table", 80).splitlines()) <= 24
-    data = json.loads(write(answer.document(), "json"))
-    assert [row["batch"] for row in data["rows"]] == [1, 64] * 3
-    assert {row["goal"] for row in data["winners"]} == {"first_token", "between_tokens", "energy", "cost"}
-    runs = {row["run_id"] for row in data["phases"]}
-    assert runs == {one for row in answer.served for one in (row.prefill_run_id, row.decode_run_id)}
-    (count,) = workspace.sql(f"SELECT count(*) AS c FROM runs WHERE run_id IN {tuple(runs)}").records()
-    assert count["c"] == len(runs)
-
-
-@pytest.mark.slow
 def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> None:
     explained = workspace.explain(
         f"{MODEL}(cached=2048)", "h100_sxm5", "h200_sxm", precision="bf16", runtime="engine", batch=8
@@ -481,40 +342,6 @@ def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> No
     assert_close(rows["logits"].latency_a_s / rows["weights"].latency_a_s, 525 / 6980, rel=0.1)
 
 
-def test_time_between_tokens_is_the_pass_that_is_explained_and_its_host(workspace: Workspace) -> None:
-    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1)
-    (row,), (decode,) = answer.rows, [one for one in answer.phases if one.phase == "decode"]
-    assert decode.model == f"{MODEL}(cached=2176,engine={find_engine('vllm').id})"
-    assert_close(row.between_s or 0.0, decode.run_latency_s, rel=1e-3)  # the middle step, and the mean of all
-    explained = workspace.explain(decode.model, "h100_sxm5", "l4", precision="bf16", runtime="engine")
-    assert explained.total.latency_a_s == decode.run_latency_s
-    assert sum(one.energy_a_fj for one in explained.purposes) == explained.total.energy_a_fj
-
-
-@pytest.mark.slow
-def test_an_older_engine_is_slower(workspace: Workspace) -> None:
-    old, new = (
-        workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(engine=name))
-        for name in ("vllm@2023", "vllm")
-    )
-    assert "2023" in old.engine
-    assert (old.rows[0].between_s or 0.0) > 1.2 * (new.rows[0].between_s or 0.0)
-
-
-@pytest.mark.slow
-def test_stages_take_memory_from_one_another_and_time_from_all(workspace: Workspace) -> None:
-    one, four = (
-        workspace.llm(MODEL, hardware="h100_sxm5", batch=8, serving=Serving(devices=1, pipeline_devices=stages)).rows[0]
-        for stages in (1, 4)
-    )
-    assert (four.label, four.device_count) == ("h100_sxm5 x4", 4)
-    assert one.cache_bytes == 4 * four.cache_bytes
-    assert one.weight_bytes / 4 < four.weight_bytes < one.weight_bytes / 3  # the last stage has the head
-    # two sequences pass through all layers: the weights of all stages are read
-    assert 0.8 * (one.between_s or 0.0) < (four.between_s or 0.0) < 1.2 * (one.between_s or 0.0)
-    assert four.largest_batch > 4 * one.largest_batch
-
-
 @pytest.mark.slow
 def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     serving = Serving(prompt=1024, output=64, rate_per_s=4.0, prefill_on="h100_sxm5", decode_on="l4")
@@ -522,13 +349,13 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     prompts, answers = answer.pools
     (load,) = answer.loads
     for row in (prompts, answers):
-        assert row.use_fraction == pytest.approx(4.0 / (row.server_count * row.each_per_s), rel=1e-12)
+        assert_close(row.use_fraction, 4.0 / (row.server_count * row.each_per_s))
         assert 4.0 / (row.server_count * row.each_per_s) <= 0.8 < 4.0 / ((row.server_count - 1) * row.each_per_s + 1e-9)
-    assert prompts.balanced_device_count == pytest.approx(answers.each_per_s / prompts.each_per_s, rel=1e-12)
-    assert prompts.balanced_device_count * answers.balanced_device_count == pytest.approx(1.0, rel=1e-12)
+    assert_close(prompts.balanced_device_count, answers.each_per_s / prompts.each_per_s)
+    assert_close(prompts.balanced_device_count * answers.balanced_device_count, 1.0)
     assert load.device_count == prompts.server_count + answers.server_count
     # 1,024 tokens of 32 layers, 8 heads of 128, keys and values of 2 B: 134 MB at 50 GB/s
-    assert_close(load.handover_s or 0.0, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9, rel=1e-9)
+    assert_close(load.handover_s, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9)
     told = answer.document().answer
     assert answers.label in told and len(told.split()) <= 25
     used = {one.name: one.share for one in answer.facts.of(Share) if one.metric == "utilization"}
@@ -538,74 +365,9 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     assert (guessed.loads[0].between_s or 0.0) < 0.7 * (load.between_s or 0.0)
 
 
-@pytest.mark.slow
-def test_a_draft_costs_and_brings_tokens(workspace: Workspace) -> None:
-    def ask(**asked: Any) -> ServedRow:
-        return workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(**asked)).rows[0]
-
-    plain, free = ask(), ask(speculate=3, acceptance=0.7)
-    drafted = ask(speculate=3, acceptance=0.7, draft="llama-3.2-1b")
-    vain = ask(speculate=3, acceptance=0.0, draft="llama-3.2-1b")
-    times = [one.between_s or 0.0 for one in (free, drafted, plain, vain)]
-    assert times == sorted(times)
-    assert drafted.weight_bytes - plain.weight_bytes == pytest.approx(2 * 1.236e9, rel=0.01)
-    assert (drafted.first_token_s or 0.0) > (plain.first_token_s or 0.0)
-    assert (drafted.output_token_j or 0.0) < (plain.output_token_j or 0.0) < (vain.output_token_j or 0.0)
-
-
-@pytest.mark.slow
-def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
-    answer = workspace.contrast_phases(hardware=("h100_sxm5", "gaudi3"))
-    assert [row.model for row in answer.rows] == [f"{MODEL}(tokens=2048)"] * 2 + [f"{MODEL}(cached=2048)"] * 2
-    for prefill, decode in answer.pairs:
-        # a weight of 2 B is read for each MAC of a step, and for 2,048 of a prompt
-        assert_close(decode.off_chip_bytes_per_mac or 0.0, 2.0, rel=0.1)
-        assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
-        assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
-    assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
-
-
 def test_an_engine_of_one_vendor_serves_on_no_other_chips(workspace: Workspace) -> None:
     with pytest.raises(UnsupportedError, match="NVIDIA"):
         workspace.llm(MODEL, hardware=("mi300x",), batch=1, serving=Serving(engine="tensorrt_llm"))
-
-
-@pytest.mark.slow
-def test_a_request_that_percentiles_exclude_is_a_caveat(workspace: Workspace, tmp_path: Path) -> None:
-    (tmp_path / "two.csv").write_text("prompt_tokens,output_tokens\n512,8\n200000,8\n")
-    answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=Serving(requests=str(tmp_path / "two.csv")))
-    (load,) = answer.loads
-    assert load.refused_count == 1
-    (excluded,) = (one for one in answer.facts.of(Caveat) if one.kind == "excluded")
-    assert excluded.values["count"] == 1 and excluded.move == math.log(2.0)
-    assert "1 request" in answer.document().sure
-
-
-@pytest.mark.slow
-def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
-    with without_host():
-        serving = Serving(prompt=512, output=32, in_flight=1)
-        paid: Any = {"usage": Usage(pay="rented"), "prices": (Price(hardware="l4", usd_per_hour=3.6),)}
-        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving, **paid)
-    (row,), (load,) = answer.rows, answer.loads
-    assert load.request_count >= 300
-    assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
-    # passes between knots of a table are straight: a few percent
-    assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
-    assert_close(load.between_s or 0.0, row.between_s or 0.0, rel=0.05)
-    assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
-    # a tenth of a cent per second, for the hours of the load alone
-    assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)
-    (check,) = answer.find_checks().commands
-    assert "--max-concurrency 1 " in check.command
-    assumed = find_assumed(load)
-    assert assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
-    shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
-    prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer
-    assumed_j = shares[row.prefill_run_id] * prompts_j
-    assumed_j += shares[row.decode_run_id] * (load.output_token_j - prompts_j)
-    assert_close(assumed.fraction, assumed_j / load.output_token_j, rel=1e-4)  # between requests it idles
-    assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
 
 
 @pytest.mark.slow
@@ -626,20 +388,6 @@ def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
     assert asked.name("qwen3-30b-a3b") == "qwen3-30b-a3b(cached=2048,devices=8,expert_devices=4,engine=vllm)"
     with pytest.raises(UsageError, match="--expert-devices needs a pass: add --phase"):
         PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
-
-
-@pytest.mark.slow
-def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(workspace: Workspace) -> None:
-    name = "llama-3.2-1b"
-    cost = workspace.cost(name, hardware=["l4"], precision="bf16", batch=(8,)).document()
-    assert "output tokens" in cost.title and "output tokens" in cost.answer
-    compared = workspace.compare(name, hardware=["l4"], precision="bf16").document()
-    for document in (cost, compared):
-        assert "one decode step" in document.title
-        lines = [*document.insights, *(text for section in document.sections for text in section.texts)]
-        assert any(line.endswith(f"joulemap llm {name} l4") for line in lines)
-    served = workspace.llm(name, hardware=["l4"], batch=(1,)).document()
-    assert "one decode step" not in served.title
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
@@ -677,16 +425,9 @@ def test_the_assumed_share_of_a_load_by_hand() -> None:
     )
     found = share_assumed(served, case, case, assumed_idle=1.0)
     assert found is not None
-    assert_close(found[0], 0.5, rel=1e-12)
-    assert_close(found[1], 0.39, rel=1e-12)
+    assert_close(found[0], 0.5)
+    assert_close(found[1], 0.39)
     assert share_assumed(served, NOT_STORED, case, assumed_idle=1.0) is None
-
-
-def test_a_fleet_takes_speculation_and_the_next_command_repeats_its_requests() -> None:
-    options = ServerOptions(prompt=1000, turns=4, speculate="3", acceptance="0.7")
-    assert (options.read().speculate, options.read().acceptance) == (3, 0.7)
-    words = ("--prompt", "1000", "--turns", "4", "--speculate", "3", "--acceptance", "0.7")
-    assert (options.repeat(), ServerOptions().repeat()) == (words, ())
 
 
 @pytest.mark.slow

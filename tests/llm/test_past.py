@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import own_decoder
-from compare import assert_close
 from joulemap.construct.model import trace_request
 from joulemap.construct.source import ModelRequest
 from joulemap.domain.settings import Settings
@@ -164,25 +163,6 @@ def test_a_step_that_is_given_nothing_is_refused() -> None:
 
 
 ASKED: Final[dict[str, Any]] = {"hardware": ["l4"], "batch": (1, 4), "serving": Serving(prompt=48, output=16)}
-
-
-@pytest.mark.slow
-def test_a_file_and_a_module_of_the_program_are_served_alike(workspace: Workspace) -> None:
-    file = workspace.llm(f"{FILE}Net", **ASKED)
-    module = workspace.llm(own_decoder.Net(), own_decoder.ids(4), **ASKED)
-    for one, other in zip(file.rows, module.rows, strict=True):
-        assert (one.between_s, one.first_token_s, one.output_token_j) == (
-            other.between_s,
-            other.first_token_s,
-            other.output_token_j,
-        )
-    for row in file.rows:
-        assert_close(row.cache_bytes, row.batch * (48 + 16) * HELD * 2.0, rel=1e-12)
-        assert_close(row.weight_bytes, 2.0 * (TOKEN + 2 * HEAD), rel=1e-12)
-    assert {row.model for row in file.phases} == {f"{FILE}Net(tokens=48)", f"{FILE}Net(cached=56)"}
-    step = workspace.edp(f"{FILE}Net(cached=56)", "l4", precision="bf16", runtime="engine", batch=4)
-    ids = {row.run_id for row in file.phases if row.phase == "decode" and row.batch == 4}
-    assert {row.run_id for row in step.totals} == ids
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from typing import Any, get_args
 import pytest
 
 import joulemap
-from joulemap.domain.dimension import list_dimensions
 from joulemap.plan.model_name import find_names
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm import phase as module
 from joulemap.wing.llm.option import PassRunOptions
-from joulemap.wing.llm.phase import ANSWER, MIXED, PHASE_NAMES, PHASES, PROMPT, PhaseName, find_phase
+from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, PHASES, PROMPT, PhaseName, find_phase
 
 PACKAGE = Path(joulemap.__file__).parent
 
@@ -64,8 +63,3 @@ def test_a_model_that_is_no_pass_has_no_phase() -> None:
     assert find_names("resnet18").find_phase("resnet18") == ""
     with pytest.raises(UsageError, match=" or ".join(f"--phase {name}" for name in PHASE_NAMES)):
         PassRunOptions(cached=3).name("llama-3.1-8b")
-
-
-def test_the_dimension_of_a_run_lists_the_phases() -> None:
-    (dimension,) = (one for one in list_dimensions() if one.name == "phase")
-    assert all(name in dimension.meaning for name in (*PHASE_NAMES, MIXED))

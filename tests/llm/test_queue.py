@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +10,7 @@ import attrs
 import pytest
 from pass_surface import StraightPass
 
+from compare import assert_close
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
@@ -271,14 +270,6 @@ def test_the_cache_is_never_exceeded(load: str) -> None:
     assert 0 < max(running) <= TIGHT.sequences
 
 
-def test_a_higher_rate_is_never_quicker() -> None:
-    rates = (0.5, 2.0, 8.0, 16.0, 32.0, 128.0)
-    runs = [simulate(LENGTHY, Load(rate_per_s=rate, requests=300, prompt_tokens=300), ROOMY) for rate in rates]
-    for slower, faster in pairwise(runs):
-        assert faster.first_token.p50 >= slower.first_token.p50 * (1 - 1e-9)
-        assert faster.latency.p50 >= slower.latency.p50 * (1 - 1e-9)
-
-
 def test_a_queue_that_grows_is_told() -> None:
     """A pass of 64 sequences takes 10 ms and a prompt 10 ms: 64 requests of 100 tokens in 1 s + 0.64 s, 39 a second."""
 
@@ -288,10 +279,10 @@ def test_a_queue_that_grows_is_told() -> None:
     assert not simulate(PLAIN, load(25.0), ROOMY).is_growing
     served = simulate(PLAIN, load(60.0), ROOMY)
     assert served.is_growing
-    assert served.arrivals_per_s == pytest.approx(60.0, rel=0.1)
-    assert served.served_per_s == pytest.approx(39.0, rel=0.03)
+    assert_close(served.arrivals_per_s, 60.0, rel=0.1)
+    assert_close(served.served_per_s, 39.0, rel=0.03)
     # 2000 come within half a second, before the first of them is finished
-    assert simulate(PLAIN, load(5000.0), ROOMY).served_per_s == pytest.approx(39.0, rel=0.05)
+    assert_close(simulate(PLAIN, load(5000.0), ROOMY).served_per_s, 39.0, rel=0.05)
 
 
 def test_a_longer_request_than_the_cache_is_refused_and_counted() -> None:
@@ -364,15 +355,6 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
     assert served.arrivals_per_s is None or served.first_token.p99 > 0.0
 
 
-def test_answers_of_a_pool_of_their_own_are_never_halted() -> None:
-    """At the same rate no prompt lengthens a step, so that the longest is that of the sequences alone."""
-    load = Load(rate_per_s=4.0, requests=300, prompt_tokens=900, output_tokens=100)
-    apart, _ = simulate_pools(pools(PLAIN, ROOMY), load)
-    together = simulate(PLAIN, load, ROOMY)
-    assert apart.between_tokens.p90 < 0.012 < 0.05 < together.between_tokens.p99
-    assert apart.first_token.p50 <= together.first_token.p50
-
-
 def test_in_flight_is_never_exceeded_by_two_pools() -> None:
     served, _ = simulate_pools(pools(LENGTHY, ROOMY), LOADS["in flight"])
     starts = [(start or 0.0, 1) for start in served.log.arrival]
@@ -416,11 +398,11 @@ def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int,
             mixes=mixes,
         ),
     )
-    assert served.between_tokens.mean == pytest.approx(closed.step_s, rel=0.05)
-    assert served.output_tokens_per_s == pytest.approx(closed.output_tokens_per_s, rel=0.05)
-    assert served.energy_per_output_token_j == pytest.approx(closed.output_token_j, rel=0.05)
-    assert served.latency.mean == pytest.approx(closed.request_s, rel=0.1)
-    assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.35)
+    assert_close(served.between_tokens.mean, closed.step_s, rel=0.05)
+    assert_close(served.output_tokens_per_s, closed.output_tokens_per_s, rel=0.05)
+    assert_close(served.energy_per_output_token_j, closed.output_token_j, rel=0.05)
+    assert_close(served.latency.mean, closed.request_s, rel=0.1)
+    assert_close(served.first_token.mean, closed.first_token_s, rel=0.35)
 
 
 @pytest.mark.parametrize("mixes", [True, False])
@@ -430,45 +412,14 @@ def test_prompts_of_short_answers_wait_for_each_other(output: int, mixes: bool) 
     served = simulate(STEADY, Load(requests=600, in_flight=32, prompt_tokens=1000, output_tokens=output), limits)
     load = Steady(in_flight=32, prompt_tokens=1000, output_tokens=output, room=64, step_tokens=2048, mixes=mixes)
     closed = run_steady(STEADY, load)
-    assert served.latency.mean == pytest.approx(closed.request_s, rel=0.06)
+    assert_close(served.latency.mean, closed.request_s, rel=0.06)
     # requests in flight = requests per second x time of a request (Little's law)
     assert closed.output_tokens_per_s / output * closed.request_s == near(32.0)
     if mixes:
         assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.2, abs=0.01)
-        assert served.between_tokens.mean == pytest.approx(closed.step_s, rel=0.02)
+        assert_close(served.between_tokens.mean, closed.step_s, rel=0.02)
     longer = run_steady(STEADY, attrs.evolve(load, output_tokens=output + 1))
     assert longer.request_s > closed.request_s
-
-
-@pytest.mark.parametrize("mixes", [True, False])
-@pytest.mark.parametrize("step_tokens", [512, 8192])
-@pytest.mark.parametrize("output", [100, 400])
-def test_more_work_is_never_faster_in_a_steady_load(output: int, step_tokens: int, mixes: bool) -> None:
-    load = Steady(
-        in_flight=32, prompt_tokens=1000, output_tokens=output, room=64, step_tokens=step_tokens, mixes=mixes,
-        speculated_tokens=3,
-    )  # fmt: skip
-    plain, times = attrs.evolve(load, speculated_tokens=0), ("first_token_s", "request_s")
-    laws: tuple[tuple[Steady, str, tuple[Any, ...], tuple[str, ...]], ...] = (
-        (plain, "in_flight", (1, 8, 17, 64, 300), (*times, "step_s")),
-        (plain, "prompt_tokens", (50, 511, 513, 600, 8000), (*times, "step_s")),
-        (plain, "cached_tokens", (900, 500, 0), times),
-        (load, "accepted_tokens", (3.9, 2.5, 1.5, 1.0), ("request_s", "step_s")),
-        (plain, "output_tokens", (10, output, 20 * output), ("request_s",)),
-    )
-    for base, name, values, rising in laws:
-        changes: list[dict[str, Any]] = [{name: value} for value in values]
-        found = [run_steady(STEADY, attrs.evolve(base, **change)) for change in changes]
-        for one, other in pairwise(found):
-            for field in rising:
-                assert getattr(other, field) >= getattr(one, field) * (1.0 - 1e-9), (name, field)
-
-
-def test_it_is_faster_than_what_it_simulates() -> None:
-    load = Load(requests=2000, rate_per_s=10.0, prompt_tokens=1024, output_tokens=256, spread_fraction=0.5)
-    start = time.process_time()
-    served = simulate(LENGTHY, load, Limits(step_tokens=2048, cache_tokens=400_000))
-    assert served.duration_s > 200 * (time.process_time() - start)
 
 
 @pytest.mark.parametrize(

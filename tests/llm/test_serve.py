@@ -12,7 +12,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.deployment import Deployment, Draft
+from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import find_deployment
@@ -33,9 +33,9 @@ def test_one_request_alone_takes_its_passes() -> None:
     cost = surface.price(Passes.of(1.0, tokens=[1000.0, 1.0], context=[0.0, 1031.0]))
     seconds, joules = cost.seconds, cost.joules
     first = served.first_token.p50 - find_limits(surface, Load()).request_s
-    assert first == pytest.approx(float(seconds[0]), rel=0.05)
-    assert served.latency.p50 - served.first_token.p50 == pytest.approx(63 * float(seconds[1]), rel=0.01)
-    assert served.energy_j - served.idle_j == pytest.approx(float(joules[0] + 63 * joules[1]), rel=0.02)
+    assert_close(first, float(seconds[0]), rel=0.05)
+    assert_close(served.latency.p50 - served.first_token.p50, 63 * float(seconds[1]), rel=0.01)
+    assert_close(served.energy_j - served.idle_j, float(joules[0] + 63 * joules[1]), rel=0.02)
 
 
 def test_limits_are_those_of_stack_and_memory() -> None:
@@ -96,26 +96,4 @@ def test_links_take_their_power_from_the_cap_of_their_board() -> None:
     assert 500.0 < float(cost.joules[0] / cost.seconds[0]) / 2.0 < 700.0
     low = attrs.evolve(pair.hardware.tdp, value=pair.hardware.static_power.value + 40.0)
     capped = attrs.evolve(pair, hardware=attrs.evolve(pair.hardware, tdp=low))
-    assert find_chips(capped)[0].tdp.value == pytest.approx(low.value - 20.0, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_less_memory_is_never_quicker() -> None:
-    surface = deploy()
-    load = Load(in_flight=48, requests=96, prompt_tokens=2000, output_tokens=100)
-    chip = surface.hardware
-    small = attrs.evolve(chip.memory_capacity, value=7e9)
-    tight = attrs.evolve(surface, hardware=attrs.evolve(chip, memory_capacity=small))
-    roomy, crowded = serve(surface, load), serve(tight, load)
-    assert find_limits(tight, load).cache_tokens < 48 * 2000
-    assert crowded.latency.p50 > roomy.latency.p50
-    assert crowded.first_token.p90 > roomy.first_token.p90
-
-
-@pytest.mark.slow
-def test_guesses_that_hold_bring_tokens_sooner() -> None:
-    load = Load(in_flight=4, requests=12, prompt_tokens=500, output_tokens=60)
-    plain = serve(deploy(), load)
-    ahead = serve(deploy(), load, Draft(guessed_tokens=3, acceptance=0.7))
-    vain = serve(deploy(), load, Draft(guessed_tokens=3, acceptance=0.0))
-    assert ahead.token_time.p50 < plain.token_time.p50 <= vain.token_time.p50
+    assert_close(find_chips(capped)[0].tdp.value, low.value - 20.0)

@@ -24,11 +24,11 @@ def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_pa
     for (quantity, scope), time in times.items():
         seconds, power = (doubt.half_width(one, **like) or 0.0 for one in (time, "power_w"))
         expected = math.sqrt(seconds**2 + power**2 - 0.8 * seconds * power)
-        assert_close(doubt.half_width(quantity, **like, scope=scope) or 0.0, expected, rel=1e-12)
+        assert_close(doubt.half_width(quantity, **like, scope=scope), expected)
         ((width, net),) = workspace.sql(
             "SELECT serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 1e0), "
             "serving_half_width($quantity, 'NVIDIA', 'vllm 2025', 'b200_sxm', $scope, 2e0)",
             {"quantity": quantity, "scope": scope},
         )
-        assert_close(width, expected, rel=1e-12)
-        assert_close(net**2 - width**2, 3.0 * power**2 - 0.8 * seconds * power, rel=1e-9)
+        assert_close(width, expected)
+        assert_close(net**2 - width**2, 3.0 * power**2 - 0.8 * seconds * power)

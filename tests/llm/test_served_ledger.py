@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from compare import assert_close
+from deployed import known_decoder
 from joulemap.catalog.load import find_hardware
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
@@ -21,7 +22,6 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.wing.llm.audit import RULE, find_faults
 from joulemap.wing.llm.decoder.column import pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, list_overhead
-from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_engine, find_stack
@@ -41,8 +41,7 @@ def bind(name: str) -> Hardware:
 
 
 def deploy(model: str, chip: str, engine: str, **more: object) -> Deployment:
-    decoder = find_decoder(model)
-    assert decoder is not None
+    decoder = known_decoder(model)
     fields = {"precision": "bf16", "hardware": bind(chip), "stack": find_engine(engine), **more}
     return Deployment(workloads=PassWorkloads(decoder), **fields)  # type: ignore[arg-type]
 
@@ -71,8 +70,7 @@ def count(run: RunColumns, key: ActionKey) -> float:
 
 def test_an_engine_counts_layers_sequences_and_logits() -> None:
     # Llama 3.1 8B: 32 layers and 128,256 words; a step of 4 sequences on two devices, each of which has half the words
-    decoder = find_decoder("llama-3.1-8b")
-    assert decoder is not None
+    decoder = known_decoder("llama-3.1-8b")
     found = {
         one.variant: one.gemm_m for one in list_overhead(decoder, DecoderPass(cached=100, devices=2, engine=VLLM), 4)
     }
@@ -96,14 +94,13 @@ def test_host_and_device_wait_for_each_other_and_sequences_come_after() -> None:
     assert_close(count(found, WAIT_ACTION), whole_s - device_s, rel=1e-4)
     # the wait draws 0.2 of 700 W above static power, which the whole step draws; 128,256 logits a sequence 50 nJ each
     assert_close(line_fj(found, WAIT_ACTION) / FJ_PER_J, 0.2 * 700.0 * (whole_s - device_s), rel=1e-4)
-    assert_close(line_fj(found, (OVERHEAD, "logit")) / FJ_PER_J, 8 * 128_256 * 5e-8, rel=1e-9)
+    assert_close(line_fj(found, (OVERHEAD, "logit")) / FJ_PER_J, 8 * 128_256 * 5e-8)
     assert_close(count(found, STATIC_ACTION), whole_s, rel=1e-6)
 
 
 def test_what_overhead_is_no_kernel_has_no_kernels_actions() -> None:
     run = run_of(deploy("llama-3.1-8b", "h100_sxm5", VLLM), sequences=8.0, context=512.0)
-    decoder = find_decoder("llama-3.1-8b")
-    assert decoder is not None
+    decoder = known_decoder("llama-3.1-8b")
     rows = set(
         run.operators.operator_index[-len(list_overhead(decoder, DecoderPass(cached=512, engine=VLLM), 8)) :].tolist()
     )
@@ -117,8 +114,8 @@ def test_what_overhead_is_no_kernel_has_no_kernels_actions() -> None:
 
 def test_links_of_a_board_with_peers_are_awake_through_a_pass() -> None:
     run = run_of(deploy("llama-3.1-8b", "h100_sxm5", VLLM, devices=2), sequences=8.0, context=512.0)
-    assert_close(count(run, AWAKE_ACTION), run.latency_fs / FS_PER_S, rel=1e-12)
-    assert_close(line_fj(run, AWAKE_ACTION) / FJ_PER_J, 36.0 * run.latency_fs / FS_PER_S, rel=1e-9)
+    assert_close(count(run, AWAKE_ACTION), run.latency_fs / FS_PER_S)
+    assert_close(line_fj(run, AWAKE_ACTION) / FJ_PER_J, 36.0 * run.latency_fs / FS_PER_S)
     alone = run_of(deploy("llama-3.1-8b", "h100_sxm5", VLLM), sequences=8.0, context=512.0)
     assert alone.hardware.reference.position(AWAKE_ACTION) is None
 

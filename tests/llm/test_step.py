@@ -14,7 +14,7 @@ import pytest
 from joulemap import Passes, evaluate_steps, predict_step
 from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.wing.llm import Serving, StepPrediction, StepPredictor
+from joulemap.wing.llm import Serving
 from joulemap.wing.llm.decoder.column import name_pass, pass_columns
 from joulemap.wing.llm.serving.pass_error import PassErrors, PassRow, evaluate_rows
 from joulemap.workspace import Workspace
@@ -49,23 +49,6 @@ def test_steps_are_those_of_a_served_model(tmp_path: Path) -> None:
     check_served(tmp_path, "llama-3.1-8b", "h100_sxm5", "vllm", 1, {})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "chip", "engine", "devices", "given"),
-    [
-        ("llama-3.1-8b", "rtx_4090", "llamacpp", 1, {"precision": "bf16", "weight_precision": "q4_k_m"}),
-        ("llama-3.1-8b", "l4", "vllm", 2, {"precision": "bf16", "weight_precision": "int4"}),
-        ("llama-3.1-8b", "h200_sxm", "sglang", 1, {}),
-        ("qwen3-30b-a3b", "mi300x", "vllm", 1, {}),
-        ("gpt-oss-20b", "h100_sxm5", "vllm", 1, {}),
-    ],
-)
-def test_steps_of_others_are_those_of_served_models(
-    tmp_path: Path, model: str, chip: str, engine: str, devices: int, given: dict[str, Any]
-) -> None:
-    check_served(tmp_path, model, chip, engine, devices, given)
-
-
 def test_passes_may_be_single_and_of_any_shape() -> None:
     predictor = predict_step("llama-3.2-1b", "l4")
     one, grid = predictor.price(Passes.of(1)), predictor.price(Passes.of([[1.0, 2.0], [4.0, 8.0]], context=100.0))
@@ -75,47 +58,6 @@ def test_passes_may_be_single_and_of_any_shape() -> None:
         alone = predictor.price(Passes.of([[1.0, 2.0], [4.0, 8.0]][index[0]][index[1]], context=100.0))
         assert alone.latency_s == grid.latency_s[index]
         assert alone.energy_high_j == grid.energy_high_j[index]
-
-
-def list_numbers(found: StepPrediction) -> list[Any]:
-    """Return all numbers of a prediction."""
-    return [
-        getattr(found, f"{name}_{unit}").tolist()
-        for name, unit in (
-            ("latency", "s"), ("latency_low", "s"), ("latency_high", "s"),
-            ("energy", "j"), ("energy_low", "j"), ("energy_high", "j"),
-        )
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_steps_that_are_evaluated_together_equal_steps_alone() -> None:
-    """Of several models on several chips, of experts, of several devices, and of more passes than are joined."""
-    passes = Passes.of(
-        [1.0, *range(1, 41)],
-        tokens=[700.0, *[1.0] * 40],
-        context=[0.0, *range(500, 900, 10)],
-        chunk=[0.0, 128.0] + [0.0] * 39,
-    )
-
-    def list_steps() -> list[StepPredictor]:
-        return [
-            predict_step("llama-3.2-1b", "h100_sxm5"),
-            predict_step("llama-3.2-1b", "h200_sxm"),
-            predict_step("qwen3-8b", "h100_sxm5"),
-            predict_step("qwen3-30b-a3b", "mi300x"),
-            predict_step("llama-3.1-8b", "h100_sxm5", devices=2, pipeline_devices=2),
-        ]
-
-    together = list_steps()
-    evaluate_steps([(one, passes) for one in together])
-    names = ("sequences", "tokens", "context", "chunk")
-    for joined, single in zip(together, list_steps(), strict=True):
-        numbers = list_numbers(joined.price(passes))
-        for place in (0, 1, 40):
-            sequences, *sizes = (float(getattr(passes, name)[place]) for name in names)
-            alone = single.price(Passes.of(sequences, **dict(zip(names[1:], sizes, strict=True))))
-            assert [column[place] for column in numbers] == list_numbers(alone)
 
 
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "gemma-2-2b", "qwen3-30b-a3b"])
@@ -236,14 +178,6 @@ def test_a_pass_that_cannot_be_is_one_clear_line(sequences: Any, given: dict[str
         with pytest.raises(UsageError) as raised:
             act(Passes.of(sequences, **given))
         assert str(raised.value).startswith(text)
-
-
-def test_a_slower_memory_lengthens_a_step() -> None:
-    """A decode step reads all weights: at half the bandwidth it takes almost twice as long."""
-    passes = Passes.of(1, context=100.0)
-    whole = predict_step("llama-3.1-8b", "l4").price(passes)
-    half = predict_step("llama-3.1-8b", "l4", changes={"memory_bandwidth": 150e9}).price(passes)
-    assert 1.8 < half.latency_s / whole.latency_s < 2.0
 
 
 def test_steps_need_no_engine_of_a_database() -> None:

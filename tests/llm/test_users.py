@@ -31,9 +31,7 @@ from joulemap.wing.llm.capacity.users import (
     Forms,
     LatencyTarget,
     Paid,
-    Search,
     _find_chance,
-    list_options,
     rank_rows,
 )
 from joulemap.wing.llm.generated.row import UserRow
@@ -41,7 +39,6 @@ from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.wing.llm.setting import Serving, load_tables
-from joulemap.wing.llm.show.serving import describe_later
 from joulemap.wing.llm.show.users import MET, describe_forms
 from joulemap.wing.llm.show.word import TOO_MANY
 from joulemap.wing.llm.stack import find_stack
@@ -75,19 +72,19 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     for row in answer.rows:
         assert row.is_met and row.target_ratio <= 1.0
         assert row.target_ratio == max(row.first_token_s / 2.0, row.between_s / 0.060)
-        assert_close(row.request_s, row.first_token_s + 99 * row.between_s, rel=1e-12)
+        assert_close(row.request_s, row.first_token_s + 99 * row.between_s)
         # eight users get their next request when the last one ends
-        assert_close(row.tokens_per_s, 8 * 600 / row.request_s, rel=1e-12)
-        assert_close(row.million_j, row.request_j / 600 * 1e6, rel=1e-12)
+        assert_close(row.tokens_per_s, 8 * 600 / row.request_s)
+        assert_close(row.million_j, row.request_j / 600 * 1e6)
         assert row.usd_per_million is not None and row.request_usd is not None
-        assert_close(row.usd_per_million, row.request_usd / 600 * 1e6, rel=1e-12)
+        assert_close(row.usd_per_million, row.request_usd / 600 * 1e6)
         # a tenth of a cent per second and device for the hours of the load alone, shared by eight requests
-        assert_close(row.request_usd, row.total_device_count * 0.001 * row.request_s / 8, rel=1e-9)
+        assert_close(row.request_usd, row.total_device_count * 0.001 * row.request_s / 8)
         assert row.users_per_server * row.server_count >= 8
         assert row.met_probability is not None and 0.5 <= row.met_probability <= 1.0
         # one scale for both times; admission adds 0.3 to a first token under load
         first, between = row.first_token_half_width or 0.0, row.between_half_width or 0.0
-        assert_close(first**2 - between**2, 0.3**2, rel=1e-9)
+        assert_close(first**2 - between**2, 0.3**2)
     # 16 GB of weights at 300 GB/s take 54 ms on one board, and more than 60 ms with the cache; narrower ones fit
     assert rows["fp8"].total_device_count == rows["bf16/int4"].total_device_count == 1 < rows["bf16"].total_device_count
     assert rows["bf16"].quality == "" and rows["fp8"].quality == load_tables(QUALITIES)["fp8"]["value"]
@@ -107,7 +104,7 @@ def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> N
     """A time of half its target with a half-width of ln 2 is met in 90 % of cases."""
     found: Any = SimpleNamespace(first_token_s=1.0, between_s=0.03, target=LatencyTarget(users=1, first_token_s=2.0))
     known = Paid(first_token_half_width=math.log(2.0))
-    assert_close(_find_chance(found, known) or 0.0, 0.9, rel=1e-9)
+    assert_close(_find_chance(found, known), 0.9)
     found.target = LatencyTarget(users=1, first_token_s=2.0, between_s=0.06)
     assert _find_chance(found, known) is None
 
@@ -128,7 +125,7 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
     assert few.met_probability is not None and more.met_probability is not None
     assert few.met_probability < LIKELY <= more.met_probability
     assert few.usd_per_million is not None and more.usd_per_million is not None
-    assert_close(more.usd_per_million / few.usd_per_million, 2.0 * more.request_s / few.request_s, rel=1e-9)
+    assert_close(more.usd_per_million / few.usd_per_million, 2.0 * more.request_s / few.request_s)
     assert answer.chosen == more
     assert MET(chance=few.met_probability) != MET(chance=more.met_probability)
     best, cheaper = answer.facts.of(Choice)[:2]
@@ -149,15 +146,6 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path) -> None:
-    answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.060), precision=("fp8",))
-    (row,) = answer.rows
-    assert (row.precision, row.is_published, row.quality) == ("fp8", False, load_tables(QUALITIES)["fp8"]["value"])
-    (step,) = answer.document().steps
-    assert "--precision fp8" in str(step)
-
-
-@pytest.mark.slow
 def test_a_local_chip_tries_formats_of_llama_cpp_and_none_is_the_published_one(tmp_path: Path) -> None:
     target = LatencyTarget(users=1, between_s=1.0)
     answer = Workspace(tmp_path / "own.duckdb").serve_users(
@@ -170,13 +158,6 @@ def test_a_local_chip_tries_formats_of_llama_cpp_and_none_is_the_published_one(t
     assert not any(row.is_published for row in answer.rows)
     assert "published" not in {one.metric for one in answer.facts.of(Choice)}
     assert str(answer.document().steps[0]).count("--engine") == 1
-
-
-@pytest.mark.slow
-def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
-    targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
-    counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]
-    assert counts == sorted(counts) and counts[0] < counts[2]
 
 
 @pytest.mark.slow
@@ -193,10 +174,10 @@ def test_a_target_that_nobody_keeps_has_a_nearest(tmp_path: Path) -> None:
     assert not answer.is_met
     ratios = [row.target_ratio for row in answer.rows]
     assert ratios == sorted(ratios) and ratios[0] > 1.0
-    assert_close(ratios[0], answer.rows[0].between_s / 0.002, rel=1e-12)
+    assert_close(ratios[0], answer.rows[0].between_s / 0.002)
     assert f"{ratios[0]:.3g}x" in str(answer.document().answer)
     (miss,) = (one.miss for one in answer.facts.of(Limit) if one.runs == (1,))
-    assert_close(miss or 0.0, math.log(ratios[0]), rel=1e-12)
+    assert_close(miss, math.log(ratios[0]))
 
 
 def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> None:
@@ -274,21 +255,12 @@ def test_a_target_without_users_or_times_is_refused(tmp_path: Path) -> None:
 def test_slow_hosts_widen_a_step_and_halve_the_chance_of_a_target() -> None:
     """A third of the hosts add 20 ms: a target of 30 ms holds for steps of 20 ms, and for those of 40 ms does not."""
     host = SlowHost(0.020, 1.0 / 3.0)
-    assert_close(host.find_chance(0.030, 0.020, 1e-9), 2.0 / 3.0, rel=1e-9)
-    assert_close(host.find_chance(0.050, 0.020, 1e-9), 1.0, rel=1e-9)
+    assert_close(host.find_chance(0.030, 0.020, 1e-9), 2.0 / 3.0)
+    assert_close(host.find_chance(0.050, 0.020, 1e-9), 1.0)
     # a factor of 2 with probability 1/3: its logarithm spreads by sqrt(2)/3 x ln 2; 80 % end at 1.2114 spreads
-    assert_close(host.widen(0.0, 0.020) or 0.0, 1.2113936 * 2**0.5 / 3 * math.log(2.0), rel=1e-6)
+    assert_close(host.widen(0.0, 0.020), 1.2113936 * 2**0.5 / 3 * math.log(2.0), rel=1e-6)
     assert SlowHost().widen(0.3, 0.020) == 0.3 and host.widen(None, 0.020) is None
     assert SlowHost().find_chance(0.030, 0.020, 0.3) > 0.9
-
-
-def test_a_title_states_the_tokens_per_step() -> None:
-    """1 + 0.8 + 0.8 x 0.6 + 0.8 x 0.6 x 0.6 = 2.568."""
-    assert "2.57" in describe_later(Serving(speculate=3, acceptance=0.8, later_acceptance=(0.6,)))
-    assert describe_later(Serving()) == ""
-    for count in (0, 16):
-        with pytest.raises(UsageError, match="from 1 to 15"):
-            Serving(speculate=count, acceptance=0.8)
 
 
 def test_hosts_are_slow_on_the_chip_where_they_were_measured() -> None:
@@ -300,11 +272,11 @@ def test_hosts_are_slow_on_the_chip_where_they_were_measured() -> None:
 def test_a_prefix_cache_saves_the_prompts_that_it_holds() -> None:
     """Four contexts fit of eight: with requests of 5 s and pauses of 15 s, (0.5 x 20 - 5) / 15 of turns find theirs."""
     half = Residence(context_tokens=1000.0, capacities=(0.5, 1.0), load_s=(0.2,), move_j=(3.0,))
-    assert_close(half.find(5.0, 15.0)[0], 1.0 / 3.0, rel=1e-12)
-    assert_close(sum(half.find(5.0, 15.0)), 1.0, rel=1e-12)
+    assert_close(half.find(5.0, 15.0)[0], 1.0 / 3.0)
+    assert_close(sum(half.find(5.0, 15.0)), 1.0)
     seconds, joules = half.sum_moves((1.0 / 3.0, 2.0 / 3.0))
-    assert_close(seconds, 0.2 * 2.0 / 3.0, rel=1e-12)
-    assert_close(joules, 3.0 * 4.0 / 3.0, rel=1e-12)
+    assert_close(seconds, 0.2 * 2.0 / 3.0)
+    assert_close(joules, 3.0 * 4.0 / 3.0)
     load = Steady(in_flight=8, prompt_tokens=2000, output_tokens=100, room=64, step_tokens=8192)
     plain, found = (run_steady(StraightPass(), attrs.evolve(load, cached_tokens=cached)) for cached in (0.0, 1600.0))
     assert found.output_token_j < plain.output_token_j and found.first_token_s < plain.first_token_s
@@ -317,7 +289,7 @@ def test_contexts_of_ended_conversations_take_room_until_they_are_evicted() -> N
     capacity = (5.0 + 0.6 * 0.5 * 15.0 + 0.4 * 15.0 * math.log(2.0)) / 20.0
     for room, hit in ((capacity, 0.5), (0.25, 0.0), (1e9, 1.0), (math.inf, 1.0)):
         residence = Residence(context_tokens=1000.0, capacities=(room,), reused_fraction=0.6)
-        assert_close(residence.find(5.0, 15.0)[0], hit, rel=1e-9)
+        assert_close(residence.find(5.0, 15.0)[0], hit)
 
 
 def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
@@ -343,28 +315,10 @@ def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
 
 
 @pytest.mark.slow
-def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: Path) -> None:
-    """NVLink takes 36 of the 700 W of a board that shares a model, and nothing of one that holds it."""
-    settings = attrs.evolve(SERVED, hardware=("h100_sxm5",), precision=("bf16",), batch=(1,))
-    target = LatencyTarget(users=2, first_token_s=1e-9)
-    found = []
-    for devices in ((), (2,)):
-        serving = attrs.evolve(SERVING, prompt=4000, devices=devices)
-        _, _, cases = ServedModel(name=MODEL, settings=settings, serving=serving).list_cases(
-            Source(path=tmp_path / "own.duckdb")
-        )
-        search = Search(list(list_options(cases[0], target)), target)
-        worlds = [case.world * servers * (servers == 1) for case, servers in search.options]
-        search.prepare((0, worlds.index(2)))
-        found.append(search.serve(worlds.index(2)).request_j)
-    assert found[0] == found[1]
-
-
-@pytest.mark.slow
 def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> None:
     """Prompts of 56, 256 and 456 tokens, 144 answered: a prefill server keeps 0, 56 and 256 of them."""
     serving = Serving(prompt=56, output=144, turns=3, pause_s=2.0, devices=(1,), prefill_on="l4", decode_on="l4")
-    assert_close(count_kept(256.0, 56, 144, 3), (0 + 56 + 256) / 3, rel=1e-12)
+    assert_close(count_kept(256.0, 56, 144, 3), (0 + 56 + 256) / 3)
     source = Source(path=tmp_path / "own.duckdb")
     alone = attrs.evolve(serving, prefill_on="", decode_on="")
     settings = attrs.evolve(SERVED, hardware=("l4",), precision=("bf16",), batch=(1,))
@@ -377,9 +331,9 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     load = attrs.evolve(question, serving=attrs.evolve(serving, in_flight=12))
     (prompts, answers), (found,) = serve_pools(load, cases, ("l4", "l4"), {})
     assert pools is not None and pools.prompt_servers == prompts.server_count == answers.server_count == 1
-    assert_close(sum(pools.hits), found.prefix_hit_fraction or 0.0, rel=0.1)
-    assert_close(pools.between_s, found.between_s or 0.0, rel=0.1)
-    assert_close(pools.request_j, found.request_j or 0.0, rel=0.1)
+    assert_close(sum(pools.hits), found.prefix_hit_fraction, rel=0.1)
+    assert_close(pools.between_s, found.between_s, rel=0.1)
+    assert_close(pools.request_j, found.request_j, rel=0.1)
     assert split_pools(cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None
     # 32 layers of 8 heads of 128, keys and values: 16 bits in the cache of GEMMs in fp8 too, unless it is given
     narrow = attrs.evolve(cases[0], deployment=attrs.evolve(cases[0].server, precision="fp8"))

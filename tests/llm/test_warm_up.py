@@ -7,10 +7,10 @@ import pytest
 from pass_surface import StraightPass
 
 from compare import assert_close
+from deployed import known_decoder
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.capacity.load import read_load
 from joulemap.wing.llm.capacity.question import Question
-from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
 from joulemap.wing.llm.serving.request import COUNTED
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
@@ -68,26 +68,8 @@ def test_longer_runs_say_the_same(in_flight: int) -> None:
     assert_close(some.energy_per_output_token_j, more.energy_per_output_token_j, rel=0.03)
 
 
-@pytest.mark.parametrize("asked", [Serving(in_flight=1), Serving(in_flight=40), Serving(rate_per_s=2.0)])
-@pytest.mark.parametrize(("prompt", "output"), [(10, 20), (500, 200)])
-def test_a_higher_quantile_is_higher_where_anything_varies(asked: Serving, prompt: int, output: int) -> None:
-    """Law: p99 >= p90 >= median, and p99 is above the median where lengths or arrivals vary."""
-    question = Question(
-        decoder=find_decoder("llama-3.2-1b"),  # type: ignore[arg-type]
-        stack=find_stack(),
-        serving=attrs.evolve(asked, prompt=prompt, output=output),
-    )
-    load = read_load(question)
-    assert load is not None
-    served = simulate(StraightPass(sequence_s=1e-4, cached_s=1e-7), load, ROOMY)
-    for times in (served.first_token, served.token_time, served.latency):
-        assert times.p50 <= times.p90 <= times.p99
-        assert times.p50 < times.p99
-
-
 def test_lengths_vary_only_within_the_context_of_the_model() -> None:
-    decoder = find_decoder("llama-3.2-1b")
-    assert decoder is not None
+    decoder = known_decoder("llama-3.2-1b")
     serving = Serving(in_flight=8, prompt=decoder.context_length - 100, output=100)
     load = read_load(Question(decoder=decoder, stack=find_stack(), serving=serving))
     assert load is not None and load.spread_fraction == 0.0
@@ -98,7 +80,7 @@ def test_rates_are_those_behind_the_warm_up() -> None:
     served = simulate(PLAIN, flight(1), ROOMY)
     assert_close(served.output_tokens_per_s, 200.0 / 2.05, rel=1e-3)
     assert_close(served.energy_per_output_token_j, 500.0 * 2.05 / 200.0, rel=1e-3)
-    assert_close(served.power_w, 500.0, rel=1e-9)
+    assert_close(served.power_w, 500.0)
 
 
 def test_more_in_flight_than_there_is_room_for_wait_as_long_as_they_do_later() -> None:
@@ -137,9 +119,7 @@ def test_two_pools_settle_too() -> None:
     served, (prompts, answers) = simulate_pools((first, Pool(surface=PLAIN, limits=ROOMY)), flight(8))
     assert served.first_token.p99 <= 3 * 0.060 + 1e-9
     assert served.requests >= 2 * 8 + COUNTED
-    assert_close(
-        served.power_w, prompts.power_w + answers.power_w + served.window.idle_j / served.window.duration_s, rel=1e-9
-    )
+    assert_close(served.power_w, prompts.power_w + answers.power_w + served.window.idle_j / served.window.duration_s)
 
 
 def test_a_steady_load_takes_no_warm_up_of_its_own() -> None:

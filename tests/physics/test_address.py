@@ -42,7 +42,7 @@ def test_every_constant_is_read_at_its_address_and_written_there(hardware: Hardw
     for name, one in list_constants(hardware).items():
         scale = FJ_PER_J if one.kind == "price" else 1.0
         assert Address.read(name) == one.address
-        assert_close(read_number(hardware, one.address), one.value * scale, rel=1e-12)
+        assert_close(read_number(hardware, one.address), one.value * scale)
         made = set_numbers(hardware, {one.address: 3.0})
         assert read_number(made, one.address) == 3.0
         others = [other.address for other in list_constants(hardware).values() if other.address != one.address]
@@ -60,8 +60,8 @@ def test_numbers_follow_a_clock_and_units_unless_they_are_set_too() -> None:
     made = change_hardware(hardware, (half, peak))
     for precision, before in hardware.peaks.items():
         wanted = 1e14 if precision == "bf16" else before.rate.value / 2.0
-        assert_close(made.peaks[precision].rate.value, wanted, rel=1e-12)
-        assert_close(made.peaks[precision].clock_hz, before.clock_hz / 2.0, rel=1e-12)
+        assert_close(made.peaks[precision].rate.value, wanted)
+        assert_close(made.peaks[precision].clock_hz, before.clock_hz / 2.0)
     assert made.clock_die == (hardware.clock_die or hardware.full_clock)
     again = change_hardware(hardware, (Change.of(constants["clock"], hardware.clock.value),))
     assert again.peaks == hardware.peaks

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chips import EVERY
 from compare import assert_close
-from convolution import convolution, run
+from convolution import run
 from gpu_case import single
 from joulemap.catalog.load import load_catalogue
-from joulemap.physics.architecture import find_architecture
-from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.runtime import RUNTIME_NAMES
-from joulemap.physics.workload import WorkloadColumns
 from joulemap.workspace import Workspace
-from models import Depthwise, Gemm, Mlp, Residual, columns, image, meta
 
 COLUMNS = "units_used_count, units_total_count, tile_count, wave_count, wave_fill_fraction, padding_fraction"
 
@@ -67,32 +60,7 @@ def test_tiles_fill_waves_of_units(
         [waves],
     )
     assert found.units_total_count == units
-    assert_close(found.mac_count / float(rows.executed_mac_count[0]), useful, rel=1e-12)
-
-
-def works() -> tuple[WorkloadColumns, ...]:
-    return (
-        columns(Residual(), image(2, 4, 9)),
-        columns(Depthwise(), image(3, 8, 7)),
-        columns(Mlp(), meta(5, 8)),
-        columns(Gemm(), meta(100, 1024)),
-        convolution(),
-        convolution(groups=4, batch=3),
-    )
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("hardware", EVERY)
-def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
-    architecture = find_architecture(hardware.architecture)
-    for work in works():
-        for precision in hardware.peaks:
-            for runtime in RUNTIME_NAMES:
-                kernels = form_kernels(work, precision, runtime)
-                executed = architecture.place(kernels, hardware).executed_macs
-                macs = kernels.work.mac_count
-                assert (executed >= macs).all(), (precision, runtime)
-                assert (executed[macs == 0] == 0).all(), (precision, runtime)
+    assert_close(found.mac_count / float(rows.executed_mac_count[0]), useful)
 
 
 def test_shares_are_shares_and_a_subgraph_adds_up_its_kernels(database: Path) -> None:
@@ -105,13 +73,13 @@ def test_shares_are_shares_and_a_subgraph_adds_up_its_kernels(database: Path) ->
         assert row["executed_mac_count"] >= row["mac_count"]
         if row["wave_count"]:
             places = row["wave_count"] * row["units_total_count"]
-            assert_close(row["wave_fill_fraction"], row["tile_count"] / places, rel=1e-12)
+            assert_close(row["wave_fill_fraction"], row["tile_count"] / places)
             assert row["wave_fill_fraction"] <= 1.0
         else:
             assert row["wave_fill_fraction"] is None
             # the units are the vector units of its two cores, not its eight MXUs
             assert row["hardware"] != "tpu_v4" or row["units_used_count"] == row["units_total_count"] == 2
         if row["mac_count"]:
-            assert_close(1.0 - row["padding_fraction"], row["mac_count"] / row["executed_mac_count"], rel=1e-12)
+            assert_close(1.0 - row["padding_fraction"], row["mac_count"] / row["executed_mac_count"])
         else:
             assert row["padding_fraction"] is None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import attrs
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ import pytest
 import chip
 from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
 from compare import assert_close
-from conftest import Run
 from joulemap.catalog.chip import load_text
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
@@ -23,7 +19,6 @@ from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.calibration import scale_reference
 from joulemap.physics.record.configuration import (
-    BOUNDARY_NAMES,
     LIMIT_SHARE,
     BoundaryName,
     Configuration,
@@ -38,7 +33,6 @@ from joulemap.physics.record.reference import (
     UNATTRIBUTED,
     cycle_action,
 )
-from joulemap.physics.record.target import boundary_word, extend_digest
 from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError
@@ -59,8 +53,8 @@ def test_regulators_lose_their_share_of_what_actions_take_and_none_of_static_pow
     # 512 MiB at 0.4 nJ a byte, 0.12 J lost for each; 10 W of static power for the time of the bytes and 1 us
     run = run_of(toy(nj_per_byte=0.4, loss=0.12))
     delivered = 2 * 2**28 * 0.4e-9
-    assert_close(line_fj(run, LOSS_ACTION) / FJ_PER_J, 0.12 * delivered, rel=1e-12)
-    assert_close(energy_j(run), 1.12 * delivered + 10.0 * (2 * 2**28 / 50e9 + 1e-6), rel=1e-9)
+    assert_close(line_fj(run, LOSS_ACTION) / FJ_PER_J, 0.12 * delivered)
+    assert_close(energy_j(run), 1.12 * delivered + 10.0 * (2 * 2**28 / 50e9 + 1e-6))
 
 
 def test_what_a_toy_does_not_explain_of_its_limit_has_a_price() -> None:
@@ -110,7 +104,7 @@ def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
         assert halved.reference.prices_fj[row] == prices[key].energy_per_action_fj
     assert power_w(run_of(halved, PRODUCT)) < power_w(run_of(slow, PRODUCT))
     # a copy off the chip takes as long at half the clock: half as many clocks
-    assert_close(line_fj(run_of(halved), MEMORY_ACTION) / line_fj(run_of(slow), MEMORY_ACTION), 0.5, rel=1e-9)
+    assert_close(line_fj(run_of(halved), MEMORY_ACTION) / line_fj(run_of(slow), MEMORY_ACTION), 0.5)
 
 
 def test_a_card_paced_by_its_own_memory_draws_less_at_a_lower_clock() -> None:
@@ -168,17 +162,6 @@ def anchored_record(hardware: Hardware) -> Hardware:
     return hardware.anchored(find_anchor(hardware, describe_probes()))
 
 
-def test_each_boundary_has_a_digest_of_its_own() -> None:
-    for one in CATALOGUE.values():
-        found = {
-            boundary: extend_digest(one.digest, boundary_word(boundary, one.priced_at, "1"))
-            for boundary in BOUNDARY_NAMES
-        }
-        assert found["chip"] not in (one.digest, found["board"])
-        assert (found["board"] == one.digest) == (one.priced_at == "board")
-    assert boundary_word("board", "chip", "1") != boundary_word("board", "chip", "2")
-
-
 def test_prices_fitted_to_boards_lose_to_regulators_what_is_taken_out_of_them() -> None:
     # of 1.12 J at the board 1 J is delivered: every price is 1 / 1.12 of what was fitted, and regulators are 0.12 of it
     for name in ("h200_sxm", "mi300x", "rtx_4090"):
@@ -201,7 +184,7 @@ def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> No
         True,
         False,
     )
-    assert_close(row.energy_per_action_fj, 690e3 / 1.12, rel=1e-12)
+    assert_close(row.energy_per_action_fj, 690e3 / 1.12)
     runs = {
         boundary: evaluate(
             shipped("resnet18"), chip.bound(hardware, "900MHz", boundary), Configuration(hardware=hardware.id)
@@ -266,26 +249,3 @@ def test_an_own_board_that_is_sold_says_so() -> None:
     ):
         with pytest.raises(CatalogueError, match=reason):
             load_text(wrong, "mine.toml")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hailo_8", "gaudi2", "h100_sxm5"])
-def test_a_check_of_a_file_says_what_analyze_says(name: str, tmp_path: Path, joulemap: Run) -> None:
-    # a compiler that leaves operators to a host, prices of circuits, a calibration that is inherited and TF32
-    path = tmp_path / "mine.toml"
-    path.write_text(copy_text(name))
-    checked = json.loads(joulemap("hardware", "check", path, "--format", "json").stdout)
-    precision = "fp32" if "fp32" in CATALOGUE[name].peaks else next(iter(CATALOGUE[name].peaks))
-    (trial,) = (
-        one
-        for one in checked[0]["trials"]
-        if (one["model"], one["runtime"], one["precision"], one["power_mode"])
-        == ("mobilenet_v2", "fused", precision, "default")
-    )
-    told = json.loads(
-        joulemap(
-            "analyze", "mobilenet_v2", path, "--precision", precision, "--runtime", "fused", "--format", "json"
-        ).stdout
-    )
-    assert_close(trial["energy_j"], told["total"]["energy_j"], rel=1e-9)
-    assert_close(trial["latency_s"], told["total"]["latency_s"], rel=1e-9)

@@ -12,16 +12,13 @@ import torch
 import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.operator.name import find_operator
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.run import RunColumns
-from joulemap.physics.workload import STREAMED, WorkloadColumns, columns_of
+from joulemap.physics.workload import STREAMED, WorkloadColumns
 from joulemap.prediction import predict
 from joulemap.system.errors import UnsupportedError
-from joulemap.trace.single import describe
 from models import Depthwise, Gemm, Residual, columns, image
 from sample import thin
 from variants import uncapped
@@ -70,7 +67,7 @@ def test_lanes_and_pipes_give_the_peaks_of_what_lanes_compute(hardware: Hardware
     for precision in {"fp64", "fp32", "fp16"} & set(hardware.peaks):
         lanes = width / PRECISION_BYTES[precision]
         macs_per_clock = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
-        assert_close(macs_per_clock, lanes * hardware.geometry["fma_pipe_count"].value, rel=1e-12)
+        assert_close(macs_per_clock, lanes * hardware.geometry["fma_pipe_count"].value)
 
 
 @pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
@@ -87,7 +84,7 @@ def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardwar
     waves = -(-(1536 // rows * (1024 // outputs)) // peak.unit_count)
     assert found.subgraphs.wave_count.tolist() == [waves]
     block_macs = rows * outputs * 1024
-    assert_close(float(found.subgraphs.compute_s[0]), waves * block_macs / (core_macs_per_s * efficiency), rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), waves * block_macs / (core_macs_per_s * efficiency))
 
 
 def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
@@ -96,12 +93,12 @@ def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
     work = columns(Gemm(), torch.empty(1, 1024, device="meta"))
     macs_per_s, lanes_per_s = 153.5e9 / 4 / 2, 8 * 2.4e9
     plain = run(board, "fp32", work, "engine")
-    assert_close(float(plain.subgraphs.compute_s[0]), 32 * 8 * 1024 / (macs_per_s * 0.58), rel=1e-9)
+    assert_close(float(plain.subgraphs.compute_s[0]), 32 * 8 * 1024 / (macs_per_s * 0.58))
     streamed = attrs.evolve(work, variant=np.full(work.operator_count, STREAMED))
     assert float(run(board, "fp32", streamed, "engine").subgraphs.compute_s[0]) == float(plain.subgraphs.compute_s[0])
     stored = Configuration(hardware=board.id, precision="fp32", runtime="engine", weight_precision="int4")
     packed = evaluate(streamed, board, stored)
-    assert_close(float(packed.subgraphs.compute_s[0]), 32 * 8 * 1024 / (lanes_per_s * 0.25), rel=1e-9)
+    assert_close(float(packed.subgraphs.compute_s[0]), 32 * 8 * 1024 / (lanes_per_s * 0.25))
 
 
 def test_dot_products_of_bytes_in_instructions_wider_than_their_pipe() -> None:
@@ -109,19 +106,19 @@ def test_dot_products_of_bytes_in_instructions_wider_than_their_pipe() -> None:
     found = run(chip.cpu(vector_instruction_width=512.0), "int8")
     products, stores = MACS / 64, MIB / 64
     assert count(found, "vector_fma", "int8_mac") == MACS
-    assert_close(count(found, "decoder", "decode"), 1.25 * (1.5 * products + stores), rel=1e-12)
-    assert_close(count(found, "l1", "read"), 0.5 * products * 64, rel=1e-12)
+    assert_close(count(found, "decoder", "decode"), 1.25 * (1.5 * products + stores))
+    assert_close(count(found, "l1", "read"), 0.5 * products * 64)
     # 8192 blocks over four cores are 2048 waves; a core does 32 MACs at 50 %
-    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (32 * 1e9 * 0.5), rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (32 * 1e9 * 0.5))
 
 
 def test_products_in_a_matrix_unit() -> None:
     # 4096 MACs an instruction, and as many loads of a tile register of 1 KiB
     found = run(chip.cpu(), "bf16")
     assert count(found, "matrix_unit", "bf16_mac") == MACS
-    assert_close(count(found, "l1", "read"), MACS / 4096 * 1024, rel=1e-12)
-    assert_close(count(found, "decoder", "decode"), 1.25 * (2 * MACS / 4096 + 2 * MIB / 32), rel=1e-12)
-    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (64 * 1e9 * 0.5), rel=1e-9)
+    assert_close(count(found, "l1", "read"), MACS / 4096 * 1024)
+    assert_close(count(found, "decoder", "decode"), 1.25 * (2 * MACS / 4096 + 2 * MIB / 32))
+    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (64 * 1e9 * 0.5))
 
 
 def test_half_precision_has_twice_the_lanes() -> None:
@@ -129,8 +126,8 @@ def test_half_precision_has_twice_the_lanes() -> None:
     found = run(chip.cpu(), "fp16")
     products, stores = MACS / 16, 2 * MIB / 32
     assert count(found, "vector_fma", "fp16_mac") == MACS
-    assert_close(count(found, "decoder", "decode"), 1.25 * (1.5 * products + stores), rel=1e-12)
-    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (16 * 1e9 * 0.5), rel=1e-9)
+    assert_close(count(found, "decoder", "decode"), 1.25 * (1.5 * products + stores))
+    assert_close(float(found.subgraphs.compute_s[0]), 2048 * 2**17 / (16 * 1e9 * 0.5))
     # the weights stay in L3
     assert found.subgraphs.dram_bytes.tolist() == [4 * MIB]
 
@@ -156,7 +153,7 @@ def test_the_chip_says_whether_it_has_a_matrix_unit(precision: str) -> None:
     multiplies = MACS / xeon.geometry[name].value
     # as many tile loads of 1 KiB as multiplies
     assert count(on_matrix, "matrix_unit", f"{precision}_mac") == MACS
-    assert_close(count(on_matrix, "l1", "read"), multiplies * 1024, rel=1e-12)
+    assert_close(count(on_matrix, "l1", "read"), multiplies * 1024)
     assert count(on_matrix, "tile_register", "access") == MACS
     assert count(on_vector, "vector_fma", f"{precision}_mac") == MACS
     assert not {"matrix_unit", "tile_register"} & counted(on_vector)
@@ -170,7 +167,7 @@ def test_a_chip_without_a_shared_cache_has_none_of_its_lines() -> None:
     assert counted(with_l3) - counted(without) == {"l3", "mesh", "coherence_directory"}
     # what the L2 misses comes from DRAM; 4 MiB of results are written through it
     assert count(without, "l2", "write") == 4 * MIB
-    assert_close(count(without, "l2", "fill"), count(without, "dram", "read"), rel=1e-12)
+    assert_close(count(without, "l2", "fill"), count(without, "dram", "read"))
 
 
 def test_private_caches_hold_a_part_each() -> None:
@@ -196,8 +193,8 @@ def test_a_wider_instruction_saves_instructions_and_no_time() -> None:
     for precision in zen4.peaks:
         wide, twice = run(zen4, precision), run(narrow, precision)
         assert wide.latency_fs == twice.latency_fs
-        assert_close(count(twice, "decoder", "decode"), 2 * count(wide, "decoder", "decode"), rel=1e-12)
-        assert_close(count(twice, "l1", "read"), count(wide, "l1", "read"), rel=1e-12)
+        assert_close(count(twice, "decoder", "decode"), 2 * count(wide, "decoder", "decode"))
+        assert_close(count(twice, "l1", "read"), count(wide, "l1", "read"))
 
 
 def test_the_power_modes_of_a_jetson_are_its_cores_and_clocks() -> None:
@@ -205,7 +202,7 @@ def test_the_power_modes_of_a_jetson_are_its_cores_and_clocks() -> None:
     peaks = {mode.name: jetson.in_mode(mode.name).peaks["fp32"].rate.value for mode in jetson.power_modes}
     assert list(peaks) == ["15W", "30W", "50W", "MAXN"]
     for name, cores, hertz in (("15W", 4, 1.1136e9), ("30W", 8, 1.728e9), ("50W", 12, 1.4976e9)):
-        assert_close(peaks[name], cores * 16 * hertz, rel=1e-9)
+        assert_close(peaks[name], cores * 16 * hertz)
         assert run(jetson.in_mode(name), "fp16").units_total_count == cores
 
 
@@ -222,7 +219,7 @@ def test_a_frameworks_pooling_takes_its_taps_one_by_one() -> None:
     # four cores, ten clocks a tap
     work = columns(torch.nn.MaxPool2d(3, 2, padding=1), torch.empty(2, 64, 112, 112, device="meta"))
     expected = 7 * 16_384 * 9 * 10 / 1e9
-    assert_close(float(run(chip.cpu(), "fp32", work, "eager").subgraphs.compute_s[0]), expected, rel=1e-9)
+    assert_close(float(run(chip.cpu(), "fp32", work, "eager").subgraphs.compute_s[0]), expected)
     for runtime in ("graph", "fused"):
         assert float(run(chip.cpu(), "fp32", work, runtime).subgraphs.compute_s[0]) < expected / 10.0
 
@@ -266,11 +263,3 @@ def test_a_state_is_scanned_on_all_lanes(name: str, kind: str) -> None:
     assert found.latency_s[0] < 1e-4 + 8.0 * state_bytes / chip.memory_bandwidth.value
     assert (np.diff(found.latency_s) > 0.0).all()
     assert found.latency_s[-1] < 2048 * found.latency_s[0]
-
-
-def test_a_scan_of_several_gemms_executes_all_its_macs() -> None:
-    operator = find_operator(SCAN.format("mamba2", 2048))
-    assert operator is not None
-    work = columns_of(describe(operator, 1, NO_KEY))
-    found = run(load_catalogue().hardware["raspberry_pi_5"], "fp32", work)
-    assert found.subgraphs.executed_mac_count.sum() >= found.mac_count

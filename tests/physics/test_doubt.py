@@ -72,7 +72,7 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
     # all errors 0.2: every level's 80 % is 0.2, whatever is shrunk towards what; of other classes it is widened
     scales = fit_scales([A, attrs.evolve(A, batch=8, error=-0.2)])
     for one in scales:
-        assert_close(one.half_width, 0.2 * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
+        assert_close(one.half_width, 0.2 * (WIDENED if one.level < 2 else 1.0))
     assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5, 7]
     assert scales[-1].group_count == 1
     assert scales[-1].row_count == 2
@@ -88,7 +88,7 @@ def test_a_class_whose_rows_were_all_in_view_of_a_coefficient_is_one_that_nobody
     own = math.sqrt((0.1**2 + FULL_GROUPS * of_all**2) / (1.0 + FULL_GROUPS))
     for one, unseen in zip(fit_scales(rows), plain, strict=True):
         width = {"": of_all, "b": own}[one.hardware] if one.architecture == "npu" else unseen.half_width
-        assert_close(one.half_width, width, rel=1e-12)
+        assert_close(one.half_width, width)
 
 
 def test_a_new_board_takes_the_errors_without_the_numbers_that_boards_own_measurements_gave() -> None:
@@ -101,7 +101,7 @@ def test_a_new_board_takes_the_errors_without_the_numbers_that_boards_own_measur
         square = (0.1**2 + FULL_GROUPS * square) / (1.0 + FULL_GROUPS)
     for one in fit_scales([row, other]):
         if one.architecture == "gpu":
-            assert_close(one.half_width, math.sqrt(square) if one.hardware else 0.4, rel=1e-12)
+            assert_close(one.half_width, math.sqrt(square) if one.hardware else 0.4)
     # an error that says nothing about the board itself leaves its own width alone
     load = attrs.evolve(row, error=-0.9, foreign_error=-0.9, is_foreign=True, batch=2)
     own = [one.half_width for one in fit_scales([row, other, load]) if one.hardware == "a"]
@@ -114,7 +114,7 @@ def test_errors_with_an_inherited_calibration_say_nothing_about_other_boards() -
     alone = fit_scales([attrs.evolve(A, error=0.4)])
     *others, own = fit_scales([attrs.evolve(A, error=0.4), sibling])
     assert (own.hardware, own.level, own.group_count, own.row_count) == ("b", alone[-1].level, 1, 1)
-    assert_close(own.half_width, math.sqrt((0.1**2 + FULL_GROUPS * 0.4**2) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    assert_close(own.half_width, math.sqrt((0.1**2 + FULL_GROUPS * 0.4**2) / (1.0 + FULL_GROUPS)))
     assert others == list(alone)
 
 
@@ -130,7 +130,7 @@ def test_without_its_measurements_a_board_has_the_numbers_of_the_rule() -> None:
                 assert not board.loads
             elif number == "static_power":
                 watts = [(one.in_mode(mode) if mode else one).static_power.value for one in (board, own)]
-                assert_close(watts[0], float(row["value"]), rel=1e-12)
+                assert_close(watts[0], float(row["value"]))
                 assert watts[0] != watts[1]
             elif number == "tdp":
                 assert board.tdp.value != own.tdp.value
@@ -149,11 +149,9 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     for one in scales:
         if one.hardware:
             q = {"a": 0.1, "b": 0.4}[one.hardware]
-            assert_close(
-                one.half_width, math.sqrt((q * q + FULL_GROUPS * above * above) / (1.0 + FULL_GROUPS)), rel=1e-12
-            )
+            assert_close(one.half_width, math.sqrt((q * q + FULL_GROUPS * above * above) / (1.0 + FULL_GROUPS)))
         else:
-            assert_close(one.half_width, above * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
+            assert_close(one.half_width, above * (WIDENED if one.level < 2 else 1.0))
     found = find_scale(scales, attrs.evolve(A, hardware="b"))
     assert found is not None
     assert found.hardware == "b"
@@ -162,7 +160,7 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     assert (unseen.level, unseen.hardware) == (5, "")
     other = find_scale(scales, attrs.evolve(A, architecture="kpu"))
     assert other is not None
-    assert_close(other.half_width, above * WIDENED, rel=1e-12)
+    assert_close(other.half_width, above * WIDENED)
 
 
 def test_boards_of_one_compiler_are_a_group() -> None:
@@ -177,10 +175,10 @@ def test_boards_of_one_compiler_are_a_group() -> None:
     widths = {one.hardware: one.half_width for one in scales if one.level == COMPILER_LEVEL}
     assert set(widths) == {"e"}
     joined = (2.0 * pair + FULL_GROUPS * above) / (2.0 + FULL_GROUPS)
-    assert_close(widths["e"], math.sqrt(joined), rel=1e-12)
+    assert_close(widths["e"], math.sqrt(joined))
     own = {one.hardware: one.half_width for one in scales if one.level == OWN_LEVEL}
-    assert_close(own["a"], math.sqrt((0.01 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)), rel=1e-12)
-    assert_close(own["d"], math.sqrt((0.04 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    assert_close(own["a"], math.sqrt((0.01 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)))
+    assert_close(own["d"], math.sqrt((0.04 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)))
     # a chip of a measured compiler has this width, one of another compiler at least that of an unmeasured accelerator
     for name, expected in (("e", math.sqrt(joined)), ("f", UNMEASURED)):
         like = Subject(work="model", architecture="npu", runtime="fused", precision="fp16", hardware=name)
@@ -188,7 +186,7 @@ def test_boards_of_one_compiler_are_a_group() -> None:
             [attrs.evolve(one, runtime="engine") if one.runtime else one for one in scales], "latency", like
         )
         assert found is not None
-        assert_close(found.half_width, expected, rel=1e-12)
+        assert_close(found.half_width, expected)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +197,7 @@ def test_an_engine_of_a_cpu_is_a_new_source(runtime: str, work: str, expected: f
     like = Subject(work=work, architecture="cpu", runtime=runtime, precision="fp16", hardware="a")
     found = find_subject_scale(scales, "latency", like)
     assert found is not None
-    assert_close(found.half_width, math.hypot(0.2, expected), rel=1e-12)
+    assert_close(found.half_width, math.hypot(0.2, expected))
 
 
 @pytest.mark.wings
@@ -208,11 +206,11 @@ def test_a_training_framework_is_a_new_source() -> None:
     like = Subject(work="training", architecture="gpu", runtime="fused", precision="fp16", hardware="a")
     found = find_subject_scale(scales, "latency", like)
     assert found is not None
-    assert_close(found.half_width, math.hypot(0.2, 0.2), rel=1e-12)
+    assert_close(found.half_width, math.hypot(0.2, 0.2))
     powers = fit_scales([attrs.evolve(A, work="training", quantity="power")])
     found = find_subject_scale(powers, "power", like)
     assert found is not None
-    assert_close(found.half_width, 0.2, rel=1e-12)
+    assert_close(found.half_width, 0.2)
 
 
 def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> None:
@@ -225,7 +223,7 @@ def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> 
     assert found is not None
     assert (found.level, found.work, found.architecture, found.group_count) == (2, "", "gpu", 2)
     everything = (0.09 + 0.01 + 0.04) / 3.0
-    assert_close(found.half_width, math.sqrt((2.0 * 0.05 + FULL_GROUPS * everything) / (2.0 + FULL_GROUPS)), rel=1e-12)
+    assert_close(found.half_width, math.sqrt((2.0 * 0.05 + FULL_GROUPS * everything) / (2.0 + FULL_GROUPS)))
     # no surer than its whole models
     models = [attrs.evolve(A, error=0.9, family=str(family)) for family in range(9)]
     scaled = fit_scales([*models, product])
@@ -236,7 +234,7 @@ def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> 
 
     nowhere = find_scale(scales, attrs.evolve(A, architecture="tpu", work="decode"))
     assert nowhere is not None
-    assert_close(nowhere.half_width, math.sqrt(everything) * WIDENED, rel=1e-12)
+    assert_close(nowhere.half_width, math.sqrt(everything) * WIDENED)
 
 
 def test_many_rows_of_one_family_weigh_as_one() -> None:
@@ -269,13 +267,13 @@ def test_what_two_runs_share_does_not_part_them(tmp_path: Path) -> None:
     for changes, width in cases:
         other = attrs.evolve(A, hardware="b", predicted=2.0, **changes)
         ((called, _),) = SURENESS["call_pairs"](workspace, [(other, 0.4), (A, 0.3)])
-        assert_close(called, 1.0 / (1.0 + math.exp(-LOGISTIC * math.log(2.0) / width)), rel=1e-12)
+        assert_close(called, 1.0 / (1.0 + math.exp(-LOGISTIC * math.log(2.0) / width)))
 
 
 def test_parts_of_an_error_are_all_of_it() -> None:
     parts = load_doubt().complete_shares()
     for quantity, whole in (("latency", 1.0), ("power", 1.0)):
-        assert_close(sum(one.share.value for one in parts if one.quantity == quantity), whole, rel=1e-12)
+        assert_close(sum(one.share.value for one in parts if one.quantity == quantity), whole)
 
 
 @pytest.mark.slow
@@ -328,7 +326,7 @@ def test_a_stated_constant_is_one() -> None:
     connection = open_blank()
     for basis, factor in BASIS_SPREAD.items():
         ((width,),) = connection.execute("SELECT find_price_half_width($basis)", {"basis": basis}).fetchall()
-        assert_close(width, math.log(factor), rel=1e-12)
+        assert_close(width, math.log(factor))
 
 
 def compare_runs(workspace: Workspace, *, metric: str = "") -> list[dict[str, Any]]:
@@ -349,7 +347,7 @@ def test_pairs_agree_with_draws(tmp_path: Path) -> None:
     assert len(pairs) == 3 * 2 * 5
     known = {(metric, one, other): probability for metric, one, other, _, probability in pairs}
     for (metric, one, other), probability in known.items():
-        assert_close(probability + known[metric, other, one], 1.0, rel=1e-9)
+        assert_close(probability + known[metric, other, one], 1.0)
     assert all((ratio > 1.0) == (probability > 0.5) for *_, ratio, probability in pairs if ratio != 1.0)
     metrics: tuple[MetricName, ...] = ("latency", "edp_per_inference")
     for metric in metrics:
@@ -377,8 +375,8 @@ def test_what_stands_in_a_file_is_doubted_beyond_what_errors_know() -> None:
     doubt = load_doubt()
     own = dict(zip((one.number_basis for one in doubt.spreads), doubt.own_half_widths(), strict=True))
     price, number = own["assumed"]
-    assert_close(number, 1.2815515655 * math.sqrt(math.log(2.0) ** 2 - math.log(1.3) ** 2), rel=1e-9)
-    assert_close(price, math.sqrt(0.7**2 - 0.4**2), rel=1e-9)
+    assert_close(number, 1.2815515655 * math.sqrt(math.log(2.0) ** 2 - math.log(1.3) ** 2))
+    assert_close(price, math.sqrt(0.7**2 - 0.4**2))
     assert own["measured"] == own["published"] == own["derived"] == (0.0, 0.0)
 
 

@@ -51,7 +51,7 @@ def check(
     assert columns_.dram_bytes.tolist() == [dram_bytes]
     assert_close(float(columns_.compute_s[0]), compute_s, rel=1e-6)
     assert_close(float(columns_.memory_s[0]), memory_s, rel=1e-6)
-    assert_close(float(columns_.launch_s[0]), launch_s, rel=1e-9)
+    assert_close(float(columns_.launch_s[0]), launch_s)
     assert_close(found.latency_fs / 1e15, launch_s + max(compute_s, memory_s), rel=1e-6)
     assert [BOTTLENECKS[code] for code in columns_.bottleneck] == [bottleneck]
 
@@ -154,12 +154,12 @@ def test_an_engine_on_a_cpu_computes_small_windows_by_winograd() -> None:
     plain, engine = (convolve(3, "fp32", runtime) for runtime in ("fused", "engine"))
     macs = 32 * 32 * 64 * 64 * 9
     assert count(plain, "vector_fma", "fp32_mac") == macs
-    assert_close(count(engine, "vector_fma", "fp32_mac"), macs / 1.75, rel=1e-12)
-    assert_close(busy_s(engine), busy_s(plain) / 1.75, rel=1e-9)
+    assert_close(count(engine, "vector_fma", "fp32_mac"), macs / 1.75)
+    assert_close(busy_s(engine), busy_s(plain) / 1.75)
     # dot products of bytes, windows of one tap and such as leave out positions are as they were
     for precision, kernel, stride in (("int8", 3, 1), ("fp32", 1, 1), ("fp32", 3, 2)):
         alike = [busy_s(convolve(kernel, precision, runtime, stride)) for runtime in ("fused", "engine")]
-        assert_close(alike[0], alike[1], rel=1e-12)
+        assert_close(alike[0], alike[1])
 
 
 def test_cpu_fp32_counts() -> None:
@@ -168,9 +168,9 @@ def test_cpu_fp32_counts() -> None:
     loads, stores = 0.5 * fmas, 4 * MIB / 32
     vector_instructions = fmas + loads + stores
     assert count(found, "vector_fma", "fp32_mac") == MACS
-    assert_close(count(found, "decoder", "decode"), 1.25 * vector_instructions, rel=1e-12)
-    assert_close(count(found, "branch_predictor", "lookup"), 0.125 * vector_instructions, rel=1e-12)
-    assert_close(count(found, "l1", "read"), loads * 32, rel=1e-12)
+    assert_close(count(found, "decoder", "decode"), 1.25 * vector_instructions)
+    assert_close(count(found, "branch_predictor", "lookup"), 0.125 * vector_instructions)
+    assert_close(count(found, "l1", "read"), loads * 32)
 
 
 def test_actions_at_a_picojoule_and_a_watt_of_leakage() -> None:
@@ -178,7 +178,7 @@ def test_actions_at_a_picojoule_and_a_watt_of_leakage() -> None:
     dynamic = found.ledger.action_index != found.hardware.reference.position(STATIC_ACTION)
     # 1000 fJ for every count; 1 W is as many femtojoules as the run takes femtoseconds
     expected = 1000 * float(found.ledger.action_count[dynamic].sum()) + found.latency_fs
-    assert_close(found.energy_fj, expected, rel=1e-12)
+    assert_close(found.energy_fj, expected)
 
 
 def test_tpu_bf16() -> None:
@@ -210,19 +210,19 @@ def test_tpu_bf16_counts() -> None:
 
 
 def test_tpu_int8_streams_two_rows_a_cycle() -> None:
-    assert_close(float(run(tpu(), "int8").subgraphs.compute_s[0]), (256 * 128 + 128) / 1e9, rel=1e-9)
+    assert_close(float(run(tpu(), "int8").subgraphs.compute_s[0]), (256 * 128 + 128) / 1e9)
 
 
 def test_tpu_fp32_takes_six_passes() -> None:
     found = run(tpu(), "fp32")  # the toy has six at every matmul precision
-    assert_close(float(found.subgraphs.compute_s[0]), (6 * 256 * 256 + 128) / 1e9, rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), (6 * 256 * 256 + 128) / 1e9)
     assert count(found, "mxu", "bf16_mac") == 6 * MACS
 
 
 def test_tpu_takes_a_single_row_to_its_vector_unit() -> None:
     # 1024 x 1024 MACs on 1024 lanes are 1024 cycles; 256 tiles over 4 arrays, 64 rows each to fill, would be 4224
     found = run(tpu(), "bf16", rows=1)
-    assert_close(float(found.subgraphs.compute_s[0]), 1024 / 1e9, rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), 1024 / 1e9)
     assert count(found, "vpu", "elementwise") == 1024 * 1024
     assert count(found, "mxu", "bf16_mac") == 0
 
@@ -231,7 +231,7 @@ def test_tpu_fills_its_array_for_a_few_rows() -> None:
     # 16 rows cost what 64 do: 64 waves of 64 cycles, then 128; the vector unit would need 16,384
     found = run(tpu(), "bf16", rows=16)
     assert found.subgraphs.wave_count.tolist() == [64]
-    assert_close(float(found.subgraphs.compute_s[0]), (64 * 64 + 128) / 1e9, rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), (64 * 64 + 128) / 1e9)
 
 
 def test_kpu_int8() -> None:
@@ -258,7 +258,7 @@ def test_kpu_int8_counts() -> None:
     assert count(found, "token", "injection") == 4096 * 1024 * 32
     assert count(found, "tile", "barrier") == 4096
     # 32 of 1056 cycles of 16 tiles of 256 processing elements
-    assert_close(count(found, "pe", "idle_cycle"), 256 * 32 * 16 * 256, rel=1e-9)
+    assert_close(count(found, "pe", "idle_cycle"), 256 * 32 * 16 * 256)
 
 
 def test_kpu_fp32_has_fewer_tiles() -> None:
@@ -266,17 +266,17 @@ def test_kpu_fp32_has_fewer_tiles() -> None:
     found = run(kpu(), "fp32")
     assert found.units_total_count == 4
     assert found.subgraphs.wave_count.tolist() == [1024]
-    assert_close(float(found.subgraphs.compute_s[0]), 1024 * (4096 + 32) / 1e9, rel=1e-9)
+    assert_close(float(found.subgraphs.compute_s[0]), 1024 * (4096 + 32) / 1e9)
 
 
 def test_the_host_adds_its_launch_in_eager() -> None:
     for hardware, precision in ((tpu(), "bf16"), (kpu(), "int8")):
         found = run(hardware, precision, runtime="eager")
-        assert_close(float(found.subgraphs.launch_s[0]), LAUNCH_S + HOST_S, rel=1e-9)
+        assert_close(float(found.subgraphs.launch_s[0]), LAUNCH_S + HOST_S)
 
 
 def test_the_gpu_hides_its_work_behind_the_host_in_eager() -> None:
     # 50 us between launches, whatever the device does in less
     found = run(gpu(), "fp16", runtime="eager")
-    assert_close(found.latency_fs / 1e15, GPU_HOST_S, rel=1e-9)
+    assert_close(found.latency_fs / 1e15, GPU_HOST_S)
     assert count(found, "kernel", "launch") == 1

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any, cast
+from typing import cast
 
-import attrs
 import numpy as np
 import pytest
 
 from compare import assert_close
-from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements, load_profiles
 from joulemap.catalog.public import load_public_tables
@@ -23,8 +20,6 @@ from joulemap.physics.record.constant import Change
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import MATMUL_PRECISIONS, PASSES, MatmulPrecision
 from joulemap.physics.run import RunColumns
-from joulemap.show.present.template import Template
-from joulemap.show.title import Conditions, Title, bind
 from models import shipped
 
 CATALOGUE = load_catalogue().hardware
@@ -117,11 +112,11 @@ def test_the_setting_changes_nothing_where_products_are_fp32_or_the_run_is_not(h
 @pytest.mark.parametrize(("setting", "passes"), [("default", 1.0), ("high", 3.0), ("highest", 6.0)])
 def test_all_numbers_of_a_tpu_at_fp32_follow_from_its_passes(setting: MatmulPrecision, passes: float) -> None:
     bf16, one = CATALOGUE["tpu_v4"].peaks["bf16"].rate.value, at(CATALOGUE["tpu_v4"], setting)
-    assert_close(one.peaks["fp32"].rate.value, bf16 / passes, rel=1e-12)
+    assert_close(one.peaks["fp32"].rate.value, bf16 / passes)
     found, base = run_of(one, "resnet18"), run_of(CATALOGUE["tpu_v4"], "resnet18", "bf16")
-    assert_close(found.peak_ops_per_s, bf16 / passes, rel=1e-12)
+    assert_close(found.peak_ops_per_s, bf16 / passes)
     macs = macs_of(found, "mxu", "bf16_mac")
-    assert_close(macs, passes * macs_of(base, "mxu", "bf16_mac"), rel=1e-9)
+    assert_close(macs, passes * macs_of(base, "mxu", "bf16_mac"))
     # each pass takes the array as long; all else of a kernel, such as fill and drain, is there once
     once, six = (
         run_of(at(CATALOGUE["tpu_v4"], each), "resnet18").subgraphs.compute_s for each in ("default", "highest")
@@ -143,7 +138,7 @@ def test_one_pass_and_slightly_more_agree(hardware: str) -> None:
     exact, more = passing(1.0), passing(1.0 + 1e-6)
     assert_close(more.latency_fs, exact.latency_fs, rel=1e-5)
     assert_close(float(more.ledger.energy_fj.sum()), float(exact.ledger.energy_fj.sum()), rel=1e-5)
-    assert_close(passing(2.0).peak_ops_per_s, chip.peaks["bf16"].rate.value / 2.0, rel=1e-12)
+    assert_close(passing(2.0).peak_ops_per_s, chip.peaks["bf16"].rate.value / 2.0)
     assert exact.latency_fs == run_of(chip, "resnet18").latency_fs
 
 
@@ -155,10 +150,10 @@ def test_a_peak_and_its_passes_follow_each_other() -> None:
         return change_hardware(chip, [Change(address=one, value=value, before=1.0, unit="1") for one, value in pairs])
 
     slower = change((Address("peak", "fp32"), bf16 / 4.0))
-    assert_close(slower.product_passes("fp32"), 4.0, rel=1e-12)
-    assert_close(slower.product_rate("fp32"), bf16 / 4.0, rel=1e-12)
+    assert_close(slower.product_passes("fp32"), 4.0)
+    assert_close(slower.product_rate("fp32"), bf16 / 4.0)
     faster = change((Address("peak", "bf16"), 2.0 * bf16), (Address("coefficient", PASSES), 3.0))
-    assert_close(faster.peaks["fp32"].rate.value, 2.0 * bf16 / 3.0, rel=1e-12)
+    assert_close(faster.peaks["fp32"].rate.value, 2.0 * bf16 / 3.0)
 
 
 def test_an_aws_chip_multiplies_in_bf16_by_default() -> None:
@@ -183,42 +178,3 @@ def test_measured_rows_state_what_they_ran_in() -> None:
     unset = {row.source.partition(",")[0] for row in fast if row.matmul_precision == "default"}
     assert unset == {"EnergAIzer", "BroncoSpace"}  # both ran PyTorch's default
     assert {one.matmul_precision for one in load_profiles()} == {"highest"}
-
-
-NET = Template("{model}[, {precisions:and}][, {runtime}]")
-RATE = Template("{rate}, {precision}, engine")
-
-
-@pytest.mark.parametrize(
-    ("values", "about", "marked"),
-    [
-        ({"precisions": ["fp32"], "runtime": "fused"}, "energy", "net, fp32 (T), fused, board: energy"),
-        (
-            {},
-            Title(form=RATE, values={"rate": "5 requests/s", "precision": "fp32"}),
-            "net, board: 5 requests/s, fp32 (T), engine",
-        ),
-        ({"precisions": ["fp32", "fp16"]}, "energy", "net, fp32 (T) and fp16, board: energy"),
-        ({}, "lowest energy", "net, fp32 (T), board: lowest energy"),
-        ({"precisions": ["fp32/int4", "fp32"]}, "", "net, fp32/int4 and fp32 (T), board"),
-    ],
-)
-def test_a_title_is_marked_once_where_it_names_the_precision(
-    values: dict[str, Any], about: str | Title, marked: str
-) -> None:
-    title = Title(form=NET, values={"model": "net", "precisions": None, "runtime": None, **values}, about=about)
-    conditions = Conditions(boundaries=("board",), products="T", is_fp32=True)
-    assert bind(title, conditions) == marked
-    assert "(T)" not in bind(title, attrs.evolve(conditions, products=""))
-
-
-@pytest.mark.slow
-def test_a_follow_up_command_asks_as_the_answer_was_asked(joulemap: Run) -> None:
-    asked = ("compare", "resnet18", "--hardware", "h100_sxm5,a100_sxm4_80gb", "--calibration", "none")
-    plain = joulemap(*asked, "--matmul-precision", "highest").stdout
-    assert "--matmul-precision highest" in plain and "TF32" not in plain.splitlines()[0]
-    told = json.loads(joulemap(*asked, "--format", "json").stdout)
-    again = json.loads(joulemap(*asked, "--matmul-precision", "highest", "--format", "json").stdout)
-    assert told["precisions"] == again["precisions"] == ["fp32"]
-    for one, other in zip(told["rows"], again["rows"], strict=True):
-        assert one["energy_j"] < other["energy_j"]

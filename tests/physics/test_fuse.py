@@ -173,12 +173,6 @@ def test_no_path_leaves_a_subgraph_and_returns(workload: Workload) -> None:
     assert_executable(workload.subgraphs, workload.edges)
 
 
-@pytest.mark.sample(2)
-def test_fusing_never_moves_more(workload: Workload) -> None:
-    for access in workload.accesses:
-        assert 0 <= access.fused_byte_count <= access.byte_count
-
-
 @pytest.mark.sample(4)
 def test_inputs_and_outputs_of_the_model_always_cross(workload: Workload) -> None:
     owner = {index: which for which, one in enumerate(workload.subgraphs) for index in one.operator_indices}

@@ -5,14 +5,12 @@ Its 128 units issue 128 instructions of single threads each in a clock of 1 ns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import attrs
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional
 
@@ -32,12 +30,10 @@ from gpu_case import (
     sort_name,
     timed,
 )
-from joulemap.catalog.load import load_catalogue
 from joulemap.physics.architecture.gpu.device import find_clock_hz
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.workload import WorkloadColumns
 from models import ConvBlock, Function, Residual, SelfAttention, columns, image, meta, shipped
-from variants import with_bandwidth, with_caches, with_clock, with_more_units, with_units
 
 THREADS_PER_S = 128 * ISSUE_HZ
 """Instructions of single threads."""
@@ -123,7 +119,7 @@ def works() -> dict[str, WorkloadColumns]:
 def test_each_sort_of_kernel_starts_at_a_cost_of_its_own(name: str, wide: int, narrow: int) -> None:
     for precision, cost in (("fp32", wide), ("fp16", narrow)):
         placement, _ = placed(works()[name], precision)
-        assert_close(float(placement.launch_s.sum()), clocks(cost + 1000), rel=1e-9)
+        assert_close(float(placement.launch_s.sum()), clocks(cost + 1000))
 
 
 def test_a_gap_follows_each_kernel() -> None:
@@ -131,15 +127,15 @@ def test_a_gap_follows_each_kernel() -> None:
     placement, kernels = placed(work, "fp32")
     times, _ = timed(work, "fp32")
     assert kernels.kernel_count == 7
-    assert_close(float(placement.launch_s.sum()), float(times.start_s.sum()) + clocks(7 * 1000), rel=1e-9)
+    assert_close(float(placement.launch_s.sum()), float(times.start_s.sum()) + clocks(7 * 1000))
 
 
 def test_eager_waits_for_the_host_once_for_each_call() -> None:
     work = columns(conv(64, 64, 4, groups=1), image(1, 64, 4))
-    assert_close(sum(kernel_seconds(*placed(work, "fp16", "eager"))), GPU_HOST_S, rel=1e-9)
+    assert_close(sum(kernel_seconds(*placed(work, "fp16", "eager"))), GPU_HOST_S)
     # four groups of 64 channels are four launches more
     looped = columns(conv(256, 256, 4, groups=4), image(1, 256, 4))
-    assert_close(sum(kernel_seconds(*placed(looped, "fp16", "eager"))), 5 * GPU_HOST_S, rel=1e-9)
+    assert_close(sum(kernel_seconds(*placed(looped, "fp16", "eager"))), 5 * GPU_HOST_S)
 
 
 def test_clocks_are_of_the_highest_clock() -> None:
@@ -148,8 +144,8 @@ def test_clocks_are_of_the_highest_clock() -> None:
     work = single("bmm(b=128,m=64,n=64,k=128)")
     for one, share in ((TOY, 1.0), (boosted, 1.25)):
         times, _ = timed(work, "fp16", hardware=one)
-        assert_close(float(times.busy_s[0]), clocks(128 * 6 + 200) / share, rel=1e-9)
-        assert_close(float(times.start_s[0]), clocks(4200) / share, rel=1e-9)
+        assert_close(float(times.busy_s[0]), clocks(128 * 6 + 200) / share)
+        assert_close(float(times.start_s[0]), clocks(4200) / share)
 
 
 # passes: kernels of their own
@@ -163,10 +159,10 @@ def test_a_bias_is_a_pass_of_its_own_unless_it_is_merged() -> None:
     assert times.pass_bytes.tolist() == [moved]
     # it computes an address for each output, 110 instructions, while bytes go through the L2 at 4 TB/s
     issue = outputs * 110 / THREADS_PER_S
-    assert_close(busy_s(biased) - busy_s(plain), norm(issue, moved / 4e12), rel=1e-9)
-    assert_close(float(times.issue_s[0]), issue, rel=1e-9)
+    assert_close(busy_s(biased) - busy_s(plain), norm(issue, moved / 4e12))
+    assert_close(float(times.issue_s[0]), issue)
     starts = [float(placed(work, "fp32")[0].launch_s[0]) for work in (plain, biased)]
-    assert_close(starts[1] - starts[0], clocks(3500 + 1000), rel=1e-9)
+    assert_close(starts[1] - starts[0], clocks(3500 + 1000))
     merged, _ = timed(biased, "fp32", "fused")
     assert merged.pass_bytes.tolist() == [0.0]
 
@@ -180,9 +176,9 @@ def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once
     moved = 2 * 8 * 8 * 224 * 224 * 4
     assert float(times.pass_bytes.sum()) == moved
     # 25.7 MB go through the L2 at 4 TB/s; no address is computed
-    assert_close(float(times.busy_s[leader]), float(graph.busy_s[leader]), rel=1e-9)
+    assert_close(float(times.busy_s[leader]), float(graph.busy_s[leader]))
     passed_s = clocks(2000 + 1000) + moved / 4e12
-    assert_close(float(times.start_s[leader] - graph.start_s[leader]), passed_s, rel=1e-9)
+    assert_close(float(times.start_s[leader] - graph.start_s[leader]), passed_s)
     assert float(times.issue_s.sum()) <= float(graph.issue_s.sum())
     # batch norm and relu cost arithmetic on what is in registers, or less
     riding = kernels.rides
@@ -223,8 +219,8 @@ def test_tensorrt_computes_silu_after_a_convolution_in_a_kernel_of_its_own() -> 
         for activation in (nn.SiLU(), nn.Hardswish()):
             found = extra(activation, precision, board)
             assert found[0] == moved
-            assert_close(found[1], clocks(2000 + 1000) + moved / GPU_BYTES_PER_S, rel=1e-9)
-            assert_close(found[2], moved / GPU_BYTES_PER_S, rel=1e-12)
+            assert_close(found[1], clocks(2000 + 1000) + moved / GPU_BYTES_PER_S)
+            assert_close(found[2], moved / GPU_BYTES_PER_S)
             # a compiler's kernel reads and writes as much
             block = columns(nn.Sequential(conv(64, 64, 56), activation), image(64, 64, 56))
             assert timed(block, precision, "fused")[0].pass_bytes.sum() == moved
@@ -259,7 +255,7 @@ def test_a_gate_is_a_kernel_for_each_result_that_the_next_needs_all_of() -> None
 def test_an_engine_moves_vectors_where_a_library_computes_addresses(name: str) -> None:
     found = [timed(works()[name], "fp16", runtime)[0] for runtime in ("engine", "graph")]
     assert float(found[0].issue_s.sum()) == 0.0 < float(found[1].issue_s.sum())
-    assert_close(float(found[0].memory_s.sum()), float(found[1].memory_s.sum()), rel=1e-12)
+    assert_close(float(found[0].memory_s.sum()), float(found[1].memory_s.sum()))
 
 
 # how long it is busy
@@ -287,8 +283,8 @@ def test_what_is_no_product_issues_instructions_for_each_of_an_amount(
 ) -> None:
     for precision, slots in (("fp32", wide), ("fp16", narrow)):
         times, _ = timed(works()[name], precision)
-        assert_close(float(times.busy_s.sum()), amount * slots / THREADS_PER_S, rel=1e-9)
-        assert_close(float(times.issue_s.sum()), amount * slots / THREADS_PER_S, rel=1e-9)
+        assert_close(float(times.busy_s.sum()), amount * slots / THREADS_PER_S)
+        assert_close(float(times.issue_s.sum()), amount * slots / THREADS_PER_S)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +301,7 @@ def test_what_is_no_product_issues_instructions_for_each_of_an_amount(
 def test_no_unit_splits_the_row_of_a_norm(what: str, rows: int, width: int, slots: int) -> None:
     work = single(f"{what}(rows={rows},columns={width})")
     # one thread block issues 128 of the instructions of its row in a clock
-    assert_close(busy_s(work, "fp16"), norm(rows * slots / THREADS_PER_S, clocks(slots / 128)), rel=1e-9)
+    assert_close(busy_s(work, "fp16"), norm(rows * slots / THREADS_PER_S, clocks(slots / 128)))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +318,7 @@ def test_a_group_norm_normalizes_channels_and_positions_together(
     slots = length * 80
     expected = norm(rows * slots / THREADS_PER_S, clocks(slots / 128))
     for module in (nn.GroupNorm(groups, channels), nn.GroupNorm(groups, channels, affine=False)):
-        assert_close(busy_s(columns(module, image(1, channels, size)), "fp16"), expected, rel=1e-9)
+        assert_close(busy_s(columns(module, image(1, channels, size)), "fp16"), expected)
 
 
 @pytest.mark.parametrize(
@@ -341,14 +337,14 @@ def test_a_group_norm_normalizes_channels_and_positions_together(
 )
 def test_a_pooling_takes_the_steps_of_one_thread(channels: int, size: int, steps: int) -> None:
     work = columns(nn.AdaptiveAvgPool2d(1), image(1, channels, size))
-    assert_close(float(timed(work, "fp32")[0].start_s.sum()), clocks(4500 + steps * 400), rel=1e-12)
+    assert_close(float(timed(work, "fp32")[0].start_s.sum()), clocks(4500 + steps * 400))
 
 
 @pytest.mark.parametrize(("rows", "steps"), [(1, 2), (8, 16), (64, 32)])
 def test_a_mean_of_a_row_takes_more_steps_beside_other_rows(rows: int, steps: int) -> None:
     # one row has 512 threads with two vectors of four; of 16 rows and more, each has 32 threads
     work = columns(Function(lambda x: x.mean(-1)), meta(rows, 4096))
-    assert_close(float(timed(work, "fp16")[0].start_s.sum()), clocks(4500 + steps * 400), rel=1e-12)
+    assert_close(float(timed(work, "fp16")[0].start_s.sum()), clocks(4500 + steps * 400))
 
 
 def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in_phases() -> None:
@@ -357,17 +353,17 @@ def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in
         return float(timed(work, "fp16", runtime)[0].start_s.sum())
 
     for runtime in ("fused", "engine"):
-        assert_close(start(4096, runtime), clocks(4500), rel=1e-12)
+        assert_close(start(4096, runtime), clocks(4500))
         # eight rows of 64 threads divide 2^16 elements: 128 each
-        assert_close(start(2**16, runtime), clocks(4500 + 32 * 400), rel=1e-12)
-    assert_close(start(4096, "graph"), clocks(4500 + 16 * 400), rel=1e-12)
+        assert_close(start(2**16, runtime), clocks(4500 + 32 * 400))
+    assert_close(start(4096, "graph"), clocks(4500 + 16 * 400))
 
 
 def test_a_depthwise_convolution_that_leaves_out_positions_is_slower() -> None:
     work = columns(conv(64, 64, 28, groups=64, stride=2), image(1, 64, 28))
     # two of three loads of a row are new, twice the one of stride 1: 11 and 7 instructions
     for precision, slots in (("fp32", 2 * 11), ("fp16", 2 * 7)):
-        assert_close(busy_s(work, precision), 64 * 14 * 14 * 9 * slots / THREADS_PER_S, rel=1e-9)
+        assert_close(busy_s(work, precision), 64 * 14 * 14 * 9 * slots / THREADS_PER_S)
 
 
 @pytest.mark.parametrize(("window", "stride", "loads"), [(3, 2, 6), (2, 2, 4), (3, 1, 3)])
@@ -378,9 +374,9 @@ def test_pooling_loads_what_its_neighbour_has_not(window: int, stride: int, load
     assert work.output_element_count.tolist() == [outputs]
     issue = outputs * loads * 110 / THREADS_PER_S
     times, _ = timed(work, "fp32")
-    assert_close(float(times.busy_s[0]), norm(issue, clocks(38_000)), rel=1e-9)
+    assert_close(float(times.busy_s[0]), norm(issue, clocks(38_000)))
     # energy follows the instructions, not the wait
-    assert_close(float(times.issue_s[0]), issue, rel=1e-9)
+    assert_close(float(times.issue_s[0]), issue)
 
 
 def test_a_batch_norm_strides_over_one_sample_and_issues_for_each_element() -> None:
@@ -390,16 +386,16 @@ def test_a_batch_norm_strides_over_one_sample_and_issues_for_each_element() -> N
     for batch in (1, 64):
         work = columns(nn.BatchNorm2d(64, device="meta"), image(batch, 64, 56))
         issue = batch * elements * 60 / THREADS_PER_S
-        assert_close(busy_s(work), norm(issue, clocks(2 * 40_000)), rel=1e-9)
+        assert_close(busy_s(work), norm(issue, clocks(2 * 40_000)))
         for precision in ("fp16", "fp32"):
-            assert_close(float(timed(work, precision)[0].issue_s[0]), issue, rel=1e-9)
-    assert_close(busy_s(work, "fp16"), issue, rel=1e-9)
+            assert_close(float(timed(work, precision)[0].issue_s[0]), issue)
+    assert_close(busy_s(work, "fp16"), issue)
     # what does not fit L2 crosses DRAM once each way, with its four parameters of 64 channels
     moved = (2 * 64 * elements + 4 * 64) * 4
     times, _ = timed(work, "fp32")
-    assert_close(float(times.memory_s[0]), moved / GPU_BYTES_PER_S, rel=1e-9)
+    assert_close(float(times.memory_s[0]), moved / GPU_BYTES_PER_S)
     found, _ = placed(work, "fp32")
-    assert_close(float(found.dram_read_bytes.sum() + found.dram_write_bytes.sum()), moved, rel=1e-9)
+    assert_close(float(found.dram_read_bytes.sum() + found.dram_write_bytes.sum()), moved)
 
 
 def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:
@@ -408,10 +404,10 @@ def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:
     for rows, length, more in ((8192, 2048, 1.0), (8192, 3072, 1.25), (8192, 4096, 1.5), (8192, 8192, 1.5)):
         moved = (2 * rows * length + 2 * length) * 4
         times, _ = timed(single(f"layer_norm(rows={rows},columns={length})"), "fp32")
-        assert_close(float(times.memory_s[0]), more * moved / GPU_BYTES_PER_S, rel=1e-9)
+        assert_close(float(times.memory_s[0]), more * moved / GPU_BYTES_PER_S)
     # no more rows are at work than there are; these fit the L2 of 8 TB/s, used at half
     times, _ = timed(single("layer_norm(rows=500,columns=8192)"), "fp32")
-    assert_close(float(times.memory_s[0]), (2 * 500 + 2) * 8192 * 4 / 4e12, rel=1e-9)
+    assert_close(float(times.memory_s[0]), (2 * 500 + 2) * 8192 * 4 / 4e12)
 
 
 def test_kernels_of_inference_engines_take_elements_one_at_a_time() -> None:
@@ -423,12 +419,12 @@ def test_kernels_of_inference_engines_take_elements_one_at_a_time() -> None:
         ("gated(kind=silu,rows=7,columns=1024)", 1024, 2000),
     ):
         times, _ = timed(single(name), "fp16")
-        assert_close(float(times.busy_s[0]), norm(80 * 7 * row / slots, clocks(row * 80 / 128)), rel=1e-9)
-        assert_close(float(times.start_s[0]), clocks(start), rel=1e-9)
+        assert_close(float(times.busy_s[0]), norm(80 * 7 * row / slots, clocks(row * 80 / 128)))
+        assert_close(float(times.start_s[0]), clocks(start))
     times, _ = timed(single("rotary(rows=7,heads=4,kv_heads=2,head_dim=64)"), "fp16")
-    assert_close(float(times.busy_s[0]), 80 * 7 * 6 * 64 / slots, rel=1e-9)
+    assert_close(float(times.busy_s[0]), 80 * 7 * 6 * 64 / slots)
     times, _ = timed(single("embedding(rows=7,columns=64,table=99)"), "fp16")
-    assert_close(float(times.busy_s[0]), 2 * 110 * 7 * 64 / slots, rel=1e-9)
+    assert_close(float(times.busy_s[0]), 2 * 110 * 7 * 64 / slots)
 
 
 def test_a_softmax_of_long_rows_is_bytes_and_reads_them_thrice() -> None:
@@ -436,14 +432,14 @@ def test_a_softmax_of_long_rows_is_bytes_and_reads_them_thrice() -> None:
     for length, more in ((4096, 1.0), (12_288, 1.5)):
         times, _ = timed(single(f"softmax(rows=4096,columns={length})"), "fp32")
         assert times.busy_s.tolist() == [0.0]
-        assert_close(float(times.memory_s[0]), more * 2 * 4096 * length * 4 / GPU_BYTES_PER_S, rel=1e-9)
+        assert_close(float(times.memory_s[0]), more * 2 * 4096 * length * 4 / GPU_BYTES_PER_S)
 
 
 def test_softmax_pads_its_rows_to_a_power_of_two() -> None:
     # 30 rows of 65 take 30 of 128 and 48 more; the lanes of 63 x 30 elements idle, 32 to a warp, at half an instruction
     work = single("softmax(rows=30,columns=65)")
-    assert_close(busy_s(work), 30 * (128 + 48) * 45 / THREADS_PER_S, rel=1e-9)
-    assert_close(count(run(TOY, "fp32", work, "graph"), "divergence", "replay"), 30 * 63 / 32 * 0.5, rel=1e-9)
+    assert_close(busy_s(work), 30 * (128 + 48) * 45 / THREADS_PER_S)
+    assert_close(count(run(TOY, "fp32", work, "graph"), "divergence", "replay"), 30 * 63 / 32 * 0.5)
 
 
 def test_elementwise_work_is_bound_by_bytes_unless_it_is_a_function_or_a_broadcast() -> None:
@@ -456,7 +452,7 @@ def test_elementwise_work_is_bound_by_bytes_unless_it_is_a_function_or_a_broadca
         (functional.hardswish, (x,), 45),
         (torch.mul, (x, channel), 110),
     ):
-        assert_close(busy_s(columns(Function(function), *inputs)), elements * slots / THREADS_PER_S, rel=1e-9)
+        assert_close(busy_s(columns(Function(function), *inputs)), elements * slots / THREADS_PER_S)
 
 
 def test_copies_move_at_the_rate_of_their_memory() -> None:
@@ -469,49 +465,7 @@ def test_copies_move_at_the_rate_of_their_memory() -> None:
         (2**23, protected, 2e12 * 0.4),
     ):
         times, _ = timed(single(f"elementwise(kind=relu,elements={elements})"), "fp32", hardware=hardware)
-        assert_close(float(times.memory_s[0]), 2 * elements * 4 / rate, rel=1e-9)
+        assert_close(float(times.memory_s[0]), 2 * elements * 4 / rate)
 
 
 # together
-
-
-SHIPPED = [load_catalogue().find(name) for name in ("h100_sxm5", "l40s")]
-CHIPS = [pytest.param(one, id=one.id) for one in (TOY, *SHIPPED)]
-"""What must never get worse is tested on what ships as well: of stacked memory, and of planar."""
-
-
-BETTER: dict[str, Callable[[Hardware], Hardware]] = {
-    "twice the bandwidth": lambda hardware: with_bandwidth(hardware, 2.0),
-    "four times the caches": lambda hardware: with_caches(hardware, 4.0),
-    "twice the units": lambda hardware: with_units(hardware, 2),
-    "one unit more": lambda hardware: with_more_units(hardware, 1),
-    "a clock half as fast again": lambda hardware: with_clock(hardware, 1.5),
-}
-
-
-@given(st.integers(1, 5000), st.integers(1, 50_000), st.sampled_from(["softmax", "layer_norm"]), st.integers(2, 4))
-def test_rows_that_are_read_again_need_the_cache_of_more_units(rows: int, length: int, kind: str, more: int) -> None:
-    # each unit has rows at work: units without their part of the last cache find less of them there
-    work = single(f"{kind}(rows={rows},columns={length})")
-    for plain in (TOY, *SHIPPED):
-        better = with_caches(with_units(plain, more), more)
-        assert total_s(work, "fp32", better) <= total_s(work, "fp32", plain) * (1 + 1e-9)
-
-
-SIZES = st.integers(1, 300)
-
-
-@pytest.mark.parametrize("plain", CHIPS)
-@given(SIZES, SIZES, SIZES, st.sampled_from(["fp32", "fp16"]), st.sampled_from(sorted(BETTER)), st.integers(1, 40))
-def test_no_product_is_slower_on_better_hardware(
-    plain: Hardware, rows: int, inner: int, outputs: int, precision: str, change: str, extra: int
-) -> None:
-    work = single(f"gemm(m={8 * rows},n={8 * outputs},k={8 * inner})")
-    (before,) = kernel_seconds(*placed(work, precision, "graph", plain))
-    for better in (BETTER[change](plain), with_more_units(plain, extra)):
-        (after,) = kernel_seconds(*placed(work, precision, "graph", better))
-        assert after <= before * (1 + 1e-9)
-
-
-def total_s(work: WorkloadColumns, precision: str, hardware: Hardware, runtime: str = "graph") -> float:
-    return sum(kernel_seconds(*placed(work, precision, runtime, hardware)))

@@ -103,7 +103,5 @@ def test_dynamic_energy_is_the_ledger_in_joules() -> None:
     found = ledger(counts, 2)
     for operator in (0, 1):
         assert_close(
-            on_chip[operator] + off_chip[operator],
-            int(found.energy_fj[found.operator_index == operator].sum()) / 1e15,
-            rel=1e-9,
+            on_chip[operator] + off_chip[operator], int(found.energy_fj[found.operator_index == operator].sum()) / 1e15
         )

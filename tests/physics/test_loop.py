@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.flop_counter import FlopCounterMode
 
 import chips
+from compare import assert_close
 from joulemap.physics.fuse.loop import LEAST_STEPS
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
@@ -283,25 +284,16 @@ def test_more_steps_cost_as_many_times_the_step() -> None:
         found = evaluate(Evaluator(work), "h100_sxm5")
         seconds[steps] = found.latency_fs / FS_PER_S
     assert 0.4e-3 < seconds[100] < 0.6e-3
-    assert seconds[200] - seconds[100] == pytest.approx(2 * (seconds[100] - seconds[50]), rel=0.05)
+    assert_close(seconds[200] - seconds[100], 2 * (seconds[100] - seconds[50]), rel=0.05)
 
 
 def test_weights_that_the_chip_does_not_hold_are_read_in_every_step() -> None:
     large = run("large", "h100_sxm5", "fused")
     weights = 4 * 4096 * 4096 * 4
     scan = int(np.argmax(large.operators.dram_bytes))
-    assert large.operators.dram_bytes[scan] == pytest.approx(STEPS * weights, rel=0.01)
+    assert_close(large.operators.dram_bytes[scan], STEPS * weights, rel=0.01)
     small = run("lstm", "h100_sxm5", "fused")
     assert small.operators.dram_bytes.sum() < small.operators.moved_bytes.sum()
-
-
-def test_a_step_that_all_units_share_costs_more() -> None:
-    hardware = chips.find("h100_sxm5")
-    exchange, local = (hardware.coefficient(f"step_cost.{one}") for one in ("exchange", "local"))
-    assert exchange > 10 * local
-    stepped = run("stepped", "h100_sxm5", "fused")
-    assert stepped.subgraphs.launch_s.max() > STEPS * exchange
-    assert run("selective", "h100_sxm5", "fused").subgraphs.launch_s.max() < STEPS * exchange
 
 
 def test_operators_and_subgraphs_of_other_models_have_one_step() -> None:

@@ -17,8 +17,6 @@ from joulemap import predict
 from joulemap.ask.hardware_file import SMALL_TRIAL_MODELS, check_files
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.measurement import load_measurements
-from joulemap.domain.catalogue import find_entry
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -71,7 +69,7 @@ def test_each_kind_of_kernel_takes_its_clocks_per_mac(name: str, hardware: str, 
 def test_floats_take_the_clocks_of_floats() -> None:
     dense, depthwise, linear = MACS["ad"]
     found = run(chip("stm32u575"), "ad", "fp32")
-    assert_close(seconds(found), 7.2 * (dense + 1.5 * depthwise + linear) / 160e6, rel=1e-9)
+    assert_close(seconds(found), 7.2 * (dense + 1.5 * depthwise + linear) / 160e6)
 
 
 def test_energy_is_power_times_time() -> None:
@@ -82,12 +80,6 @@ def test_energy_is_power_times_time() -> None:
     named = {reference.actions[row].key for row in found.ledger.action_index.tolist()}
     assert named == {("core", "active_clock"), ("chip", "static_power")}
     assert found.ledger.total_fj == found.energy_fj
-
-
-def test_power_hardly_depends_on_the_network() -> None:
-    for hardware in ("stm32l4r5", "stm32h7a3", "rx65n", "rp2040"):
-        watts = [joules(found) / seconds(found) for found in (run(chip(hardware), name) for name in MACS)]
-        assert max(watts) / min(watts) < 1.001
 
 
 def test_a_lower_clock_saves_what_the_voltage_saves() -> None:
@@ -127,30 +119,6 @@ def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) 
     assert {trial.reason for trial in checked.trials} == {""}
 
 
-def test_names_of_boards_are_names_of_chips() -> None:
-    entries = load_catalogue().entries
-    for name, expected in (
-        ("Nucleo-L4R5ZI", "stm32l4r5"),
-        ("NUCLEO_L4R5ZI", "stm32l4r5"),
-        ("NUCLEO-H7A3ZI-Q", "stm32h7a3"),
-        ("NUCLEO-U575ZI-Q", "stm32u575"),
-        ("B-U585I-IOT02A", "stm32u575"),
-        ("STM32H747I-DISCO", "stm32h747"),
-        ("STM32H769I-DISCO", "stm32f769"),
-        ("EK-RA6M4", "ra6m4"),
-        ("RX65N-Cloud-Kit", "rx65n"),
-        ("AndesCore_d25_tflite_micro_framework", "andes_d25f"),
-        ("AndesCore_d45_tflite_micro_framework", "andes_d45"),
-        ("AndesCore_nx27v_tflite_micro_framework", "andes_nx27v"),
-        ("syntiant_9120_0v9_30mhz", "ndp120_0v9"),
-        ("syntiant_9120_1v1_98mhz", "ndp120"),
-        ("CY8CPROTO-062-4343W", "psoc62"),
-        ("DISCO-F746NG", "stm32f746"),
-        ("xG24-DK2601B", "efr32mg24"),
-    ):
-        assert find_entry(entries, name).id == expected, name
-
-
 @cache
 def rows() -> tuple[tuple[str, str, str, float, float | None], ...]:
     """(hardware, network, runtime, seconds, joules) of each measured row of a microcontroller."""
@@ -166,24 +134,6 @@ def rows() -> tuple[tuple[str, str, str, float, float | None], ...]:
             for row in csv.DictReader(file)
             if not row["hardware"].startswith("ndp120")
         )
-
-
-def test_measured_rows_ship_with_the_others() -> None:
-    assert len(rows()) == 33
-    shipped = [row for row in load_measurements() if row.model.startswith("mlperf_tiny_")]
-    assert len(shipped) == 35 + 18
-    assert sum(row.energy_j is not None for row in shipped) == 26 + 18
-
-
-def test_power_of_a_network_left_out_follows_from_the_others_on_its_core() -> None:
-    errors = []
-    for hardware in {row[0] for row in rows() if row[4] is not None}:
-        watts = [energy / latency for name, _, _, latency, energy in rows() if name == hardware and energy is not None]
-        for number, measured in enumerate(watts):
-            others = [math.log(one) for place, one in enumerate(watts) if place != number]
-            errors.append(abs(math.exp(sum(others) / len(others)) / measured - 1.0))
-    assert sum(errors) / len(errors) < 0.06
-    assert sorted(errors)[int(0.8 * len(errors))] < 0.1
 
 
 def test_measured_latencies_are_met_within_the_spread_of_libraries() -> None:

@@ -14,17 +14,13 @@ from chips import CLASSES
 from gpu_case import single
 from joulemap.physics.bulk import Together
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.stream import DIVIDED, STREAM_UNITS
 from models import shipped
-
-EACH: Final = pytest.mark.parametrize("hardware", CLASSES)
 
 Latencies = Mapping[tuple[str, str], Sequence[int | None]]
 """(precision, runtime) -> the latency of each work in femtoseconds; None where the chip cannot run it."""
 
 RUNTIMES: Final = ("graph", "fused", "engine")
 
-BATCHES: Final = (1, 2, 3, 4, 6)
 
 ROUNDED: Final = 1e-9
 """Relative slack of a latency: the time of each kernel is rounded to a femtosecond."""
@@ -33,15 +29,6 @@ ROUNDED: Final = 1e-9
 def _conv(batch: int, channels: int, size: int) -> str:
     sides = f"channels_in={channels},channels_out={channels},size={size}"
     return f"conv2d(batch={batch},{sides},kernel=3,padding=1)"
-
-
-OPEN: Final[dict[tuple[str, str], str]] = {
-    **{
-        (one, "items"): "a batch of 2 leaves cores idle that one of 3 fills: 0.8 % slower"
-        for one in ("epyc_9755", "epyc_9965", "kpu_t768")
-    },
-}
-"""(chip, what grows) -> why the rule does not hold there; a test fails once it does."""
 
 
 @cache
@@ -57,12 +44,6 @@ def gated_works() -> Together:
     """Return models with SiLU, hard swish or gates, which TensorRT computes in kernels of their own."""
     models = itertools.product(("mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf"), (1, 8, 64))
     return Together(tuple(shipped(model, batch) for model, batch in models))
-
-
-@cache
-def batched_works(model: str) -> Together:
-    """Return a model at batches that are multiples of smaller ones."""
-    return Together(tuple(shipped(model, batch) for batch in BATCHES))
 
 
 def without_turn(hardware: Hardware) -> Hardware:
@@ -99,27 +80,6 @@ def find_slower_engines(hardware: Hardware, together: Together) -> dict[tuple[in
         )
         if is_above(engine, compiler, ROUNDED)
     }
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("model", ["mlperf_tiny_kws", pytest.param("mobilenet_v2", marks=pytest.mark.slow)])
-@EACH
-def test_an_engine_takes_no_longer_per_item_of_a_larger_batch(hardware: Hardware, model: str) -> None:
-    if "engine_part" not in hardware.coefficients or hardware.coefficients["engine_part"].value > 1.0:
-        pytest.skip("its engine runs no small parts of a batch")
-    streams_whole_batches = STREAM_UNITS in hardware.geometry and DIVIDED not in hardware.geometry
-    slack = 0.01 if (hardware.id, "items") in OPEN else ROUNDED
-    for precision in hardware.peaks:
-        runs = zip(BATCHES, batched_works(model).evaluate(hardware, precision, "engine"), strict=True)
-        rows = [
-            (batch, run.latency_fs, run.latency_fs if streams_whole_batches else run.interval_fs)
-            for batch, run in runs
-            if run.latency_fs
-        ]
-        for (less, *before), (more, *after) in itertools.combinations(rows, 2):
-            for smaller, larger in zip(before, after, strict=True):
-                assert not is_above(smaller, larger, slack), (precision, less, more)
-                assert more % less or not is_above(larger, more // less * (smaller or 0), slack), (precision, less)
 
 
 @pytest.mark.slow

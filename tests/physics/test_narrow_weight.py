@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from chips import FORMS
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
@@ -107,8 +106,8 @@ def test_a_format_names_the_method_that_made_it() -> None:
 )
 def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> None:
     found = read_weight_format(text)
-    assert_close(8 * found.width_bytes, bits, rel=1e-12)
-    assert_close(found.row_bytes(1024), 128 * bits, rel=1e-12)
+    assert_close(8 * found.width_bytes, bits)
+    assert_close(found.row_bytes(1024), 128 * bits)
     assert read_weight_format(found.name) == found
 
 
@@ -134,10 +133,10 @@ def test_experts_are_stored_apart_from_all_else() -> None:
     # 24 layers of 32 experts: gate and up of 2880 x 5760, down of 2880 x 2880; biases stay wide
     experts = 24 * 32 * (2880 * 5760 + 2880 * 2880)
     wide, narrow = weigh(""), weigh("mxfp4+bf16")
-    assert_close(wide - narrow, experts * (2 - 4.25 / 8), rel=1e-9)
+    assert_close(wide - narrow, experts * (2 - 4.25 / 8))
     # queries of 64 heads, keys and values of 8 each, of 64; what they give; the router; the head of 201,088
     others = 24 * (2880 * 64 * (64 + 8 + 8) + 64 * 64 * 2880 + 2880 * 32) + 201_088 * 2880
-    assert_close(narrow - weigh("mxfp4+q8_0"), others * (2 - 8.5 / 8), rel=1e-9)
+    assert_close(narrow - weigh("mxfp4+q8_0"), others * (2 - 8.5 / 8))
     # of a model without experts it is what all else is stored at
     dense = describe_step("llama-3-8b")
     kinds = ("mxfp4+q8_0", "q8_0")
@@ -273,37 +272,6 @@ def test_making_weights_wide_is_energy_to_the_last_operation() -> None:
     assert narrow.weight_bytes == Widths(work, "bf16", "int4").weight_bytes
     assert narrow.mac_count == plain.mac_count
     assert narrow.peak_ops_per_s == plain.peak_ops_per_s
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("hardware", FORMS, ids=lambda one: one.id)
-def test_a_token_is_never_slower_and_parts_add_up(hardware: Hardware) -> None:
-    work = decoder()
-    precision = next(name for name in ("bf16", "fp16", "int8", "fp32") if name in hardware.peaks)
-    for runtime in RUNTIME_NAMES:
-        try:
-            last = run(work, hardware, precision, runtime=runtime)
-        except UnsupportedError:
-            continue
-        for weights in ("int8", "int4"):
-            if find_weight_format(precision, weights) is None:
-                continue
-            found = run(work, hardware, precision, weights, runtime)
-            # unless a power cap takes clock for the operations that make weights wide
-            if found.clock_fraction == last.clock_fraction:
-                assert found.operators.latency_fs.sum() <= last.operators.latency_fs.sum()
-            assert found.operators.moved_bytes.sum() < last.operators.moved_bytes.sum()
-            assert found.operators.latency_fs.sum() == found.subgraphs.latency_fs.sum()
-            assert found.weight_bytes < last.weight_bytes
-            last = found
-
-
-def test_decoding_moves_a_quarter_of_the_weights() -> None:
-    hardware = chip("l4")
-    work = columns(nn.Linear(16384, 16384, bias=False, device="meta"), torch.empty(1, 16384, device="meta"))
-    wide, narrow = run(work, hardware, "bf16"), run(work, hardware, "bf16", "int4")
-    assert_close(wide.operators.dram_bytes.sum() / narrow.operators.dram_bytes.sum(), 4 / (1 + 1 / 32), rel=0.01)
-    assert wide.operators.latency_fs.sum() > 3 * narrow.operators.latency_fs.sum()
 
 
 def test_a_model_fits_where_its_weights_do() -> None:

@@ -58,48 +58,33 @@ def clock_of(law: PowerLaw, limit_w: float, *, chip_j: float, memory_j: float = 
     [(1.0, 1.0), (0.75, 0.875**2), (0.5, 0.75**2), (0.1, 0.75**2)],
 )
 def test_energy_falls_with_the_square_of_the_voltage_down_to_the_knee(clock: float, factor: float) -> None:
-    assert_close(float(LAW.energy_factor(one(clock))[0]), factor, rel=1e-12)
+    assert_close(float(LAW.energy_factor(one(clock))[0]), factor)
     assert float(FIXED.energy_factor(one(clock))[0]) == 1.0
 
 
 def test_a_board_below_the_clock_of_its_die_has_a_lower_voltage_at_its_own() -> None:
     slow = attrs.evolve(LAW, reach=0.75)
-    assert_close(float(slow.energy_factor(one(1.0))[0]), 0.875**2, rel=1e-12)
-    assert_close(float(slow.turning), 2.0 / 3.0, rel=1e-12)
+    assert_close(float(slow.energy_factor(one(1.0))[0]), 0.875**2)
+    assert_close(float(slow.turning), 2.0 / 3.0)
 
 
 def test_the_clock_under_a_cap_by_hand() -> None:
     # 100 J and 1 s at the full clock: 10 + 100 phi v^2 W
     assert clock_of(LAW, 110.0, chip_j=100.0) == 1.0
-    assert_close(clock_of(LAW, 10.0 + 75.0 * 0.875**2, chip_j=100.0), 0.75, rel=1e-9)
+    assert_close(clock_of(LAW, 10.0 + 75.0 * 0.875**2, chip_j=100.0), 0.75)
     # below the knee power is in proportion to the clock: 10 + 100 x 0.5625 x 0.25
-    assert_close(clock_of(LAW, 24.0625, chip_j=100.0), 0.25, rel=1e-9)
+    assert_close(clock_of(LAW, 24.0625, chip_j=100.0), 0.25)
     # energy off the chip stays: 10 + 0.75 (100 x 0.875^2 + 20)
-    assert_close(clock_of(LAW, 10.0 + 0.75 * (76.5625 + 20.0), chip_j=100.0, memory_j=20.0), 0.75, rel=1e-9)
+    assert_close(clock_of(LAW, 10.0 + 0.75 * (76.5625 + 20.0), chip_j=100.0, memory_j=20.0), 0.75)
     # a fixed voltage: 10 + 100 phi
-    assert_close(clock_of(FIXED, 60.0, chip_j=100.0), 0.5, rel=1e-9)
+    assert_close(clock_of(FIXED, 60.0, chip_j=100.0), 0.5)
 
 
 def test_memory_keeps_its_own_clock_above_the_knee() -> None:
     # 2 s of memory beside 1 s of computing: to 0.75 of the clock the time stands, and energy alone falls
-    assert_close(clock_of(LAW, 10.0 + 50.0 * 0.875**2, chip_j=100.0, memory_s=2.0), 0.75, rel=1e-9)
-    assert_close(float(LAW.stretch(one(0.75))[0]), 1.0, rel=1e-12)
-    assert_close(float(LAW.stretch(one(0.25))[0]), 2.0, rel=1e-12)
-
-
-def test_many_workloads_at_once_are_what_each_is_alone() -> None:
-    random = np.random.default_rng(7)
-    compute, memory, chip_j, memory_j = random.uniform(
-        [[0.0], [0.0], [0.1], [0.0]], [[2.0], [2.0], [400.0], [90.0]], (4, 200)
-    )
-    together = LAW.clock_under_cap(seconds_of(LAW, compute=compute, memory=memory), chip_j, memory_j)
-    power = LAW.power(together, seconds_of(LAW, compute=compute, memory=memory)(together), chip_j, memory_j)
-    assert (power <= LAW.limit_w * (1.0 + 1e-9)).all()
-    assert_close(float(power[together < 1.0].min()), float(LAW.limit_w), rel=1e-9)
-    for row in range(200):
-        seconds_at = seconds_of(LAW, compute=compute[row : row + 1], memory=memory[row : row + 1])
-        alone = LAW.clock_under_cap(seconds_at, chip_j[row : row + 1], memory_j[row : row + 1])
-        assert_close(float(alone[0]), float(together[row]), rel=1e-8)
+    assert_close(clock_of(LAW, 10.0 + 50.0 * 0.875**2, chip_j=100.0, memory_s=2.0), 0.75)
+    assert_close(float(LAW.stretch(one(0.75))[0]), 1.0)
+    assert_close(float(LAW.stretch(one(0.25))[0]), 2.0)
 
 
 def gpu() -> Hardware:
@@ -161,7 +146,7 @@ def test_cores_of_a_cpu_have_one_name(written: str, name: str) -> None:
 def test_a_part_of_the_cores_takes_their_part_of_the_peak_and_each_is_faster() -> None:
     whole, one = cpu(), cpu().in_mode("1core")
     assert (one.units, one.peaks["fp32"].unit_count) == (1, 1)
-    assert_close(one.peaks["fp32"].rate.value, whole.peaks["fp32"].rate.value / 4, rel=1e-12)
+    assert_close(one.peaks["fp32"].rate.value, whole.peaks["fp32"].rate.value / 4)
     assert (one.memory_bandwidth, one.tdp) == (whole.memory_bandwidth, whole.tdp)
 
     def busy_s(hardware: Hardware) -> float:
@@ -202,7 +187,7 @@ def test_any_limit_within_the_range_of_the_board_is_a_mode() -> None:
     board = catalogue.find("a40")  # set from 100 to 300 W by Zeus
     for name in ("100W", "173.5W", "300W"):
         assert HardwareEntry.of(board).find_mode(name) == name
-        assert_close(board.in_mode(name).tdp.value, float(name[:-1]), rel=1e-12)
+        assert_close(board.in_mode(name).tdp.value, float(name[:-1]))
     above = catalogue.find("rtx_5090")  # 575 W as delivered, up to 600 W on request
     assert above.in_mode("600W").tdp.value == 600.0
     with pytest.raises(UnknownNameError, match=r"of static power, up to 300 W \(assumed: no source states its range\)"):
@@ -222,9 +207,9 @@ def test_a_named_mode_comes_before_a_cap_of_the_same_name() -> None:
 def test_numbers_of_a_locked_clock_scale_and_those_of_a_cap_do_not() -> None:
     hardware = gpu()
     locked, capped = hardware.in_mode("705MHz"), hardware.in_mode("200W")
-    assert_close(locked.peaks["fp16"].rate.value, hardware.peaks["fp16"].rate.value / 2, rel=1e-12)
-    assert_close(locked.full_clock.value, 705e6, rel=1e-12)
-    assert_close(float(PowerLaw.of(locked).reach), 0.5, rel=1e-12)
+    assert_close(locked.peaks["fp16"].rate.value, hardware.peaks["fp16"].rate.value / 2)
+    assert_close(locked.full_clock.value, 705e6)
+    assert_close(float(PowerLaw.of(locked).reach), 0.5)
     assert locked.memory_bandwidth == hardware.memory_bandwidth
     assert (capped.tdp.value, capped.peaks["fp16"].rate.value) == (200.0, hardware.peaks["fp16"].rate.value)
     assert PowerLaw.of(capped).reach == 1.0

@@ -28,7 +28,7 @@ from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns, SubgraphColumns
-from joulemap.physics.stream import DIVIDED, count_copies
+from joulemap.physics.stream import count_copies
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped
@@ -165,29 +165,6 @@ def test_what_fits_is_not_read_again(hardware: Hardware) -> None:
         assert found.subgraphs.dram_bytes.sum() <= moved.sum() * (1.0 + 1e-12), (name, precision, runtime)
 
 
-@EACH
-def test_fusing_moves_no_more_in_any_subgraph(hardware: Hardware) -> None:
-    found = uncapped_runs(hardware.id)
-    for name, precision, runtime in found:
-        if runtime != "fused" or (name, precision, "graph") not in found:
-            continue
-        fused, graph = (found[name, precision, one].subgraphs for one in ("fused", "graph"))
-        count = works()[name].subgraph_count
-        for column in ("dram_bytes", "moved_bytes"):
-            together, apart = (by_subgraph(one, getattr(one, column), count) for one in (fused, graph))
-            if "dataflow_intervals" in hardware.geometry:  # the edges of its contexts are in other subgraphs
-                together, apart = together.sum(), apart.sum()
-            assert np.all(together <= apart * (1.0 + 1e-12)), (name, precision, column)
-        latency, energy = (
-            [getattr(found[name, precision, one], total) for one in ("fused", "graph", "eager")]
-            for total in ("latency_fs", "energy_fj")
-        )
-        # of a kernel's members, each waits for its slower level: of bytes that hardly matter, up to 1e-4 more
-        assert latency[0] <= latency[1] * (1.0 + 1e-4), (name, precision)
-        assert latency[1] <= latency[2], (name, precision)
-        assert energy == sorted(energy), (name, precision)
-
-
 @given(target=TARGETS, factor=st.floats(1e-3, 1e3), data=st.data())
 def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float, data: st.DataObject) -> None:
     hardware = chips.find(target)
@@ -200,27 +177,6 @@ def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float
     if PRECISION_BYTES[precision] < ACTIVATED_BYTES:  # a compiled GEMM writes wider values for an activation to read
         separate += by_subgraph(together, together.pass_bytes, work.subgraph_count)
     assert (fused <= separate * (1.0 + 1e-12)).all()
-
-
-@pytest.mark.sample(1)
-@EACH
-def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) -> None:
-    single, double = uncapped_runs(hardware.id), uncapped_runs(hardware.id, 2)
-    for key in single.keys() & double.keys():
-        one, two = single[key], double[key]
-        if DIVIDED in hardware.geometry:  # the copies of a second core have their own part of the SRAM
-            assert two.subgraphs.dram_bytes.sum() >= one.subgraphs.dram_bytes.sum(), key
-        else:
-            assert (two.subgraphs.dram_bytes >= one.subgraphs.dram_bytes).all(), key
-        assert two.energy_fj >= one.energy_fj, key
-        assert two.latency_fs >= one.latency_fs, key
-        # above twice only by what one batch found on chip and two do not, and by a change of what is streamed past
-        # what: at most the weights once more, and those of a second copy of the model
-        found = np.maximum(one.subgraphs.moved_bytes - one.subgraphs.dram_bytes, 0.0)
-        weights = one.weight_bytes * (2 if DIVIDED in hardware.geometry else 1)
-        bound = 2.0 * (one.subgraphs.dram_bytes + found).sum() + weights
-        bound += np.maximum(two.subgraphs.pass_bytes - one.subgraphs.pass_bytes, 0.0).sum()  # copies found on chip
-        assert two.subgraphs.dram_bytes.sum() <= bound, key
 
 
 @EACH

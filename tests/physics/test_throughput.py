@@ -13,14 +13,14 @@ import pytest
 
 from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
 from compare import assert_close
-from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
+from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns
 from joulemap.physics.stream import find_share
 from joulemap.system.units import FS_PER_S
 from models import shipped
-from variants import uncapped, with_bandwidth, with_units
+from variants import uncapped, with_bandwidth
 
 MOVED: Final = INPUT + WEIGHT + OUTPUT
 IMAGE_S: Final = 196 * 8 * 9 * 16 / 0.5 / CLOCK_HZ
@@ -76,9 +76,9 @@ def fabric(*, resident: float = 1.0, **geometry: float) -> Hardware:
 def test_each_core_has_images_of_its_own(batch: int, rounds: int) -> None:
     # two cores: the launch and the clocks of an image for each, half of them per image; memory takes less
     found = run(dpu(), "int8", convolution(batch=batch))
-    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + rounds * IMAGE_S, rel=1e-9)
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + rounds * IMAGE_S)
     together = batch / 2 * (LAUNCH_S + IMAGE_S)
-    assert_close(interval_s(found), min(together, LAUNCH_S + rounds * IMAGE_S), rel=1e-9)
+    assert_close(interval_s(found), min(together, LAUNCH_S + rounds * IMAGE_S))
     assert found.throughput_limit == (
         "latency" if batch % 2 == 0 and batch == 2 else "cores" if batch % 2 else "latency"
     )
@@ -88,8 +88,8 @@ def test_cores_share_the_memory() -> None:
     # at 100 MB/s, half of it sustained, one image takes its bytes, and two cores twice as long for two images
     slow = with_bandwidth(dpu(), 1 / 400)
     found = run(slow, "int8", convolution())
-    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + MOVED / 0.05e9, rel=1e-9)
-    assert_close(interval_s(found), LAUNCH_S / 2 + MOVED / 0.05e9, rel=1e-9)
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + MOVED / 0.05e9)
+    assert_close(interval_s(found), LAUNCH_S / 2 + MOVED / 0.05e9)
     assert found.throughput_limit == "memory bandwidth"
 
 
@@ -103,7 +103,7 @@ def test_one_core_starts_an_image_when_the_one_before_has_ended() -> None:
 
 def test_a_host_that_waits_for_each_kernel_has_one_batch_in_hand() -> None:
     found = run(dpu(), "int8", convolution(), "eager")
-    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + HOST_S + IMAGE_S, rel=1e-9)
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + HOST_S + IMAGE_S)
     assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
 
 
@@ -112,13 +112,13 @@ def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int) -> 
     # 16 blocks of an image, three tiles a block of (576 + 16) clocks, at 50 %, on 6 of the 8 units
     found = run(fabric(), "int8", convolution(batch=batch))
     one_s = 16 * 3 * 592 / 0.5 / 6 / CLOCK_HZ
-    assert_close(compute_s(found), (batch + 3) * one_s, rel=1e-9)
-    assert_close(interval_s(found), batch * one_s, rel=1e-9)
+    assert_close(compute_s(found), (batch + 3) * one_s)
+    assert_close(interval_s(found), batch * one_s)
     assert found.throughput_limit == "pipeline stage"
     # static power is drawn for the interval; idle slots are those of the interval too
-    assert_close(count(found, "chip", "static_power"), batch * one_s, rel=1e-9)
+    assert_close(count(found, "chip", "static_power"), batch * one_s)
     slots = batch * one_s * CLOCK_HZ * 20_000
-    assert_close(count(found, "tensor_engine", "idle_cycle"), slots - batch * CONVOLUTION_MACS, rel=1e-9)
+    assert_close(count(found, "tensor_engine", "idle_cycle"), slots - batch * CONVOLUTION_MACS)
 
 
 def test_what_a_fabric_must_load_anew_does_not_overlap() -> None:
@@ -129,7 +129,7 @@ def test_what_a_fabric_must_load_anew_does_not_overlap() -> None:
 def test_a_fabric_waits_for_the_link() -> None:
     # an image enters and leaves over a link of 5 MB/s, half of it sustained
     found = run(with_bandwidth(fabric(), 5e-5), "int8", convolution())
-    assert_close(interval_s(found), (INPUT + OUTPUT) / 2.5e6, rel=1e-9)
+    assert_close(interval_s(found), (INPUT + OUTPUT) / 2.5e6)
     assert found.throughput_limit == "memory bandwidth"
 
 
@@ -137,7 +137,7 @@ def test_each_device_of_a_board_has_a_batch_of_its_own() -> None:
     found = run(gpu(units=256, device_count=2.0), "fp16", convolution())
     assert_close(interval_s(found), found.latency_fs / FS_PER_S / 2, rel=1e-6)
     assert found.throughput_limit == "devices"
-    assert_close(count(found, "chip", "static_power"), interval_s(found), rel=1e-9)
+    assert_close(count(found, "chip", "static_power"), interval_s(found))
     alone = run(gpu(), "fp16", convolution())
     assert (alone.interval_fs, alone.throughput_limit) == (alone.latency_fs, "latency")
 
@@ -191,22 +191,6 @@ def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     assert many.latency_fs < 2 * run(b200, "int8", shipped("resnet50", 16), "engine").latency_fs
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", ["vit_b_16", "swin_t", "googlenet"])
-@pytest.mark.parametrize("batch", [1, 8])
-def test_a_fabric_with_more_of_anything_is_no_slower_in_fewer_contexts(model: str, batch: int) -> None:
-    hailo = uncapped(load_catalogue().find("hailo_8"))
-    sram, work = hailo.level("sram").capacity.value, shipped(model, batch)
-    for changed in (
-        [with_level(hailo, "sram", sram * factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
-        [with_units(hailo, factor) for factor in (1, 2, 4)],
-        [with_bandwidth(hailo, factor) for factor in (0.5, 1.0, 2.0)],
-    ):
-        found = [run(one, "int8", work, "engine") for one in changed]
-        for times in ([one.latency_fs for one in found], [one.interval_fs for one in found]):
-            assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(times)), model
-
-
 def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
     # two streams of a core each, with half of what the chip has once
     chip = npu(units=2, macs_per_clock={"int8": 4096.0})
@@ -228,7 +212,7 @@ def test_a_request_on_one_core_takes_its_time_and_cores_share_the_rate() -> None
     found = [run(divided, "int8", convolution(), runtime) for runtime in ("graph", "fused", "engine")]
     for one in found:
         # a third of the chip, at the whole of the memory's bandwidth
-        assert_close(compute_s(one), compute_s(run(find_share(divided), "int8", convolution())), rel=1e-9)
+        assert_close(compute_s(one), compute_s(run(find_share(divided), "int8", convolution())))
         assert one.latency_fs > joined.latency_fs
         assert one.throughput_limit == "cores"
         assert_close(interval_s(one), one.latency_fs / FS_PER_S / 3, rel=1e-6)

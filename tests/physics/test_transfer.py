@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import attrs
 import pytest
 
@@ -23,7 +21,6 @@ from joulemap.physics.variation import Varied
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S
-from joulemap.workspace import Workspace
 from npu_case import fabric
 
 CATALOGUE = load_catalogue().hardware
@@ -71,7 +68,7 @@ def test_a_device_alone_has_rows_of_its_own_operators_only() -> None:
     assert set(whole.operators.operator_index) - set(alone.operators.operator_index) == set(fallen.nonzero()[0])
     assert alone.energy_fj < whole.energy_fj
     found = Varied.of(work, "fp32", "engine").evaluate(lone)
-    assert_close(found.latency_s, alone.latency_fs / FS_PER_S, rel=1e-9)
+    assert_close(found.latency_s, alone.latency_fs / FS_PER_S)
 
 
 def test_a_device_alone_refuses_what_its_compiler_leaves_nothing_of() -> None:
@@ -84,7 +81,7 @@ def test_a_counted_host_moves_what_published_rates_exclude() -> None:
     link = next(one for one in CATALOGUE["coral_edge_tpu"].links if one.connects == "host")
     own = attrs.evolve(npu(units=1, macs_per_clock={"int8": 64.0}), needs_host="PCIe slot", links=(link,))
     hosted, beside = (own.with_host(chip.cpu(), is_counted=one) for one in (True, False))
-    assert_close(hosted.coefficient(HOST_TRANSFER), 1 / (0.8 * link.bandwidth.value), rel=1e-9)
+    assert_close(hosted.coefficient(HOST_TRANSFER), 1 / (0.8 * link.bandwidth.value))
     assert beside.coefficient(HOST_TRANSFER) == 0.0
     assert fabric().with_host(chip.cpu(), is_counted=True).coefficient(HOST_TRANSFER) == 0.0
 
@@ -95,7 +92,7 @@ def test_the_port_of_a_host_bounds_a_stick_by_hand() -> None:
     slow, fast = (CATALOGUE["coral_edge_tpu"].with_host(one, is_counted=True) for one in (old, new))
     assert (slow.memory_bandwidth.value, fast.memory_bandwidth.value) == (60e6, 500e6)
     ncs2 = load_catalogue().find("intel_ncs2")
-    assert_close(ncs2.with_host(old, is_counted=True).coefficient(HOST_TRANSFER), 1 / (0.8 * 60e6), rel=1e-9)
+    assert_close(ncs2.with_host(old, is_counted=True).coefficient(HOST_TRANSFER), 1 / (0.8 * 60e6))
     assert ncs2.with_host(new, is_counted=True).coefficient(HOST_TRANSFER) == ncs2.coefficient(HOST_TRANSFER)
 
 
@@ -105,16 +102,3 @@ def test_device_only_is_for_what_has_a_host() -> None:
         RunOptions(device_only=True, host="raspberry_pi_5").keywords()
     selection = select_hardware(Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), host=NO_HOST))
     assert (selection.is_device_only, selection.hosts) == (True, {})
-
-
-@pytest.mark.slow
-def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    usual = Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), precision=("int8",), runtime=("engine",))
-    workspace.compare("mobilenet_v2", usual)
-    alone = workspace.compare("mobilenet_v2", attrs.evolve(usual, host=NO_HOST))
-    assert alone.scope.hosts["coral_edge_tpu"] == NO_HOST
-    rows = workspace.sql("SELECT hardware, host, energy_j FROM runs WHERE model = 'mobilenet_v2'").records()
-    energies = {(row["hardware"], row["host"]): row["energy_j"] for row in rows}
-    assert energies.keys() == {("coral_edge_tpu", ""), ("coral_edge_tpu", NO_HOST), ("raspberry_pi_5", "")}
-    assert energies["coral_edge_tpu", ""] > energies["coral_edge_tpu", NO_HOST]

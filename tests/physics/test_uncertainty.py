@@ -84,10 +84,10 @@ FIRST, SECOND = np.array([0]), np.array([1])
 
 def test_a_logistic_error_has_80_percent_within_its_half_width() -> None:
     low, middle, high = probability_above([-0.3, 0.0, 0.3], 0.3).tolist()
-    assert_close(high, 0.9, rel=1e-12)
-    assert_close(low, 0.1, rel=1e-12)
+    assert_close(high, 0.9)
+    assert_close(low, 0.1)
     assert middle == 0.5
-    assert_close(probability_better(2.0, 0.4), 1.0 / (1.0 + 9.0 ** (-math.log(2.0) / 0.4)), rel=1e-12)
+    assert_close(probability_better(2.0, 0.4), 1.0 / (1.0 + 9.0 ** (-math.log(2.0) / 0.4)))
 
 
 def test_without_an_error_a_prediction_is_certain() -> None:
@@ -119,34 +119,26 @@ def test_a_metric_names_the_stored_half_width_that_its_powers_give(name: MetricN
 def test_runs_of_one_class_share_its_part() -> None:
     # latency 0.09 + 0.09 - 2 x 0.3^2 x 0.5; power, whose variance is 0.5^2 - 0.3^2, 2 x 0.16 x 0.8; energy is both
     found = compare_pairs(split(run(1), run(2)), FIRST, SECOND)
-    assert_close(found.latency_square[0], 0.09, rel=1e-12)
-    assert_close(found.energy_square[0], 0.09 + 0.256, rel=1e-12)
-    assert_close(
-        found.half_width([POWERS["edp"]])[0],
-        math.sqrt(4.0 * 0.09 + 0.256),
-        rel=1e-12,
-    )
-    assert_close(
-        found.half_width([POWERS["power"]])[0],
-        math.sqrt(0.256),
-        rel=1e-12,
-    )
+    assert_close(found.latency_square[0], 0.09)
+    assert_close(found.energy_square[0], 0.09 + 0.256)
+    assert_close(found.half_width([POWERS["edp"]])[0], math.sqrt(4.0 * 0.09 + 0.256))
+    assert_close(found.half_width([POWERS["power"]])[0], math.sqrt(0.256))
 
 
 def test_runs_of_two_classes_share_nothing() -> None:
     found = compare_pairs(split(run(1), run(2, architecture="tpu")), FIRST, SECOND)
-    assert_close(found.latency_square[0], 0.18, rel=1e-12)
-    assert_close(found.energy_square[0], 0.5, rel=1e-12)
+    assert_close(found.latency_square[0], 0.18)
+    assert_close(found.energy_square[0], 0.5)
 
 
 def test_a_run_differs_from_itself_in_nothing_and_from_another_design_in_its_own_part() -> None:
     errors = split(run(1))
     same = compare_pairs(errors, FIRST, FIRST)
-    assert_close(1.0 + same.latency_square[0], 1.0, rel=1e-12)
-    assert_close(1.0 + same.energy_square[0], 1.0, rel=1e-12)
+    assert_close(1.0 + same.latency_square[0], 1.0)
+    assert_close(1.0 + same.energy_square[0], 1.0)
     other = compare_pairs(errors, FIRST, FIRST, is_other=True)
-    assert_close(other.latency_square[0], 2.0 * 0.09 * 0.5, rel=1e-12)
-    assert_close(other.energy_square[0], 2.0 * 0.09 * 0.5 + 2.0 * 0.16 * 0.8, rel=1e-12)
+    assert_close(other.latency_square[0], 2.0 * 0.09 * 0.5)
+    assert_close(other.energy_square[0], 2.0 * 0.09 * 0.5 + 2.0 * 0.16 * 0.8)
 
 
 def test_own_numbers_are_common_to_the_runs_of_a_hardware() -> None:
@@ -155,8 +147,8 @@ def test_own_numbers_are_common_to_the_runs_of_a_hardware() -> None:
     wide = {"latency_half_width": 0.5, "latency_own_half_width": 0.4}
     one_board = split(run(1, hardware="h", **wide), run(2, hardware="h", **wide))
     boards = split(run(1, **wide), run(2, **wide))
-    assert_close(compare_pairs(one_board, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.82), rel=1e-12)
-    assert_close(compare_pairs(boards, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
+    assert_close(compare_pairs(one_board, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.82))
+    assert_close(compare_pairs(boards, FIRST, SECOND).latency_square[0], 0.5 * (1.0 - 0.18))
 
 
 def test_thin_numbers_are_common_to_the_runs_of_their_kernels() -> None:
@@ -164,15 +156,11 @@ def test_thin_numbers_are_common_to_the_runs_of_their_kernels() -> None:
     wide = {"latency_half_width": 0.5, "energy_half_width": 0.6, "thin_half_width": 0.4}
     alike = compare_pairs(split(run(1, engine_numbers="e", **wide), run(2, engine_numbers="e", **wide)), FIRST, SECOND)
     unlike = compare_pairs(split(run(1, engine_numbers="e", **wide), run(2, engine_numbers="f", **wide)), FIRST, SECOND)
-    assert_close(alike.latency_square[0], 0.5 * (1.0 - 0.82), rel=1e-12)
-    assert_close(unlike.latency_square[0], 0.5 * (1.0 - 0.18), rel=1e-12)
+    assert_close(alike.latency_square[0], 0.5 * (1.0 - 0.82))
+    assert_close(unlike.latency_square[0], 0.5 * (1.0 - 0.18))
     assert alike.thin_square[0] == 0.0
-    assert_close(unlike.thin_square[0], 0.32, rel=1e-12)
-    assert_close(
-        unlike.thin_width([POWERS["edp"]])[0],
-        2.0 * math.sqrt(0.32),
-        rel=1e-12,
-    )
+    assert_close(unlike.thin_square[0], 0.32)
+    assert_close(unlike.thin_width([POWERS["edp"]])[0], 2.0 * math.sqrt(0.32))
 
 
 def test_no_difference_that_hangs_on_one_source_is_surer_than_four_in_five() -> None:
@@ -264,31 +252,31 @@ def combine(
 @pytest.mark.parametrize(("share", "factor"), [(0.0, 1.0), (0.125, 2.0), (0.25, 3.0), (1.0, 9.0)])
 def test_suppression_widens_by_its_share_of_the_time(share: float, factor: float) -> None:
     # three times as many boxes are nine times as many pairs
-    assert_close(combine(suppressed=share).latency[0], math.hypot(0.3, math.log(factor)), rel=1e-12)
+    assert_close(combine(suppressed=share).latency[0], math.hypot(0.3, math.log(factor)))
 
 
 def test_an_energy_is_as_wide_as_its_time_and_its_power() -> None:
     found = combine()
-    assert_close(found.power[0], 0.4, rel=1e-12)
-    assert_close(found.energy[0], 0.5, rel=1e-12)
-    assert_close(found.edp[0], math.sqrt(0.36 + 0.16), rel=1e-12)
+    assert_close(found.power[0], 0.4)
+    assert_close(found.energy[0], 0.5)
+    assert_close(found.edp[0], math.sqrt(0.36 + 0.16))
 
 
 def test_prices_without_evidence_widen_a_power_and_never_narrow_it() -> None:
     # 0.16 + 2 / (2 + 2) (0.36 - 0.16), by two groups of evidence
     assert FULL_GROUPS == 2.0
-    assert_close(combine(prices=0.6).power[0], math.sqrt(0.26), rel=1e-12)
-    assert_close(combine(prices=0.1).power[0], 0.4, rel=1e-12)
+    assert_close(combine(prices=0.6).power[0], math.sqrt(0.26))
+    assert_close(combine(prices=0.1).power[0], 0.4)
     # another class's evidence says nothing of prices
-    assert_close(combine(prices=0.3, level=1.0).power[0], 0.5, rel=1e-12)
+    assert_close(combine(prices=0.3, level=1.0).power[0], 0.5)
 
 
 def test_a_calibration_leaves_a_power_at_least_the_floor_and_a_host_is_added() -> None:
     # of 0.5 for the energy 0.4 are left beside 0.3 for the time; of 0.3 the floor
-    assert_close(combine(held_out=0.5).power[0], 0.4, rel=1e-12)
-    assert_close(combine(held_out=0.3).power[0], 0.08, rel=1e-12)
+    assert_close(combine(held_out=0.5).power[0], 0.4)
+    assert_close(combine(held_out=0.3).power[0], 0.08)
     # a host that takes half of the power and is known within 1 adds 0.5
-    assert_close(combine(host=0.5).power[0], math.hypot(0.4, 0.5), rel=1e-12)
+    assert_close(combine(host=0.5).power[0], math.hypot(0.4, 0.5))
 
 
 def test_prices_of_one_seller_go_together() -> None:
@@ -299,7 +287,7 @@ def test_prices_of_one_seller_go_together() -> None:
     assert abs(np.corrcoef(drawn[0], drawn[1])[0, 1] - SELLER_SHARE) < 0.04
     assert abs(np.corrcoef(drawn[0], drawn[2])[0, 1]) < 0.04
     two = np.array([0.2])
-    assert_close(price_square(two, two, np.array([False]), np.array([True]))[0], 0.08 * (1.0 - SELLER_SHARE), rel=1e-12)
+    assert_close(price_square(two, two, np.array([False]), np.array([True]))[0], 0.08 * (1.0 - SELLER_SHARE))
     assert price_square(two, two, np.array([True]), np.array([True]))[0] == 0.0
 
 
@@ -318,10 +306,10 @@ def candidates(*costs: float, metric: MetricName = "latency") -> list[Candidate]
 def test_two_candidates_follow_the_closed_form() -> None:
     first, second = rank_candidates(candidates(0.2, 0.0), split(run(1), run(2)))
     assert (first.place, second.place) == (2, 1)
-    assert_close(first.probability_best, 1.0 / (1.0 + 9.0 ** (-0.2 / 0.3)), rel=1e-12)
+    assert_close(first.probability_best, 1.0 / (1.0 + 9.0 ** (-0.2 / 0.3)))
     assert first.probability_ahead is None
-    assert_close(second.probability_best + first.probability_best, 1.0, rel=1e-12)
-    assert_close(second.probability_ahead or 0.0, second.probability_best, rel=1e-12)
+    assert_close(second.probability_best + first.probability_best, 1.0)
+    assert_close(second.probability_ahead, second.probability_best)
     assert not second.is_likely_best
 
 
@@ -359,7 +347,7 @@ def test_a_query_gets_what_numpy_computes() -> None:
     rows = connection.execute(insert_rows(CALLING, computed), {"ahead": 0.3}).fetchall()
     assert [row[::2] for row in rows] == [(1, False), (2, True)]
     assert rows[0][1] == 0.5
-    assert_close(rows[1][1], 0.9, rel=1e-12)
+    assert_close(rows[1][1], 0.9)
     assert connection.execute(insert_no_rows(CALLING), {"ahead": 0.3}).fetchall() == []
 
 

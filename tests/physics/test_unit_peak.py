@@ -7,24 +7,18 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torchvision import ops
 
-from chips import ROOMY
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.architecture import find_architecture
 from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.timing import place
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from models import Function, meta, trace
-
-CHIPS = tuple({hardware.architecture: hardware for hardware in reversed(ROOMY)}.values())
-RUNTIMES = ("graph", "fused")
 
 
 def boxes(count: int) -> tuple[Tensor, Tensor]:
@@ -76,45 +70,6 @@ OPERATORS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 def columns(name: str) -> WorkloadColumns:
     function, inputs = OPERATORS[name]
     return columns_of(trace(Function(function), *inputs))
-
-
-def rates(hardware: Hardware, precision: str) -> tuple[float, float]:
-    """Return (elementwise operations, special functions) per second of all vector units."""
-    peak, geometry = hardware.peaks[precision], hardware.geometry
-    if hardware.architecture == "gpu":
-        clock = hardware.clock_boost.value if hardware.clock_boost else hardware.clock.value
-        units = hardware.unit_count.value * clock
-        return (
-            geometry["fp32_lanes_per_unit"].value * units,
-            geometry["special_function_lanes_per_unit"].value * units,
-        )
-    if hardware.architecture == "tpu":
-        lanes = geometry["vector_lane_count"].value * geometry["core_count"].value * hardware.clock.value
-        rate = lanes * hardware.coefficient("vector_operations_per_clock")
-        return rate, rate
-    return peak.rate.value, peak.rate.value
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("hardware", [pytest.param(one, id=one.architecture) for one in CHIPS])
-@pytest.mark.parametrize("name", OPERATORS)
-def test_no_operator_is_beyond_the_peak_of_its_unit(name: str, hardware: Hardware) -> None:
-    for precision in hardware.peaks:
-        elementwise, special = rates(hardware, precision)
-        for runtime in RUNTIMES:
-            kernels = form_kernels(columns(name), precision, runtime)
-            placement = place(kernels, hardware, find_architecture(hardware.architecture))
-            work = kernels.work
-            seconds = placement.launch_s + np.maximum(
-                kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
-            )
-            for count, rate in (
-                (work.elementwise_count, elementwise),
-                (work.special_count, special),
-                (2.0 * work.mac_count, hardware.peaks[precision].rate.value),
-                (placement.dram_bytes, hardware.memory_bandwidth.value),
-            ):
-                assert (kernels.per_kernel(count) / rate <= seconds * (1.0 + 1e-6)).all(), (precision, runtime)
 
 
 def seconds_of(name: str, chip: str, precision: str = "fp32") -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 import chip
 from compare import assert_close
-from conftest import Run
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import FOLDER, explain_missing, find_surrounding, load_surroundings
@@ -75,10 +73,10 @@ def test_lines_around_a_board_worked_by_hand() -> None:
     board = run_of(chip.cpu())
     outside = run_of(chip.cpu().at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04)))
     seconds = 8 * 2**20 / 50e9 + 1e-6
-    assert_close(joules(outside, HOST_ACTION), 10.0 * seconds, rel=1e-9)
-    assert_close(joules(outside, SUPPLY_ACTION), 0.05 * joules(board), rel=1e-9)
-    assert_close(joules(outside, CHASSIS_ACTION), 0.20 * joules(board), rel=1e-9)
-    assert_close(joules(outside), 1.25 * joules(board) + 10.0 * seconds, rel=1e-9)
+    assert_close(joules(outside, HOST_ACTION), 10.0 * seconds)
+    assert_close(joules(outside, SUPPLY_ACTION), 0.05 * joules(board))
+    assert_close(joules(outside, CHASSIS_ACTION), 0.20 * joules(board))
+    assert_close(joules(outside), 1.25 * joules(board) + 10.0 * seconds)
     assert np.array_equal(board.operators.latency_fs, outside.operators.latency_fs)
     assert board.uncapped_power_w == outside.uncapped_power_w
 
@@ -101,7 +99,7 @@ def test_a_supply_loses_no_more_than_the_growth() -> None:
 def test_waiting_draws_static_power_and_the_host() -> None:
     # 1 W of static power at 1.25 W at the wall, and a share of 10 W
     hardware = chip.cpu().at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04))
-    assert_close(hardware.waiting_w, 11.25, rel=1e-12)
+    assert_close(hardware.waiting_w, 11.25)
     assert chip.cpu().waiting_w == 1.0
 
 
@@ -109,7 +107,7 @@ def test_between_requests_a_board_draws_what_was_measured_with_a_model_loaded() 
     # 3 W loaded instead of 1 W of active idle, at 1.25 W at the wall, and a share of 10 W
     own = attrs.evolve(chip.cpu(), loaded_power=chip.number(3.0, "W"))
     hardware = own.at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04))
-    assert_close(hardware.resting_w, 13.75, rel=1e-12)
+    assert_close(hardware.resting_w, 13.75)
     assert dict(own.unmeasured_states) == {}
     assert chip.cpu().resting_w == chip.cpu().waiting_w
     (name, assumed), *others = chip.cpu().unmeasured_states
@@ -120,7 +118,7 @@ def test_a_static_power_that_was_not_measured_has_the_range_of_its_memory() -> N
     # 19.6 W of 72 W; GDDR boards draw 0.13 to 0.30 of their limit
     row = CATALOGUE["l4"].reference.actions[CATALOGUE["l4"].reference.position(STATIC_ACTION) or 0]
     assert (row.low_fj, row.high_fj) == pytest.approx((9.36e15, 21.6e15), rel=1e-12)
-    assert_close(row.range_half_width, math.log(19.6 / 9.36), rel=1e-12)
+    assert_close(row.range_half_width, math.log(19.6 / 9.36))
     for name in ("a40", "h100_sxm5"):
         reference = CATALOGUE[name].reference
         assert reference.actions[reference.position(STATIC_ACTION) or 0].range_half_width == 0.0
@@ -212,11 +210,11 @@ def host_w(hardware: Hardware) -> float:
 def test_a_named_host_replaces_that_of_a_card_and_not_that_of_a_server() -> None:
     settings = Settings(hardware=("l4", "h100_sxm5", "hailo_8"), boundary="system", runtime=("eager",))
     named = attrs.evolve(settings, host="xeon_8490h")
-    assert_close(host_w(bind(settings, "l4")), 180.0 / 4, rel=1e-12)
+    assert_close(host_w(bind(settings, "l4")), 180.0 / 4)
     # a Xeon's static power, 1.2 times at the wall
     xeon_w = CATALOGUE["xeon_8490h"].static_power.value
-    assert_close(host_w(bind(named, "l4")), 1.2 * xeon_w, rel=1e-12)
-    assert_close(host_w(bind(named, "hailo_8")), 1.2 * xeon_w, rel=1e-12)
+    assert_close(host_w(bind(named, "l4")), 1.2 * xeon_w)
+    assert_close(host_w(bind(named, "hailo_8")), 1.2 * xeon_w)
     assert host_w(bind(settings, "h100_sxm5")) == host_w(bind(named, "h100_sxm5")) == 700.0 / 8
     assert bind(named, "h100_sxm5").host == "xeon_8490h"  # it launches the kernels
     assert bind(attrs.evolve(named, boundary="board"), "l4").host_w == xeon_w
@@ -271,29 +269,12 @@ def test_intervals_of_runs_and_of_points_are_one(name: str, tmp_path: Path) -> N
     points = evaluate_totals(Evaluator(shipped("resnet18")), [(bound, configuration)])
     case = Case(hardware=bound, configuration=configuration)
     found = PointErrors(load_doubt()).find_half_widths(points, [case], np.zeros(1, dtype=np.int64))
-    assert_close(float(found.latency[0]), latency, rel=1e-9)
-    assert_close(float(found.energy[0]), energy, rel=1e-9)
+    assert_close(float(found.latency[0]), latency)
+    assert_close(float(found.energy[0]), energy)
     around, seconds = find_surrounding(CATALOGUE[name]), int(points.interval_fs[0]) / FS_PER_S
     share = around.host_w * seconds * FJ_PER_J / int(points.energy_fj[0])
     more = (around.growth_half_width.value * (1.0 - share)) ** 2 + (around.host_half_width.value * share) ** 2
     assert energy**2 > more > 0.0
-
-
-@pytest.mark.slow
-def test_follow_up_commands_ask_at_the_boundary_of_the_answer(joulemap: Run) -> None:
-    def steps(*words: str) -> list[list[str]]:
-        found: list[str] = json.loads(joulemap(*words, "--format", "json").stdout)["next_steps"]
-        assert found
-        return [one.split() for one in found]
-
-    model = ("cost", "mlperf_tiny_kws", "--precision", "int8", "--batch", "1")
-    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*model, "raspberry_pi_5", "stm32u575"))
-    assert all("--boundary" not in one for one in steps(*model, "--purchase-price", "stm32u575=1USD", "stm32u575"))
-    for one in steps(*model, "raspberry_pi_5", "--boundary", "wall"):
-        assert one[one.index("--boundary") + 1] == "wall"
-        assert one.count("--boundary") == 1
-    fleet = ("fleet", "resnet18", "l4", "t4", "--rate", "100/s", "--p99", "50ms", "--precision", "int8")
-    assert all(one[-2:] == ["--boundary", "system"] for one in steps(*fleet))
 
 
 @pytest.mark.slow

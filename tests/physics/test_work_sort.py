@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from joulemap.ask.fact import Caveat
 from joulemap.trace.module import trace_module
-from joulemap.workspace import Workspace
 from models import KEY
 
 
@@ -60,15 +56,3 @@ def test_tokens_that_choose_weights_are_work_of_their_own() -> None:
     assert sort_of(Mixture(is_routed=True), torch.zeros(8, 16)) == "experts"
     assert sort_of(Mixture(is_routed=False), torch.zeros(8, 16)) == "model"
     assert sort_of(nn.Linear(16, 16), torch.zeros(1, 16)) == "model"
-
-
-@pytest.mark.slow
-def test_what_nobody_measured_is_not_as_sure_as_what_was(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "a.duckdb")
-    step = workspace.compare("transformer_decoder_layer", hardware=["h200_sxm", "l4"], runtime=["graph"])
-    layer = workspace.compare("transformer_encoder_layer", hardware=["h200_sxm", "l4"], runtime=["graph"])
-    for new, known in zip(step.scope.doubts.values(), layer.scope.doubts.values(), strict=True):
-        assert new["latency"][0] >= known["latency"][0] and new["energy"][0] > known["energy"][0]
-    found = [{run for one in answer.facts.of(Caveat) if one.kind == "borrowed" for run in one.runs}
-             for answer in (step, layer)]  # fmt: skip
-    assert found == [set(step.scope.run_ids), set()]

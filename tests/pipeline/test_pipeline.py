@@ -19,7 +19,6 @@ from joulemap.physics.record.workload import Workload
 from joulemap.physics.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
-from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.ask.pace import find_paced
 from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.merge import merge_workloads
@@ -99,7 +98,7 @@ def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
 
     parts, whole = (run(one), run(other)), run(frame)
     for index in range(2):
-        assert_close(whole[index], parts[0][index] + 3 * parts[1][index], rel=1e-9)
+        assert_close(whole[index], parts[0][index] + 3 * parts[1][index])
 
 
 @pytest.mark.slow
@@ -169,13 +168,13 @@ def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) ->
         )
         assert_close(row.latency_s, once.latency_s + 2 * twice.latency_s, rel=0.05)
         assert_close(row.energy_j, once.energy_j + 2 * twice.energy_j, rel=0.05)
-        assert_close(row.busy_fraction or 0.0, 30.0 * row.latency_s / cores, rel=0.05)
+        assert_close(row.busy_fraction, 30.0 * row.latency_s / cores, rel=0.05)
         mean_w = 30.0 * row.energy_j + idle_w * (1.0 - (row.busy_fraction or 0.0)) + beside_w
-        assert_close(row.total_power_w or 0.0, mean_w, rel=1e-9)
+        assert_close(row.total_power_w, mean_w)
     shares = {row["hardware"]: (row["busiest_stage"], row["busiest_fraction"]) for row in found.paced.records()}
     one, other = (alone[model]["ax630c_npu"].latency_s or 0.0 for model in alone)
     assert shares["ax630c_npu"][0] == "resnet18"
-    assert_close(shares["ax630c_npu"][1], 2 * other / (one + 2 * other), rel=1e-9)
+    assert_close(shares["ax630c_npu"][1], 2 * other / (one + 2 * other))
 
 
 @pytest.mark.slow
@@ -184,20 +183,6 @@ def test_a_chip_that_cannot_keep_the_rate_is_left_out(workspace: Workspace) -> N
     rows = {row.hardware: row for row in workspace.recommend("yolov8n:30fps + mobilenet_v2:5/frame", asked).rows}
     assert (rows["ax630c_npu"].status, rows["rk1808_npu"].status) == ("feasible", "infeasible")
     assert rows["rk1808_npu"].worst_limit == "throughput"
-
-
-@pytest.mark.slow
-def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None:
-    asked = Settings(hardware=("rk3588_npu", "rk1808_npu"), precision="int8", runtime="engine")
-    found = workspace.compare("yolov8n:30fps + mobilenet_v2:5/frame", asked)
-    assert isinstance(found, PipelineCompareAnswer)
-    rows = {row["hardware"]: row for row in found.data()["pipeline"]}
-    own = {row.hardware: row for row in found.rows}
-    for name, row in rows.items():
-        assert row["latency_s"] == own[name].latency_s
-        assert_close(row["utilization_fraction"], 30.0 / (own[name].throughput_per_s or 0.0), rel=1e-9)
-    assert rows["rk3588_npu"]["utilization_fraction"] < 1.0 < rows["rk1808_npu"]["utilization_fraction"]
-    assert "pipeline" not in workspace.compare("mobilenet_v2", asked).data()
 
 
 @pytest.mark.slow
@@ -214,16 +199,6 @@ def test_only_a_pipeline_with_a_frame_rate_is_answered_at_its_rate(workspace: Wo
 
 def test_a_figure_of_a_pipelines_cost_counts_frames(workspace: Workspace) -> None:
     assert "frames" in workspace.plot("mobilenet_v2:30fps", "cost", hardware="l4", precision="int8", batch=1).finding
-
-
-@pytest.mark.slow
-def test_a_report_on_a_pipeline_is_about_its_frames(workspace: Workspace) -> None:
-    name = "mobilenet_v2:30fps"
-    asked = Settings(hardware=("rk3588_npu",), precision="int8")
-    (found,) = workspace.report(name, asked).findings
-    assert isinstance(found.compare, PipelineCompareAnswer)
-    assert found.cost is not None and found.cost.per == "frame"
-    assert found.compare.paced.records() == workspace.compare(name, asked).data()["pipeline"]
 
 
 def test_an_unknown_stage_is_an_unknown_model(workspace: Workspace, joulemap: Run) -> None:

@@ -67,7 +67,7 @@ def test_a_chain_of_three_on_two_devices_by_hand() -> None:
     for copy, devices, cost in ((1.0, [0, 1, 0], 6.0), (3.0, [0, 1, 0], 10.0), (4.5, [0, 0, 0], 12.0)):
         found = search(chain(node, copy))
         assert found is not None
-        assert_close(found.value, cost, rel=1e-12)
+        assert_close(found.value, cost)
         assert found.bound == found.value
         if copy < 4.5:
             assert found.devices.tolist() == devices
@@ -80,7 +80,7 @@ def test_a_value_is_sent_once_to_a_device_however_many_read_it() -> None:
     found = search(Costs(node, copy, np.array([0]), ((1, 2),)))
     assert found is not None
     assert found.devices.tolist() == [0, 1, 1]
-    assert_close(found.value, 4.0, rel=1e-12)
+    assert_close(found.value, 4.0)
 
 
 def test_what_cannot_be_reached_is_no_placement() -> None:
@@ -122,7 +122,7 @@ def test_the_search_finds_what_trying_all_finds(seed: int, nodes: int, devices: 
     costs = random_costs(seed, nodes, devices, spread)
     found = search(costs)
     assert found is not None
-    assert_close(found.value, try_all(costs), rel=1e-12)
+    assert_close(found.value, try_all(costs))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -131,7 +131,7 @@ def test_dropping_states_that_others_replace_loses_nothing(seed: int, monkeypatc
     monkeypatch.setattr(searching, "FEW_STATES", 1)
     found = search(costs)
     assert found is not None
-    assert_close(found.value, try_all(costs), rel=1e-12)
+    assert_close(found.value, try_all(costs))
     monkeypatch.setattr(searching, "MOST_STATES", 2)
     cut = search(costs)
     assert cut is not None
@@ -148,7 +148,7 @@ def test_what_a_device_cannot_run_has_no_cost_there_and_goes_elsewhere() -> None
     _, problem = posed()
     assert problem.can_run.tolist() == [[True, False], [True, True], [True, True]]
     whole = evaluate(problem.work, chip.cpu(), Configuration(hardware="toy", runtime="engine", batch=8))
-    assert_close(problem.seconds[:, 0].sum(), whole.latency_fs / FS_PER_S, rel=1e-12)
+    assert_close(problem.seconds[:, 0].sum(), whole.latency_fs / FS_PER_S)
 
 
 def test_an_operator_that_none_runs_is_refused_by_name() -> None:
@@ -173,7 +173,7 @@ def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
     assert [(line.device, line.energy_fj) for line in sent] == [("a", 20_480_000), ("b", 20_480_000)]
     for name in ("a", "b"):
         mine = [line for line in run.lines if line.device == name and (line.component, line.action) == STATIC_ACTION]
-        assert_close(sum(line.action_count for line in mine), run.period_fs / FS_PER_S, rel=1e-12)
+        assert_close(sum(line.action_count for line in mine), run.period_fs / FS_PER_S)
     parts = sum(part.energy_fj for part in run.parts.values())
     waits = sum(run.period_fs - part.interval_fs for part in run.parts.values())
     assert abs(run.energy_fj - (parts + 2 * 20_480_000 + waits)) <= 2  # 1 W is 1 fJ in a femtosecond
@@ -187,9 +187,9 @@ def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
             if one.refusal:
                 continue
             found = sum_assumed(one)
-            assert_close(found.energy_fj, one.energy_j * FJ_PER_J, rel=1e-9)
+            assert_close(found.energy_fj, one.energy_j * FJ_PER_J)
             assumed_fj = sum(line.energy_fj for line in one.lines if line.basis == "assumed")
-            assert_close(found.fraction * found.energy_fj, float(assumed_fj), rel=1e-12)
+            assert_close(found.fraction * found.energy_fj, float(assumed_fj))
             assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
 
 
@@ -217,7 +217,7 @@ def test_branches_run_at_the_same_time_by_hand() -> None:
     assert run.limit == "parallel branches"
     ends_fs = run.period_fs - stem_fs - left_fs, run.period_fs - right_fs
     waits = [line for line in run.lines if line.source.startswith("while others work")]
-    assert sum(line.energy_fj for line in waits) == pytest.approx(sum(ends_fs), rel=1e-9)  # 1 W each
+    assert_close(sum(line.energy_fj for line in waits), sum(ends_fs))  # 1 W each
     parts = sum(part.energy_fj for part in run.parts.values())
     assert abs(run.energy_fj - parts - sum(ends_fs) - 20_480_000) <= 2
 
@@ -230,8 +230,8 @@ def test_a_power_budget_stretches_the_period_to_keep_it() -> None:
     capped = attrs.evolve(box, power=chip.number(2.0 + own_w / 2.0, "W"))
     run = run_placement(attrs.evolve(problem, box=capped), np.array([0, 0, 0]), is_pipelined=True)
     assert run.limit == "power budget"
-    assert run.period_fs / free.period_fs == pytest.approx(2.0, rel=1e-6)
-    assert run.energy_fj / run.period_fs == pytest.approx(2.0 + own_w / 2.0, rel=1e-6)
+    assert_close(run.period_fs / free.period_fs, 2.0, rel=1e-6)
+    assert_close(run.energy_fj / run.period_fs, 2.0 + own_w / 2.0, rel=1e-6)
 
 
 def test_devices_of_one_memory_hand_over_in_place() -> None:
@@ -287,9 +287,7 @@ def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
     choice = choose(Aim(problem=problem, goal="latency", allowed=(0, 1)))
     assert choice is not None
     assert choice.gap < 0.1
-    assert_close(
-        float(add_up(problem, problem.seconds, problem.copy_s, choice.devices[None])[0]), choice.value, rel=1e-12
-    )
+    assert_close(float(add_up(problem, problem.seconds, problem.copy_s, choice.devices[None])[0]), choice.value)
     trials = np.random.default_rng(0).integers(0, 2, (2000, problem.node_count))
     costs: Floats = add_up(problem, problem.seconds, problem.copy_s, trials)
     assert (costs >= choice.value).all()
@@ -319,8 +317,8 @@ def test_a_processor_that_computes_several_batches_at_once_is_busy_for_the_inter
         run = run_placement(problem, devices, is_pipelined=overlaps)
         part, row = run.parts[0], list_devices(run, overlaps=overlaps)[0]
         assert part.interval_fs < part.latency_fs
-        assert_close(row.busy_s * FS_PER_S, part.interval_fs if overlaps else part.latency_fs, rel=1e-9)
-        assert_close(row.busy_fraction, 1.0, rel=1e-9)
+        assert_close(row.busy_s * FS_PER_S, part.interval_fs if overlaps else part.latency_fs)
+        assert_close(row.busy_fraction, 1.0)
 
 
 def test_memory_decides_more_often_than_operations() -> None:
@@ -374,8 +372,8 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
         goal="throughput",
     )
     rates = {(row.placement, row.form): row.throughput_per_s for row in answer.rows}
-    assert rates["gpu", "alone"] == pytest.approx(4697.31, rel=0.12)
-    assert rates["gpu+dla1+dla2", "side by side"] == pytest.approx(6438.1, rel=0.1)
+    assert_close(rates["gpu", "alone"], 4697.31, rel=0.12)
+    assert_close(rates["gpu+dla1+dla2", "side by side"], 6438.1, rel=0.1)
     assert answer.best.placement != "gpu"
 
 
@@ -509,7 +507,7 @@ def test_what_is_chosen_is_the_best_of_all_and_no_bound_is_above_it(make: Callab
             choice = choose(aim)
             assert choice is not None
             least = float(aim.price(trials).min())
-            assert_close(choice.value, least, rel=1e-9)
+            assert_close(choice.value, least)
             assert choice.bound <= least * (1.0 + 1e-9)
             _, bound = solve_placement(aim, choice.devices)
             assert bound <= least * (1.0 + 1e-6)
@@ -527,8 +525,8 @@ def test_what_placements_share_does_not_part_them() -> None:
     shared: dict[tuple[str, ...], float] = {("board",): 0.3}
     errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
     doubts: list[PlacedDoubt] = [dict.fromkeys(GOALS, one) for one in errors]
-    assert_close(half_width(doubts[0]["latency"]), (0.3**2 + 0.15**2) ** 0.5, rel=1e-12)
-    assert_close(compare(best, other, doubts, "latency"), probability_better(1.2, 0.25), rel=1e-12)
+    assert_close(half_width(doubts[0]["latency"]), (0.3**2 + 0.15**2) ** 0.5)
+    assert_close(compare(best, other, doubts, "latency"), probability_better(1.2, 0.25))
     assert compare(best, other, [doubts[0], doubts[0]], "energy") == 1.0
 
 

@@ -50,28 +50,28 @@ def test_a_host_adds_its_share_to_price_and_electricity(made_up: Connection) -> 
     chip = attrs.evolve(BOUGHT, host_share=None)
     (row,) = ask(made_up, "cost.million", [chip])
     # 0.1 USD of hardware and 0.05 of electricity, a quarter of both on top
-    assert_close(row["host_usd_per_million"], 0.0375, rel=1e-12)
-    assert_close(row["usd_per_million"], 0.1875, rel=1e-12)
+    assert_close(row["host_usd_per_million"], 0.0375)
+    assert_close(row["usd_per_million"], 0.1875)
     (given,) = ask(made_up, "cost.million", host_share=1.0, run_ids=[1])
-    assert_close(given["usd_per_million"], 0.3, rel=1e-12)
+    assert_close(given["usd_per_million"], 0.3)
     (ranked,) = ask(made_up, "recommend.configuration", objective="cost", pay="bought", host_share=1.0, run_ids=[1])
-    assert_close(ranked["objective_value"], 0.3, rel=1e-12)
+    assert_close(ranked["objective_value"], 0.3)
 
 
 def test_a_whole_computer_and_a_rented_chip_need_no_host(made_up: Connection) -> None:
     computer, rented = ask(made_up, "cost.million", [RENTED, BOUGHT], host_share=9.0, pay="both")
     assert computer["hardware"] == "bought"
     assert computer["host_usd_per_million"] == computer["host_share_ratio"] == 0.0
-    assert_close(computer["usd_per_million"], 0.15, rel=1e-12)
+    assert_close(computer["usd_per_million"], 0.15)
     assert rented["host_usd_per_million"] == 0.0
-    assert_close(rented["usd_per_million"], 2.0, rel=1e-12)
+    assert_close(rented["usd_per_million"], 2.0)
 
 
 def test_a_break_even_counts_with_the_host(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.break_even", [RENTED, attrs.evolve(BOUGHT, host_share=0.5)])
-    assert_close(row["fixed_a_usd"], 1.5 * 5760.0, rel=1e-12)
-    assert_close(row["variable_a_usd_per_million"], 1.5 * 0.05, rel=1e-12)
-    assert_close(row["break_even_inferences"], 1.5 * 5760.0 / (2.0 - 1.5 * 0.05) * 1e6, rel=1e-12)
+    assert_close(row["fixed_a_usd"], 1.5 * 5760.0)
+    assert_close(row["variable_a_usd_per_million"], 1.5 * 0.05)
+    assert_close(row["break_even_inferences"], 1.5 * 5760.0 / (2.0 - 1.5 * 0.05) * 1e6)
 
 
 def test_a_host_can_tip_the_balance_to_renting(made_up: Connection) -> None:
@@ -111,8 +111,8 @@ def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> N
     }
     assert paid == shares
     for name, share in shares.items():
-        assert_close(1.0 + drawn[name], 1.0 + share, rel=1e-9)
-        assert_close(1.0 + served[name], 1.0 + share, rel=1e-9)
+        assert_close(1.0 + drawn[name], 1.0 + share)
+        assert_close(1.0 + served[name], 1.0 + share)
 
 
 # What can be bought
@@ -243,10 +243,10 @@ def test_a_break_even_takes_calendar_years_at_the_busy_hours(workspace: Workspac
     names, usage = ("jetson_orin_nano_8gb", "a10"), Usage(utilization=5.0 / 24.0)
     answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, usage=usage)
     row = answer.break_even
-    assert row is not None and row.break_even_years is not None and row.break_even_inferences is not None
+    assert row is not None and row.break_even_inferences is not None
     bought = next(one for one in answer.rows if one.hardware.startswith("jetson") and one.way == "bought")
     assert bought.throughput_per_s is not None
     work_s = row.break_even_inferences / bought.throughput_per_s
     hours = {one.assumption: one.value for one in answer.assumptions}["hours"]
-    assert_close(row.break_even_years, work_s / (5.0 / 24.0 * hours * 3600.0), rel=1e-9)
+    assert_close(row.break_even_years, work_s / (5.0 / 24.0 * hours * 3600.0))
     assert find_busy_hours(answer.assumptions) == pytest.approx(5.0)

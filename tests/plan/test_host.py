@@ -15,7 +15,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.surrounding import explain_missing, find_surrounding
 from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.settings import Limits, Settings
+from joulemap.domain.settings import Settings
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
@@ -79,7 +79,7 @@ def test_a_host_draws_its_static_power_for_as_long_as_the_run_lasts() -> None:
     seconds = int(alone.operators.interval_fs.sum()) / FJ_PER_J
     row = hosted.hardware.reference.position(HOST_ACTION)
     line_fj = int(hosted.ledger.energy_fj[hosted.ledger.action_index == row].sum())
-    assert_close(line_fj / FJ_PER_J, 3.25 * seconds, rel=1e-9)
+    assert_close(line_fj / FJ_PER_J, 3.25 * seconds)
     assert hosted.energy_fj - alone.energy_fj == line_fj
     assert hosted.latency_fs == alone.latency_fs
     assert hosted.clock_fraction == alone.clock_fraction
@@ -112,7 +112,7 @@ def test_a_host_launches_at_its_own_pace() -> None:
     # a call takes a thread 98,000 clocks: 26.49 us at the 3.7 GHz of an EPYC 9654, 24.5 us where it was measured
     own = CATALOGUE["h200_sxm"]
     hosted = own.with_host(CATALOGUE["epyc_9654"], is_counted=False)
-    assert_close(hosted.coefficient("host_launch"), 98_000 / 3.7e9, rel=1e-12)
+    assert_close(hosted.coefficient("host_launch"), 98_000 / 3.7e9)
     assert hosted.host == "epyc_9654"
     assert hosted.reference == own.reference
     configuration = Configuration(hardware="h200_sxm", precision="fp32", runtime="eager")
@@ -180,7 +180,7 @@ def test_runs_in_a_host_are_runs_of_their_own(workspace: Workspace) -> None:
     assert [row[:2] for row in rows] == [("hailo_8", ""), ("hailo_8", HOST.id), ("jetson_orin_nano_8gb", "")]
     (_, _, latency, energy, interval), (_, _, latency_hosted, energy_hosted, _) = rows[:2]
     assert latency == latency_hosted
-    assert_close(energy_hosted - energy, 3.25 * interval, rel=1e-9)
+    assert_close(energy_hosted - energy, 3.25 * interval)
     assert not workspace.check().findings
 
 
@@ -201,7 +201,7 @@ def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspac
         "SELECT energy_j, interval_s FROM runs WHERE host <> '' AND hardware = 'hailo_8' ORDER BY energy_j"
     ).rows
     # 6 W in place of 3.25 W, for as long as an interval lasts
-    assert_close(raised - plain, (6.0 - 3.25) * interval, rel=1e-9)
+    assert_close(raised - plain, (6.0 - 3.25) * interval)
     with pytest.raises(UsageError, match="no constant"):
         workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host_l1.read": "1pJ"}))
 
@@ -209,16 +209,3 @@ def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspac
 def test_what_a_host_launches_is_no_host() -> None:
     with pytest.raises(UsageError, match="h100_sxm5"):
         select_hardware(Settings(hardware=("l4",), host="h100_sxm5"))
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("chip", "scenario"), [("alif_e3_u55", "coin_cell"), ("rk3588_npu", "camera")])
-def test_a_host_never_lowers_the_energy_of_a_part(chip: str, scenario: str, workspace: Workspace) -> None:
-    """Idle power of a part of an SoC may be in that of its host, but no host takes it away."""
-    asked = Settings(hardware=chip, precision="int8", batch=1, scenario=scenario)
-    limits = Limits(min_throughput_per_s=1.0)
-    beside, alone = (
-        workspace.recommend("mlperf_tiny_kws", attrs.evolve(asked, host=host), limits=limits).rows[0]
-        for host in ("", "none")
-    )
-    assert (beside.total_energy_per_inference_j or 0.0) >= (alone.total_energy_per_inference_j or 0.0) > 0.0

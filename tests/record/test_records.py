@@ -34,14 +34,12 @@ from joulemap.wing.record.chain import (
     find_previous,
     name_file,
     read_chain,
-    write_line,
 )
 from joulemap.wing.record.evaluate import Task, evaluate, predict_wholes
 from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.make import make_record
 from joulemap.wing.record.match import RecordIndex, list_values
 from joulemap.wing.record.point import list_chips, list_models, list_setups, load_groups
-from joulemap.wing.record.result import Result
 from joulemap.wing.record.row import MEANINGS, MOST_BYTES, Predicted, encode_rows, read_rows
 from joulemap.wing.record.score import (
     ALL,
@@ -50,12 +48,10 @@ from joulemap.wing.record.score import (
     LATER,
     Judged,
     count_pairs,
-    identify,
     read_scores,
     score_results,
     sum_up,
 )
-from joulemap.wing.verify.command import FactOptions
 from record_page import write_page
 
 ROOT = Path(__file__).parents[2]
@@ -147,13 +143,13 @@ def test_errors_coverage_and_pairs_are_those_worked_out_by_hand(folder: Path, tm
     assert not lines
     assert {(row.record, row.standing, row.source) for row in rows} == {("2026-05-01", LATER, "mine.csv")}
     nvidia, hailo, both = (find_row(rows, vendor) for vendor in ("NVIDIA", "Hailo", ALL))
-    assert_close(nvidia.median_error_fraction or math.nan, 3 / 7, rel=1e-12)
+    assert_close(nvidia.median_error_fraction or math.nan, 3 / 7)
     assert (nvidia.result_count, nvidia.predicted_count, nvidia.unpredicted) == (4, 3, "batch 1")
     assert (nvidia.judged_count, nvidia.inside_count) == (3, 1)
     assert (nvidia.pair_count, nvidia.right_pair_count) == (6, 5)  # with those to Hailo's chip
     assert (hailo.pair_count, hailo.right_pair_count, hailo.inside_count) == (3, 3, 1)
     assert (both.pair_count, both.right_pair_count, both.inside_count, both.judged_count) == (6, 5, 2, 4)
-    assert_close(both.median_error_fraction or math.nan, (1 / 11 + 3 / 7) / 2, rel=1e-12)
+    assert_close(both.median_error_fraction or math.nan, (1 / 11 + 3 / 7) / 2)
     assert hailo.median_error_fraction == 0.0
     kept = read_scores(tmp_path / "record.csv")
     assert [attrs.evolve(row, median_error_fraction=None) for row in kept] == [
@@ -185,12 +181,6 @@ def test_results_without_a_fitting_date_are_left_out(
     assert not rows
     assert len(lines) == 1
     assert line in lines[0]
-
-
-def test_a_stated_date_counts_where_a_table_has_none(folder: Path, tmp_path: Path) -> None:
-    rows, lines = score(folder, write_table(tmp_path / "m.csv", [("l4", 8, 2e-3)], day=""), date="2026-05-02")
-    assert not lines
-    assert find_row(rows, ALL).inside_count == 1
 
 
 def test_bad_files_cost_a_line_each_and_the_rest_goes_on(folder: Path, tmp_path: Path) -> None:
@@ -237,17 +227,6 @@ def test_options_of_facts_are_refused_with_a_table(folder: Path, tmp_path: Path)
     assert lines[0].endswith("leave out --hardware, --batch")
 
 
-def test_runs_with_one_fault_cost_one_line(folder: Path, tmp_path: Path) -> None:
-    runs = tmp_path / "runs.json"
-    runs.write_text(json.dumps(json.loads((SAMPLES / "llama_bench.json").read_text()) * 3))
-    lines: list[str] = []
-    stated = NOTHING | {"hardware": "foo"}
-    assert not score_results(folder, [runs], stated, date="", shipped=False, say=lines.append)
-    assert len(lines) == 1
-    assert "unknown hardware 'foo'" in lines[0]
-    assert lines[0].endswith(" runs)")
-
-
 def test_results_that_two_files_share_count_once(folder: Path, tmp_path: Path) -> None:
     first = write_table(tmp_path / "first.csv", [("l4", 8, 2e-3), ("hailo_8", 8, 8e-3)])
     second = write_table(tmp_path / "second.csv", [("h100_sxm5", 8, 1e-3), ("l4", 8, 2e-3), ("hailo_8", 8, 7e-3)])
@@ -267,17 +246,6 @@ def test_a_file_that_grew_counts_its_new_results_alone(folder: Path, tmp_path: P
     assert lines == [f"{grown}: 3 results that a file scored before has too, which count once"]
     assert set(known) < set((folder / COUNTED).read_text().split())
     assert not score(folder, write_table(tmp_path / "less.csv", rows[:2]))[0]
-
-
-def test_a_result_is_told_from_others_by_all_that_it_states() -> None:
-    row = Measurement(
-        hardware="l4", model="resnet50", precision="int8", batch=8, runtime="engine", scope="", source="me",
-        conditions="", latency_s=2e-3,
-    )  # fmt: skip
-    one = Result(row, "2026-05-02")
-    assert identify(one) == identify(attrs.evolve(one, row=attrs.evolve(row, source="another")))
-    others = [attrs.evolve(one, date="2026-05-03"), attrs.evolve(one, row=attrs.evolve(row, latency_s=1.0))]
-    assert identify(one) not in map(identify, others)
 
 
 def test_pairs_of_very_many_results_are_counted() -> None:
@@ -418,14 +386,6 @@ def test_a_record_may_not_be_older_than_the_one_before(tmp_path: Path) -> None:
         )
 
 
-def test_the_first_line_states_no_predecessor_and_each_other_its_own(folder: Path) -> None:
-    lines = (folder / INDEX).read_text().splitlines()
-    assert lines[0] == ",".join(COLUMNS)
-    assert lines[1].split(",")[3] == ""
-    assert lines[2].split(",")[3] == digest(lines[1].encode())
-    assert [write_line(one) for one in read_chain(folder).entries] == lines[1:]
-
-
 def test_a_file_is_the_same_byte_for_byte_and_is_read_back() -> None:
     rows = [SERVED, WHOLE]
     content = encode_rows(rows)
@@ -435,32 +395,15 @@ def test_a_file_is_the_same_byte_for_byte_and_is_read_back() -> None:
     assert content[4:8] == b"\0\0\0\0"  # no time in it
 
 
-def test_numbers_are_rounded_to_three_digits(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(encode_rows([WHOLE._replace(latency_s=1.23456e-3)]))
-    (row,) = read_rows(path)
-    assert row == WHOLE._replace(latency_s=1.23e-3)
-
-
-def test_duckdb_and_pandas_read_a_record(tmp_path: Path) -> None:
-    import duckdb
-    import pandas as pd
-
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(encode_rows([WHOLE, SERVED]))
-    assert duckdb.execute(f"SELECT sum(batch), max(latency_s) FROM '{path}'").fetchall() == [(16, 10.0)]
-    assert pd.read_csv(path)["token_j"].max() == 0.5
-
-
 def test_recorded_numbers_are_those_of_the_product() -> None:
     """A whole model has the numbers of `predict`."""
     row = next(
         one for one in predict_wholes(["resnet50"]) if one[1:5] == ("l4", "engine", "", "int8") and one.batch == 8
     )
     found = predict("resnet50", "l4", precision="int8", batch=8, runtime="engine")
-    assert_close(row.latency_s or math.nan, float(found.latency_s), rel=1e-12)
-    assert_close((row.inference_j or 0.0) * 8, float(found.energy_j), rel=1e-12)
-    assert_close((row.latency_s or 0.0) * (row.latency_factor or 0.0), float(found.latency_high_s), rel=1e-12)
+    assert_close(row.latency_s or math.nan, float(found.latency_s))
+    assert_close((row.inference_j or 0.0) * 8, float(found.energy_j))
+    assert_close((row.latency_s or 0.0) * (row.latency_factor or 0.0), float(found.latency_high_s))
 
 
 @pytest.mark.slow
@@ -538,8 +481,8 @@ def test_a_batch_between_two_recorded_ones_is_on_the_line_between_them() -> None
     ):
         value = values[name]
         assert not isinstance(value, str)
-        assert_close(value[0], expected, rel=1e-12)
-        assert_close(value[1] or math.nan, width, rel=1e-12)
+        assert_close(value[0], expected)
+        assert_close(value[1] or math.nan, width)
     assert RecordIndex([low]).find(row) == "batch"
     assert RecordIndex([low, high]).find(attrs.evolve(row, batch=32)) == "batch"
 
@@ -553,7 +496,7 @@ def test_a_queue_has_no_line() -> None:
     found = RecordIndex([SERVED, waiting]).find(row)
     assert isinstance(found, Predicted)
     assert found.ttft_s is None
-    assert_close(found.tpot_s or math.nan, 0.01 + 8 / 56 * 0.01, rel=1e-12)
+    assert_close(found.tpot_s or math.nan, 0.01 + 8 / 56 * 0.01)
 
 
 def test_quantities_without_a_like_are_not_scored() -> None:
@@ -650,10 +593,6 @@ def test_an_older_file_is_refused_against_a_newer_record(joulemap: Run, folder: 
     )
     wrong = joulemap("record", "score", str(sample), "--date", "2026-13-01", "--folder", str(folder))
     assert (wrong.returncode, wrong.stderr.count("\n")) == (ExitCode.USAGE, 1)
-
-
-def test_the_options_of_facts_are_those_of_verify() -> None:
-    assert {*FactOptions().keywords()} == {*NOTHING}
 
 
 def test_the_committed_records_are_whole_and_small() -> None:

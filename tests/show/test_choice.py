@@ -10,7 +10,7 @@ import pytest
 
 from joulemap.ask.fact import Choice, Quantity, Subject
 from joulemap.domain.metric import METRIC, Metric, MetricName
-from joulemap.show.choice import BETTER, SPOKEN, describe_choice, name_metric
+from joulemap.show.choice import describe_choice, name_metric
 
 RUNS: Mapping[int, Subject] = {1: Subject(hardware="l4"), 2: Subject(hardware="t4")}
 
@@ -30,13 +30,3 @@ def test_a_declared_metric_needs_no_words_of_its_own(
     told = describe_choice(choose(name), RUNS)
     assert told.startswith(f"{clause} noise")
     assert name not in told
-
-
-@pytest.mark.parametrize("name", METRIC)
-def test_no_sentence_shows_the_identifier_of_a_metric(name: str) -> None:
-    told = f"{name_metric(name)} {describe_choice(choose(name), RUNS)}"
-    assert "_" not in told
-
-
-def test_words_are_of_declared_metrics() -> None:
-    assert {*SPOKEN, *BETTER} <= METRIC.keys()

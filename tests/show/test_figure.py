@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from compare import assert_close
 from conftest import Run
-from joulemap.ask.answer import Answer
 from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.plot import QUESTIONS
-from joulemap.cli.app import run
 from joulemap.domain.figure import FIGURES, AnswerFigureName, FigureName, ShownName
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.domain.table import Column, Table
 from joulemap.generated.explain import WaterfallBar
-from joulemap.show.figure.figure import Figure, choose_colours, draw_png, draw_svg, make_figure, paint
-from joulemap.show.figure.sketch import make_sketches
+from joulemap.show.figure.figure import Figure, draw_png, draw_svg
 from joulemap.show.figure.spec import find_spec
-from joulemap.show.present.category import CATEGORY
-from joulemap.show.present.sketch import Chart
 from joulemap.show.waterfall import list_bars
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
@@ -134,175 +124,6 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert (first.end, last.end) == pytest.approx(answer.ends(metric), rel=1e-12, abs=0)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("name", ["breakdown", "tree"])
-def test_a_legend_names_the_categories_that_are_drawn(name: FigureName, workspace: Workspace) -> None:
-    figure = workspace.plot("resnet18", name, hardware=HARDWARE[name])
-    drawn = {row["common_category"] for row in figure.spec["datasets"]["rows"] if row["energy_j"]}
-    legends = re.findall(r'"values": (\[[^]]*\])', json.dumps(figure.spec))
-    assert legends
-    for one in legends:
-        assert [entry.partition(" ")[2] for entry in json.loads(one)] == [
-            CATEGORY[category] for category in CATEGORY if category in drawn
-        ]
-
-
-@pytest.mark.slow
-def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -> None:
-    answer = workspace.pareto("resnet18", hardware=HARDWARE["pareto"], x="throughput", y="power")
-    (figure,) = answer.figures()
-    assert [row["x_value"] for row in figure.spec["datasets"]["rows"]] == [row.x_value for row in answer.rows]
-    assert "throughput (1/s)" in json.dumps(figure.spec)
-
-
-@pytest.mark.slow
-def test_a_roofline_of_several_is_one_chart_of_their_roofs(workspace: Workspace) -> None:
-    several = workspace.plot("resnet18", "roofline", hardware=HARDWARE["rooflines"])
-    assert (several.name, workspace.plot("resnet18", "roofline", hardware="l4").name) == ("rooflines", "roofline")
-    rows = several.spec["datasets"]["rows"]
-    assert {row["hardware"] for row in rows} == {"l4", "tpu_v4"}
-    (chart,) = make_sketches(several, 9, frozenset())
-    assert isinstance(chart, Chart)
-    curves = {curve.name.partition(",")[0]: curve for curve in chart.curves if curve.name}
-    for row in rows:
-        point, end = curves[row["hardware"]].points
-        start, ridge, level = curves[row["hardware"]].roof
-        assert (point.x, point.y) == (row["dram_intensity_ops_per_byte"], row["attained_ops_per_s"])
-        assert end == level and level.x > point.x and level.y == ridge.y == row["peak_ops_per_s"]
-        assert_close(start.y / start.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
-        assert_close(ridge.y / ridge.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
-        assert point.y <= min(level.y, point.x * row["memory_bandwidth_bytes_per_s"])
-
-
-def test_a_mark_belongs_to_its_panel(draw: Draw) -> None:
-    """The least of each quantity is marked in its panel; what is worse by far is marked in neither."""
-    figure = draw("comparison")
-    rows = figure.spec["datasets"]["rows"]
-    for value, mark in (("energy_j", "likely_best"), ("latency_s", "likely_fastest")):
-        least, most = min(rows, key=lambda row: row[value]), max(rows, key=lambda row: row[value])
-        assert least[mark]
-        assert not most[mark]
-    panels = [panel["layer"][1]["encoding"] for panel in figure.spec["hconcat"]]
-    assert len({one["shape"]["field"] for one in panels}) == 2
-    assert all(one["color"]["field"] == "label" for one in panels)  # a chip has one colour in all figures
-    assert figure.spec["resolve"]["scale"] == {"color": "independent", "shape": "independent"}
-
-
-def test_a_roof_is_labelled_with_what_takes_most_of_the_time(draw: Draw) -> None:
-    figure = draw("rooflines")
-    said = [row["main_bottleneck"] for row in figure.spec["datasets"]["rows"]]
-    names = {"compute_time_fraction": "compute", "memory_time_fraction": "memory", "launch_time_fraction": "launches"}
-    shares = [dict(zip(figure.table.names, cells, strict=True)) for cells in figure.table.cells]
-    assert said == [names[max(names, key=lambda name: row[name] or 0.0)] for row in shares]
-
-
-def make_rows(name: ShownName, *rows: Mapping[str, object]) -> Figure:
-    """A figure of rows that have these values, and none in all other columns."""
-    names = find_spec(name).columns
-    columns = tuple(Column(name=one, type="VARCHAR", meaning=one) for one in names)
-    cells = tuple(tuple(row.get(one) for one in names) for row in rows)
-    texts = {"x_title": "x", "y_title": "y", "x_unit": "", "y_unit": ""}
-    return make_figure(name, Table(title="made", columns=columns, rows=cells), "made", texts=texts)
-
-
-def make_front(*places: tuple[float, float], status: str = "front") -> Figure:
-    kept = {"status": status, "precision": "int8", "runtime": "engine", "batch": 1, "is_available": True}
-    dots = [
-        {**kept, "hardware": f"chip{place}", "x_value": x, "y_value": y, "x_half_width": 0.3, "y_half_width": 0.3}
-        for place, (x, y) in enumerate(places)
-    ]
-    return make_rows("pareto", *dots)
-
-
-def make_roofs(*peaks: float) -> Figure:
-    kept = {"status": "ok", "is_available": True, "memory_bandwidth_bytes_per_s": 1e12, "main_bottleneck": "launches"}
-    return make_rows(
-        "rooflines",
-        *(
-            {
-                **kept,
-                "hardware": f"chip{place}",
-                "dram_intensity_ops_per_byte": 20.0,
-                "attained_ops_per_s": 1e12,
-                "peak_ops_per_s": peak,
-                "ridge_ops_per_byte": peak / 1e12,
-                "roofline_fraction": 1e12 / peak,
-            }
-            for place, peak in enumerate(peaks)
-        ),
-    )
-
-
-def read_heights(drawn: str, pattern: str) -> list[float]:
-    """Heights in pixels of the texts of a drawing that match, from the top of the picture."""
-    heights = []
-
-    def walk(element: ElementTree.Element, height: float) -> None:
-        moved = re.match(r"translate\([-\d.]+,([-\d.]+)\)", element.get("transform", ""))
-        height += float(moved[1]) if moved else 0.0
-        if element.text and re.fullmatch(pattern, element.text):
-            heights.append(height)
-        for one in element:
-            walk(one, height)
-
-    walk(ElementTree.fromstring(drawn), 0.0)
-    return sorted(heights)
-
-
-CROWDS: dict[str, Callable[[], Figure]] = {
-    "alike": lambda: make_front(*((1.0 + 1e-3 * place, 1.0 - 1e-3 * place) for place in range(18))),
-    "at the top": lambda: make_front((1.0, 1e-6), *((0.5 - 1e-3 * place, 1.0 + 1e-3 * place) for place in range(9))),
-    "many": lambda: make_front(*((1.0 + 0.1 * place, 1.0 / (1.0 + place)) for place in range(60))),
-    "equal roofs": lambda: make_roofs(*(1e14 for _ in range(6))),
-    "two roofs": lambda: make_roofs(6e13, 5e14),
-    "many roofs": lambda: make_roofs(*(1e13 * 1.05**place for place in range(30))),
-}
-"""Figures whose points or roofs are close together."""
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("name", CROWDS)
-def test_labels_do_not_cover_each_other_nor_leave_the_figure(name: str) -> None:
-    drawn = draw_svg(CROWDS[name]())
-    heights = read_heights(drawn, r"chip\d+(: .*)?")
-    assert len(heights) >= 2
-    assert min(after - before for before, after in pairwise(heights)) >= 12.0
-    (foot,) = {float(one) for one in re.findall(r'^<svg[^>]*? height="([\d.]+)"', drawn)}
-    assert heights[0] > 40.0  # below the title
-    assert heights[-1] < foot
-
-
-@pytest.mark.parametrize(
-    ("status", "entries"),
-    [("front", ["on the front"]), ("dominated", ["dominated"]), ("projection", ["on the front if available"])],
-)
-def test_a_legend_has_only_entries_of_the_rows(status: str, entries: list[str]) -> None:
-    figure = make_front((1.0, 2.0), (2.0, 1.0), status=status)
-    legends = re.findall(r'"values": (\[[^\]]*\])', json.dumps(figure.spec["layer"]))
-    assert [json.loads(one) for one in legends] == [entries]
-
-
-def test_colours_follow_from_the_set_of_chips() -> None:
-    names = [f"chip{place:02}" for place in range(40)]
-    colours = choose_colours(names)
-    assert colours == choose_colours([*reversed(names), names[3]])
-    assert len({*colours.values()}) == len(names)
-    assert len({colour for colour, _ in list(colours.values())[:8]}) == 8
-    first, second = make_roofs(6e13, 5e14), make_roofs(5e14, 6e13, 7e13)
-    assert first.chips == {"chip0": "chip0", "chip1": "chip1"}
-    repainted = paint(second, dict.fromkeys(second.chips, ("#000000", "cross")))
-    assert "#000000" in json.dumps(repainted.spec)
-    assert repainted.spec["datasets"] == second.spec["datasets"]
-
-
-@pytest.mark.slow
-def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
-    answer: Answer = workspace.sensitivity("resnet18", hardware=("l4", "tpu_v4"))
-    figures = answer.figures()
-    assert [figure.name for figure in figures] == ["tornado", "tornado"]
-    assert [{row["hardware"] for row in one.spec["datasets"]["rows"]} for one in figures] == [{"l4"}, {"tpu_v4"}]
-
-
 @pytest.mark.slow
 def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None:
     import torch
@@ -330,33 +151,12 @@ def test_the_command_writes_a_file_by_its_name(end: str, joulemap: Run, tmp_path
     assert content.startswith({".svg": b"<svg", ".png": b"\x89PNG", ".json": b"{"}[end])
 
 
-def test_a_terminal_gets_a_figure_drawn_in_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    with contextlib.redirect_stdout(screen):
-        code = run(["plot", "roofline", "resnet18", "l4", "tpu_v4", "--db", str(tmp_path / "own.duckdb")])
-    screen.seek(0)
-    lines = screen.read().splitlines()
-    assert code == 0
-    assert max(map(len, lines)) <= 80
-    assert all(sum(line.rstrip().endswith(letter) for line in lines) >= 1 for letter in "ab")
-    assert any("l4" in line and "tpu_v4" in line for line in lines)
-
-
 def test_the_command_prints_a_specification(joulemap: Run) -> None:
     done = joulemap("plot", "waterfall", "resnet18", "h100_sxm5,tpu_v4", "--metric", "latency")
     assert done.returncode == 0, done.stderr
     spec = json.loads(done.stdout)
     assert spec["usermeta"]["figure"] == "waterfall@1"
     assert spec["datasets"]["rows"][0]["step"] == "A h100_sxm5"
-
-
-@pytest.mark.slow
-def test_a_figure_is_as_wide_as_it_shall_be(draw: Draw) -> None:
-    drawn = draw_svg(draw("cost"), "light", 600)
-    assert float(re.search(r'width="([\d.]+)"', drawn)[1]) == pytest.approx(600, abs=3)  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

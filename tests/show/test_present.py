@@ -6,7 +6,6 @@ import io
 import re
 import shlex
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +32,12 @@ from joulemap.show.present.cell import (
     show_span,
     show_within,
 )
-from joulemap.show.present.document import Block, Document, Grid, Lines, Section, Steps, Text, draw_columns
-from joulemap.show.present.draw.picture import GREEN, draw_picture
+from joulemap.show.present.document import Block, Document, Grid, Lines, Section, Steps, Text
 from joulemap.show.present.format import write
-from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.progress import Bar as ProgressBar, describe_left
-from joulemap.show.present.sketch import Axis, Bar, Bars
-from joulemap.show.present.writer.table import DIM, END
 from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
-MANY = 13
-"""Rows that are too many for blocks."""
 
 WORDS = st.text("abcdef_.~", min_size=1, max_size=18)
 NUMBERS = st.sampled_from(list(map(Number, ("10.2 mJ", "437 µs", "5.0 %", "31.4k/s", "1,092 USD", "1.03x", "8"))))
@@ -113,46 +106,6 @@ def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid,
             assert not is_table or set(heading.split()) <= words
 
 
-@pytest.mark.slow
-@given(grids())
-def test_without_a_width_every_column_is_drawn(grid: Grid) -> None:
-    text = draw(grid, None)
-    assert not folded(grid, None)
-    assert {word for cells in (grid.headings, *grid.rows) for cell in cells for word in cell.split()} <= set(
-        text.split()
-    )
-
-
-@given(grids(MANY), st.integers(40, 200))
-@pytest.mark.slow
-def test_what_is_kept_depends_on_nothing_that_matters_less(grid: Grid, width: int) -> None:
-    hidden = set(folded(grid, width))
-    for count in range(1, len(grid.keep) + 1):
-        chosen = sorted({0, *(grid.headings.index(name) for name in grid.keep[:count])})
-        fewer = attrs.evolve(
-            grid,
-            headings=tuple(grid.headings[index] for index in chosen),
-            rows=tuple(tuple(cells[index] for index in chosen) for cells in grid.rows),
-        )
-        assert set(folded(fewer, width)) == hidden & set(fewer.headings)
-
-
-@given(grids(MANY))
-@pytest.mark.slow
-def test_a_wider_terminal_shows_what_matters_most_no_later(grid: Grid) -> None:
-    if grid.keep:
-        shown = [grid.keep[0] not in folded(grid, width) for width in range(40, 201, 20)]
-        assert all(wider or not narrower for narrower, wider in pairwise(shown))
-
-
-def test_columns_fold_from_the_least_important() -> None:
-    many = attrs.evolve(CHIPS, rows=CHIPS.rows * 7)
-    assert folded(many, 200) == []
-    assert folded(many, 60) == ["source"]
-    assert folded(many, 45) == ["purchase price", "source"]
-    assert folded(many, 34) == ["energy per inference", "purchase price", "source"]
-
-
 def test_headings_and_long_text_wrap_before_a_column_folds() -> None:
     assert draw(CHIPS, 80).split("\n") == [
         "                 energy per",
@@ -175,13 +128,6 @@ def test_few_rows_whose_important_columns_do_not_fit_are_blocks_with_a_name() ->
         "  source",
         "    a shop",
     ]
-
-
-def test_one_row_that_does_not_fit_is_a_block_with_everything() -> None:
-    one = attrs.evolve(CHIPS, rows=CHIPS.rows[:1], keep=())
-    text = draw(one, 40)
-    assert not folded(one, 40)
-    assert "price list" in " ".join(text.split())
 
 
 def test_one_row_that_says_what_matters_is_a_row() -> None:
@@ -210,20 +156,6 @@ def test_numbers_stand_right_and_words_left() -> None:
 def test_a_number_stays_with_its_unit() -> None:
     text = write(make(Lines(("moved 606 kB at 3.35 TB/s, that is 65 % of it",))), "table", 24)
     assert text.split("\n") == ["- moved 606 kB at", "  3.35 TB/s, that is", "  65 % of it"]
-
-
-def test_no_line_is_longer_than_the_page() -> None:
-    long = "joulemap compare resnet18 vit_b_16 --hardware tpu_v4,kpu_t256"
-    said = "energy of each subgraph of a model on each chip, side by side"
-    text = write(make(Text(said), Lines((said,)), Steps((long,)), title=said), "table", 40)
-    assert max(map(len, text.split("\n"))) <= 40
-
-
-def test_a_tree_keeps_its_spaces() -> None:
-    tree = Grid(
-        headings=("where", "energy"), rows=(("memory", Number("2 J")), ("  l2 cache.read", Number("1 J"))), is_tree=True
-    )
-    assert draw(tree, 40).endswith("\n  l2 cache.read     1 J")
 
 
 def test_nothing_of_an_input_is_obeyed_where_markdown_is_shown() -> None:
@@ -315,16 +247,6 @@ def test_a_pipe_gets_80_columns_of_an_answer_and_whole_rows(joulemap_process: Ru
     assert len(rows.splitlines()[0]) > 200
 
 
-@pytest.mark.slow
-def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Path) -> None:
-    statement = ("sql", "SELECT * FROM runs ORDER BY run_id", "--db", own_database)
-    joulemap(*statement, "-o", tmp_path / "runs.txt", variables={"COLUMNS": "60"})
-    assert (tmp_path / "runs.txt").read_text(encoding="utf-8") == joulemap(*statement).stdout
-    for form in ("csv", "json", "markdown"):
-        narrow, wide = (joulemap(*statement, "-f", form, variables={"COLUMNS": one}).stdout for one in ("60", "200"))
-        assert narrow == wide != ""
-
-
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
@@ -365,13 +287,6 @@ def test_an_amount_has_the_unit_that_it_is_counted_in(per: str, amount: str, pri
 )
 def test_digits_end_where_the_interval_begins(half_width: float | None, text: str) -> None:
     assert show_within(0.07241, "J", half_width) == text
-
-
-def test_columns_of_a_table_have_labels_of_their_own() -> None:
-    units = {"energy_j": "J", "energy_fj": "", "energy_ratio": "", "latency_s": "s", "assumed_energy_fraction": ""}
-    columns = tuple(Column(name=name, type="DOUBLE", unit=unit, meaning="of a run") for name, unit in units.items())
-    drawn = draw_columns(Table(title="a.b@1", columns=columns, rows=((1.0, 1, 1.0, 1.0, 0.5),)))
-    assert drawn.headings == ("energy", "energy fj", "energy ratio", "latency", "assumed energy share")
 
 
 @pytest.mark.parametrize(
@@ -416,15 +331,6 @@ def test_a_heading_leaves_out_a_unit_only_where_values_show_it(name: str, unit: 
     assert cell.heading(Column(name=name, type="DOUBLE", unit=unit, meaning=meaning)) == words
 
 
-def test_a_shown_column_may_bring_its_heading() -> None:
-    columns = tuple(
-        Column(name=name, type="BIGINT", unit="", meaning="of a run") for name in ("part", "measurement_count")
-    )
-    table = Table(title="a.b@1", columns=columns, rows=((1, 2),))
-    drawn = draw_columns(table, columns="runtime part | measurements measurement_count", keep="part")
-    assert drawn.headings == ("runtime", "measurements") and drawn.keep == ("runtime",)
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -462,123 +368,6 @@ def test_integers_of_a_column_are_separated_alike() -> None:
     assert separate_alike(["131,072", "7498", "38"]) == ["131,072", "7,498", "38"]
     assert separate_alike(["7498", "38"]) == ["7498", "38"]
     assert separate_alike(["131,072", "7498 mm2", ""]) == ["131,072", "7498 mm2", ""]
-
-
-ENERGIES = Grid(
-    headings=("hardware", "energy", "ratio"),
-    rows=(("l4", "36 mJ", "1x"), ("h100", "80 mJ", "2.2x"), ("cpu", "", "")),
-    ranked=("energy",),
-    best=frozenset({(0, 1)}),
-    pictures=(
-        Picture(kind="interval", after="energy", unit="J", rows=((0.01, 0.1, 1.0), (0.1, 0.1, 0.1), ())),
-        Picture(kind="difference", after="ratio", heading="more", rows=((-1.0,), (3.0,), ())),
-    ),
-)
-
-
-def test_pictures_stand_beside_their_columns_and_fold_before_what_ranks() -> None:
-    wide = draw(ENERGIES, 80).split("\n")
-    assert ["├" in wide[2], "●" in wide[3], "│" in wide[4]] == [True, True, True]
-    assert wide[2].index("best 36 mJ") < wide[2].index("●") < wide[2].index("1x") < wide[2].rindex("█")
-    assert "+" in wide[1] and set(wide[1]) == set("-+ ")
-    narrow = draw(ENERGIES, 38).split("\n")
-    assert "●" in narrow[2] and "█" not in narrow[2] and "1x" not in narrow[2]
-    none = draw(ENERGIES, 28).split("\n")
-    assert "80 mJ" in none[3] and "●" not in none[3] and "1x" in none[2]
-
-
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_formats_for_programs_have_no_picture(form: str) -> None:
-    assert not set("├●█") & set(write(make(ENERGIES), form))
-
-
-def test_a_markdown_table_has_its_pictures_as_code() -> None:
-    _, rule, first, second, third = write(make(ENERGIES), "markdown").split("\n")
-    assert [line.count("|") for line in (rule, first, second, third)] == [6] * 4
-    assert "`├" in first and "●" in second and "●" not in third
-
-
-def test_a_page_has_the_decision_first_and_a_picture_per_row() -> None:
-    document = attrs.evolve(make(ENERGIES, title="one, two"), answer="l4 wins.", insights=("why",), is_decision=True)
-    text = write(document, "html", is_whole=True)
-    assert text.startswith("<!doctype html>") and " style=" not in text and "<script" not in text
-    order = [text.index(part) for part in ("<h1", "l4 wins.</h1>", "one, two", "<table>", "<dt>Why</dt><dd>why")]
-    assert order == sorted(order)
-    # an axis, two intervals and two bars; the third row has no numbers
-    assert text.count("<svg") == 5 and text.count('<circle class="best"') == 1
-    # the bars are -1 and 3 of 4 parts of 168 pixels
-    assert 'class="less" x="0.0" y="3" width="42.0"' in text and 'class="more" x="42.0" y="3" width="126.0"' in text
-
-
-def test_a_picture_has_a_colour_only_where_the_page_has() -> None:
-    unmarked = attrs.evolve(ENERGIES, best=frozenset())
-    coloured = write(make(unmarked), "table", 80, has_colour=True)
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == draw(unmarked, 80) != coloured
-    assert f"\x1b[{GREEN}m●" in write(make(ENERGIES), "table", 80, has_colour=True)
-
-
-def test_the_best_is_green_and_what_cannot_be_had_is_dim_only_in_colour() -> None:
-    away = attrs.evolve(ENERGIES, rows=(*ENERGIES.rows[:2], ("~cpu", "", "3x")), tied=frozenset({(1, 1)}))
-    coloured = write(make(away), "table", 80, has_colour=True)
-    assert f"\x1b[{GREEN}m★ 36 mJ\x1b[0m" in coloured and f"\x1b[{GREEN}mtied 80 mJ\x1b[0m" in coloured
-    assert f"{DIM}~cpu{END}" in coloured and f"{DIM}3x{END}" in coloured
-    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in coloured.split("\n")]
-    assert [line.replace("★", "best") for line in lines] != [] and max(map(len, lines)) <= 80
-    assert "\x1b" not in write(make(away), "table", 80)
-
-
-def test_bars_fit_forty_columns() -> None:
-    bars = tuple(Bar(label="a long name of a cause", value=value, text="-5.56 mJ") for value in (1.0, 2.0))
-    sketch = Bars(title="from A to B", axis=Axis(label="energy", unit="J"), bars=bars)
-    assert max(map(len, write(make(sketch), "table", 40).split("\n"))) <= 40
-
-
-@given(grids(2), st.integers(40, 200), st.data())
-def test_a_table_with_pictures_fits(grid: Grid, width: int, data: st.DataObject) -> None:
-    positive = st.lists(st.floats(1e-12, 1e12), min_size=3, max_size=3).map(sorted).map(tuple)
-    spans = data.draw(st.lists(st.one_of(st.just(()), positive), min_size=len(grid.rows), max_size=len(grid.rows)))
-    signed = tuple((row[0] - row[2],) if row else () for row in spans)
-    after = data.draw(st.sampled_from(grid.headings))
-    trends = Picture(kind="trend", after=after, rows=tuple(spans))
-    drawn = attrs.evolve(
-        grid,
-        pictures=(
-            Picture(kind="interval", after=after, unit="J", rows=tuple(spans)),
-            Picture(kind="difference", after=grid.headings[0], heading="more on a long name", rows=signed),
-            trends,
-        ),
-    )
-    text = draw(drawn, width)
-    assert max(map(len, text.split("\n"))) <= width
-    assert all(line == line.rstrip() for line in text.split("\n"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "rows", "lines"),
-    [
-        # cells 0 to 11 over a logarithmic axis from 1 to 100 with 4 % beyond each end
-        ("interval", ((1.0, 10.0, 100.0), (10.0, 10.0, 10.0)), ["├─────●────┤", "      ●"]),
-        # 11 cells beside the axis: -1 and 3 take 3 and 8 of them, a half takes 11 eighths of one
-        ("difference", ((-1.0,), (3.0,), (0.5,)), ["███│", "   │████████", "   │█▍"]),
-        ("share", ((4.0,), (1.0,), (0.0,)), ["████████████", "███", ""]),
-        ("cumulative", ((0.0, 0.5), (0.5, 0.75)), ["██████", "░░░░░░███"]),
-        ("trend", ((1.0, 10.0, 100.0), (100.0, 1.0, 1.0)), ["▁▅█", "█▁▁"]),
-    ],
-)
-def test_pictures_have_the_lengths_of_their_numbers(
-    kind: PictureKind, rows: tuple[tuple[float, ...], ...], lines: list[str]
-) -> None:
-    drawn = draw_picture(Picture(kind=kind, after="x", rows=rows), 12)
-    assert [line.rstrip() for line in drawn.rows] == lines
-
-
-def test_a_picture_needs_the_numbers_of_its_kind() -> None:
-    with pytest.raises(ValueError, match="needs 3 numbers"):
-        Picture(kind="interval", after="x", rows=((1.0,),))
-    with pytest.raises(ValueError, match="positive"):
-        Picture(kind="interval", after="x", rows=((0.0, 1.0, 2.0),))
-    with pytest.raises(ValueError, match="2 rows"):
-        Grid(headings=("a",), rows=(("b",),), pictures=(Picture(kind="share", after="a", rows=((1.0,), (2.0,))),))
 
 
 def test_progress_appears_after_a_second_and_disappears(monkeypatch: pytest.MonkeyPatch) -> None:

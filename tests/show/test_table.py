@@ -99,36 +99,6 @@ def named(grid: Grid) -> list[int]:
     return [index for index in range(len(grid.headings)) if not index or index not in grid.numbers]
 
 
-@pytest.mark.slow
-@pytest.mark.wings
-def test_what_headlines_name_is_among_the_rows_that_are_shown(workspace: Workspace) -> None:
-    answer = workspace.llm(
-        "llama-3.2-1b", hardware=("l4", "h100_sxm5", "mi300x"), precision=("bf16", "fp8"), batch=(1, 8, 32)
-    )
-    ((_, drawn),) = [one for one in grids(answer.document(limit=1)) if one[1].ranked]
-    places = [drawn.headings.index(name) for name in ("hardware", "batch")]
-    shown = {tuple(row[place] for place in places) for row in drawn.rows}
-    assert {(winner.label, str(winner.batch)) for winner in answer.winners} <= shown
-    assert drawn.cut == len(answer.served) - len(drawn.rows) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.wings
-def test_loads_of_two_precisions_have_names_and_prices_and_what_cannot_take_one_a_reason(workspace: Workspace) -> None:
-    """14 billion weights in bf16 are more than the 24 GB of an L4, and at fp8 they are not."""
-    from joulemap.wing.llm.setting import Serving
-
-    answer = workspace.llm(
-        "qwen3-14b", hardware=("l4", "h100_sxm5"), precision=("bf16", "fp8"), batch=(1,),
-        serving=Serving(in_flight=2, devices=(1,), prompt=256, output=16),
-    )  # fmt: skip
-    assert [row.label for row in answer.loads] == ["l4 fp8", "h100_sxm5 bf16", "h100_sxm5 fp8"]
-    assert all((row.output_usd_per_million or 0.0) > 0.0 for row in answer.loads)
-    (reason,) = answer.not_loaded
-    refused = next(row for row in answer.rows if (row.label, row.precision) == ("l4", "bf16"))
-    assert reason == f"l4 bf16 {refused.reason}" and any(reason in text for text in answer.document().sections[0].texts)
-
-
 @frozen(kw_only=True)
 class Row:
     """A configuration."""

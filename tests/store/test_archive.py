@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibration_case import hardware, made
+from compare import assert_close
 from joulemap.ask import database as archive
 from joulemap.domain.settings import ArchiveFormat
 from joulemap.physics.record.workload import WorkloadKey
@@ -356,7 +357,7 @@ def test_json_has_units_in_its_keys(source: Path, tmp_path: Path) -> None:
     (run,) = json.loads((tmp_path / "views" / "runs.json").read_text())
     assert {"latency_s", "energy_j", "peak_memory_bytes", "formula_version", "package_version", "run_key"} <= set(run)
     ledger = json.loads((tmp_path / "views" / "energy_ledger.json").read_text())
-    assert sum(line["line_energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
+    assert_close(sum(line["line_energy_fj"] for line in ledger), run["energy_j"] * 1e15)
 
 
 @pytest.mark.parametrize(

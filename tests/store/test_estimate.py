@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from compare import assert_close
 from conftest import Run
 from joulemap.domain.operator.name import ARGUMENTS
-from joulemap.store.check import check_database
-from joulemap.store.connection import reading, writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,boundary,source\n"
-OPERATORS = {
-    "gemm(m=128,n=4096,k=4096)": 1,
-    "gemm(m=1,n=4096,k=4096,bias=true)": 4,
-    "attention(queries=1,cached=511,heads=8,kv_heads=2,head_dim=64)": 8,
-    "elementwise(kind=gelu,elements=65536)": 1,
-}
-MODEL = "resnet18"
 
 
 def stored(folder: Path, *lines: str) -> Workspace:
@@ -31,34 +21,6 @@ def stored(folder: Path, *lines: str) -> Workspace:
     path.write_text(HEADER + "\n".join(lines))
     workspace.import_measurements(path)
     return workspace
-
-
-@pytest.mark.slow
-def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
-    chip = Workspace(tmp_path / "runs.duckdb")
-    lines = []
-    for runtime in ("graph", "eager"):
-        for name, batch in OPERATORS.items():
-            (run,) = chip.compare(name, hardware=["h200_sxm"], precision="fp16", batch=batch, runtime=runtime).rows
-            lines.append(f'H200,"{name}",fp16,{batch},{runtime},{2 * run.latency_s!r},{run.energy_j / 2!r},board,ours')  # type: ignore[operator]
-    workspace = stored(tmp_path, *lines, "H200,resnet18,fp16,1,graph,0.001,0.1,board,ours")
-    rows = workspace.validate("h200_sxm", by="kind", source="OURS").records()
-    assert {row["part"] for row in rows} == {"gemm", "attention", "elementwise", "models"}
-    for row in rows:
-        if row["part"] != "models":
-            assert row["measurement_count"] == (4 if row["part"] == "gemm" else 2)
-            assert_close(row["bias_fraction"], -0.5 if row["quantity"] == "latency_s" else 1.0, rel=1e-9)
-    (whole,) = (
-        row
-        for row in workspace.validate("h200_sxm", by="hardware", source="ours").records()
-        if row["quantity"] == "latency_s" and row["part"] == "operators"
-    )
-    assert whole["measurement_count"] == 8
-    assert {row["part"] for row in workspace.validate("h200_sxm", "gemm", source="ours").records()} == {
-        "graph, operators",
-        "eager, operators",
-    }
-    assert check_database(workspace.path) == []
 
 
 def test_another_spelling_is_the_same_measurement(tmp_path: Path) -> None:
@@ -98,26 +60,6 @@ def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
     assert rows == ((large, "l4 has 24 GB of memory; this configuration needs 137.4 GB"),)
     with pytest.raises(NoMeasurementError, match="no measurement of l4 and nobody"):
         workspace.validate("l4", source="nobody")
-
-
-@pytest.mark.slow
-def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
-    workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours')
-    asked = "SELECT estimate_key, latency_fs FROM internal.estimate"
-    (before,) = workspace.validate("l4", source="ours").records()
-    with reading(workspace.path) as connection:
-        first = connection.execute(asked).fetchall()
-    with writing(workspace.path) as connection:
-        connection.execute("UPDATE internal.estimate SET estimate_key = 'older', latency_fs = 1")
-    assert [(rule, place) for rule, _, _, place, _, _ in check_database(workspace.path)] == [
-        (
-            "the rows of a bulk estimate are those that were written",
-            "estimate of gemm(m=8,n=64,k=32) on l4 fp16 batch 1 graph",
-        )
-    ]
-    assert workspace.validate("l4", source="ours").records() == [before]
-    with reading(workspace.path) as connection:
-        assert connection.execute(asked).fetchall() == first
 
 
 def test_sql_knows_every_kind(tmp_path: Path) -> None:

@@ -123,17 +123,6 @@ def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     assert summary(connection, shipped) == summary(connection, anew)
 
 
-@pytest.mark.slow
-def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "x.duckdb")
-    shipped = workspace.profile("squeezenet1_1").profile
-    anew = workspace.profile("squeezenet1_1", retrace=True).profile
-    assert (shipped.is_shipped, anew.is_shipped) == (True, False)
-    assert (shipped.mac_count, shipped.moved_bytes) == (anew.mac_count, anew.moved_bytes)
-    assert not workspace.profile("squeezenet1_1", inputs=["1,3,128,128"]).profile.is_shipped
-    assert workspace.profile("squeezenet1_1").profile == anew, "what was traced here is preferred"
-
-
 def test_what_ships_of_another_tracer_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from joulemap.plan import model
 

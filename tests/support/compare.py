@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 
-def assert_close(actual: float, expected: float, *, rel: float) -> None:
-    """Fail unless `actual` is within the relative error `rel` of `expected`; 0 matches only 0."""
+def assert_close(actual: float | None, expected: float | None, *, rel: float = 1e-9) -> None:
+    """Fail unless `actual` is `expected` within `rel`, by default but for rounding; only 0 is close to 0."""
+    assert actual is not None and expected is not None, f"{actual!r} is not close to {expected!r}"
     assert math.isclose(actual, expected, rel_tol=rel, abs_tol=0.0), f"{actual!r} is not within {rel:g} of {expected!r}"

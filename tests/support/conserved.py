@@ -60,7 +60,7 @@ def assert_leakage_is_static_power_times_interval(run: RunColumns) -> None:
     position = run.hardware.reference.position(STATIC_ACTION)
     assert position is not None
     static_fj = run.hardware.static_power.value * FJ_PER_J
-    assert_close(run.hardware.reference.actions[position].energy_per_action_fj, static_fj, rel=1e-12)
+    assert_close(run.hardware.reference.actions[position].energy_per_action_fj, static_fj)
     takes_time = run.operators.interval_fs > 0
     lines = run.ledger.action_index == position
     assert (run.ledger.operator_index[lines] == run.operators.operator_index[takes_time]).all()
@@ -88,7 +88,7 @@ def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
     assert (run.operators.operator_index == np.flatnonzero(runs_here)).all()
     assert run.mac_count == int(work.mac_count[runs_here].sum())
     assert float(run.subgraphs.executed_mac_count.sum()) >= run.mac_count * (1.0 - 1e-12)
-    assert_close(float(run.subgraphs.moved_bytes.sum()), float(run.operators.moved_bytes.sum()), rel=1e-12)
+    assert_close(float(run.subgraphs.moved_bytes.sum()), float(run.operators.moved_bytes.sum()))
 
 
 def assert_conserved(work: WorkloadColumns, run: RunColumns) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import joulemap
 from joulemap.system.code import normalize_code
 
 SOURCE = '''"""Products of matrices."""
@@ -113,11 +110,6 @@ def test_the_form_of_a_line_is_the_same_for_every_python() -> None:
     assert normalize_code('"""Words."""') == "Module( body [ ] )"
     with pytest.raises(SyntaxError):
         normalize_code("a = ")
-
-
-def test_every_file_of_the_package_has_a_form() -> None:
-    for file in sorted(Path(joulemap.__file__).parent.joinpath("trace", "formula").glob("*.py")):
-        assert "formula" in normalize_code(file.read_text())
 
 
 def test_what_only_a_type_checker_reads_does_not_count() -> None:

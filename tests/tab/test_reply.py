@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from command import run_here
+from compare import assert_close
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import Passes, predict, predict_step
 from joulemap.bundle.chip import load_chips
@@ -72,7 +73,7 @@ def test_a_comparison_says_what_the_command_says(tmp_path: Path, state: dict[str
             stored = values[row["name"].removeprefix("~")]
             low, value, high = row["numbers"]
             assert value == stored[column]
-            assert np.log(high / value) == pytest.approx(stored[column.rpartition("_")[0] + "_half_width"], rel=1e-12)
+            assert_close(np.log(high / value), stored[column.rpartition("_")[0] + "_half_width"])
             assert low <= value <= high
     table = run_here([*words[1:], "--db", "page.duckdb"], tmp_path, {}).stdout
     for line in answer["why"]:
@@ -111,7 +112,7 @@ def test_a_difference_adds_up_and_is_that_of_explain(tmp_path: Path) -> None:
     assert sum(int(one["exact"]) for one in steps) == whole
     ends = find_block(answer, "waterfall")["ends"]
     assert steps[0]["from"] == ends[0]["to"] == 1.0
-    assert steps[-1]["to"] == pytest.approx(ends[1]["to"], rel=1e-12)
+    assert_close(steps[-1]["to"], ends[1]["to"])
     assert all(one["to"] == other["from"] for one, other in pairwise(steps))
 
 
@@ -123,10 +124,10 @@ def test_parts_and_static_numbers_are_predictions() -> None:
     for row in find_block(answer, "intervals")["rows"]:
         np.testing.assert_allclose(row["numbers"], energy[row["name"]], rtol=1e-14)
     for row in find_block(answer, "parts")["rows"]:
-        assert sum(row["shares"]) == pytest.approx(1.0, rel=1e-12)
+        assert_close(sum(row["shares"]), 1.0)
         static = dict(zip(find_block(answer, "parts")["names"], row["shares"], strict=True))["static power"]
         place = chips.index(row["name"])
-        assert static == pytest.approx(float(found.parts_j["static"][place] / found.energy_j[place]), rel=1e-12)
+        assert_close(static, float(found.parts_j["static"][place] / found.energy_j[place]))
 
 
 @pytest.mark.slow
@@ -150,9 +151,9 @@ def test_a_gpu_serves_as_llm_says(tmp_path: Path, power: str, bandwidth: str) ->
     )
     (row,) = told.rows
     assert rate[place]["numbers"][1] == 1.0 / row.between_s
-    assert joules[place]["numbers"][1] == pytest.approx(row.output_token_j, rel=1e-14, abs=0.0)
+    assert_close(joules[place]["numbers"][1], row.output_token_j)
     low, value, _ = rate[place]["numbers"]
-    assert np.log(value / low) == pytest.approx(row.between_half_width, rel=1e-12, abs=0.0)
+    assert_close(np.log(value / low), row.between_half_width)
     words = shlex.split(answer["command"])
     done = run_here([*words[1:], "--db", "page.duckdb"], tmp_path, {})
     assert done.returncode == 0, done.stderr
@@ -209,12 +210,6 @@ def test_an_unknown_chip_among_others_is_left_out() -> None:
     assert "unknown hardware 'nothing'" in answer["left_out"][0]
     many = find(view="compare", chips=",".join(sorted(load_chips().ids)[:100]))
     assert any("40 more chips are left out" in line for line in many["left_out"])
-
-
-def test_lines_fit_the_words_of_an_answer() -> None:
-    for state in (*({"view": view} for view in DEFAULTS), {"view": "gpu", "chip": "t4", "weights": "bf16"}):
-        line = find(**state)["line"]
-        assert len(line.split()) <= 25, line
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
 from joulemap.construct.model import trace_request
 from joulemap.construct.source import ModelRequest
@@ -232,19 +231,6 @@ def test_an_input_that_cannot_be_copied_is_refused() -> None:
         trace(nn.Identity(), Locked())
 
 
-class Boxed(nn.Module):
-    """Makes sizes of Python's numbers where its activations are, and checks them."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        sizes = torch.as_tensor([[2, 3], [1, 1]], device=x.device)
-        assert int(sizes.prod(-1).sum()) == x.shape[0]
-        return x * x.new_tensor([1.0, 2.0])
-
-
-def test_numbers_of_the_model_keep_their_values() -> None:
-    assert not trace(Boxed(), torch.zeros(7, 2)).notes
-
-
 class Moved(nn.Module):
     """Sends activations to where its ids are."""
 
@@ -277,26 +263,3 @@ def test_a_mask_with_values_goes_into_attention() -> None:
     workload = trace(Attending(), torch.zeros(1, 2, 4, 8), torch.ones(4, 4, dtype=torch.int64))
     assert workload.mac_count == 2 * 2 * 4 * 4 * 8
     assert not any(operator.is_foldable for operator in workload.operators if operator.operation == "softmax")
-
-
-class Answer:
-    """What a library's model returns: its parts can be taken, but have no names."""
-
-    def __init__(self, sample: Tensor) -> None:
-        self.sample = sample
-
-
-class Answering(nn.Module):
-    """Returns an object that torch takes apart without names."""
-
-    def forward(self, values: Tensor) -> Answer:
-        return Answer(values * 2)
-
-
-def test_outputs_of_a_registered_type_without_names_are_found() -> None:
-    register_pytree_node(Answer, lambda one: ([one.sample], None), lambda parts, _context: Answer(*parts))
-    try:
-        workload = trace(Answering(), torch.zeros(1, 4))
-    finally:
-        _deregister_pytree_node(Answer)
-    assert [tensor.is_output for tensor in workload.tensors] == [False, True]

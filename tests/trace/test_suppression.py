@@ -11,8 +11,7 @@ from joulemap.construct.model import trace_request
 from joulemap.construct.source import resolve_model
 from joulemap.physics.record.workload import Operator
 from joulemap.system.errors import UsageError
-from joulemap.trace.formula.pooling import CANDIDATES, PAIR, nms
-from joulemap.trace.formula.registry import Call
+from joulemap.trace.formula.pooling import CANDIDATES, PAIR
 from models import meta, trace
 
 
@@ -41,19 +40,6 @@ def test_only_boxes_that_data_selects_are_assumed_to_be_fewer() -> None:
     assert some.output_shape == every.output_shape == (6000,)  # later operators have room for all
     few = suppression(300, selects=True)
     assert few.elementwise_count == suppression(300, selects=False).elementwise_count
-
-
-def test_more_boxes_or_a_larger_limit_never_cost_less() -> None:
-    def count(candidates: int, limit: int) -> tuple[int, int]:
-        cost = nms(Call((meta(2, 5000, 4), meta(2, 3, 5000), 0.5, [limit], candidates), {}, ()))
-        return cost.elementwise_count, cost.step_count
-
-    for counts in (
-        [count(candidates, 5000) for candidates in (3, 30, 300, 3000, 15_000, 30_000)],
-        [count(15_000, limit) for limit in (0, 1, 10, 100, 1000, 5000)],
-    ):
-        assert counts == sorted(counts)
-    assert count(15_000, 5000) == count(30_000, 5000)  # 5,000 boxes of 3 classes are all
 
 
 def of_ssd(*arguments: tuple[str, str]) -> list[Operator]:

@@ -28,7 +28,6 @@ from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.serving.memory import CONTEXT
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.row import add_up_step, find_fullest_memory
-from joulemap.wing.train.setting import Training
 from joulemap.wing.train.step_name import read_step
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.workspace import Workspace
@@ -174,7 +173,7 @@ def test_a_cpu_skips_what_a_mask_hides_forward_and_backward(tmp_path: Path, toke
     masked = np.flatnonzero(work.is_causal & work.has_macs)
     assert len(masked) > 2  # scores and sums, both of them backward
     for share in _seen_share(form_kernels(work, "fp32", "graph"))[masked]:
-        assert_close(share, seen, rel=1e-12)
+        assert_close(share, seen)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def test_a_layer_keeps_what_the_formula_says(
         memory = measure(work, precision, "fused")
         held.append(Widths(work, precision).live_bytes(is_fused=True)[end] - memory.gradients - memory.states)
     rows = 2 * 32
-    assert_close(held[1] - held[0], rows * (64 * kept + 4 * 2 * 2 * norms + 4 * 4 * heads), rel=1e-12)
+    assert_close(held[1] - held[0], rows * (64 * kept + 4 * 2 * 2 * norms + 4 * 4 * heads))
 
 
 def test_tokens_that_devices_divide_are_exchanged_as_the_same_bytes(tmp_path: Path) -> None:
@@ -235,15 +234,6 @@ def test_products_alone_are_narrow_at_eight_bits() -> None:
     (place,) = (index for index, one in enumerate(workload.operators) if one.name == "1.backward.weight")
     moved = work.access_bytes * Widths(work, "fp8").scale
     assert moved[work.access_operator == place].tolist() == [2 * 4, 2 * 16, 2 * 64]
-
-
-def test_recomputation_keeps_less_and_computes_no_more_than_a_forward_pass() -> None:
-    plain, again = step("train(resnet18)", 8), step("train(resnet18,recompute=true)", 8)
-    repeated = sum(one.mac_count for one in again.operators if is_again(one))
-    forward = sum(one.mac_count for one in plain.operators if ".backward" not in one.name)
-    assert 0 < repeated < forward
-    assert backward_macs(plain) == backward_macs(again)
-    assert kept_bytes(again) < 0.5 * kept_bytes(plain)
 
 
 @pytest.mark.sample(1)
@@ -295,16 +285,7 @@ def test_a_step_whose_conversions_are_not_counted_takes_at_least_its_time(tmp_pa
     assert row.latency_half_width is not None
     assert row.reserved_bytes == CONTEXT
     held = row.weight_bytes + row.gradient_bytes + row.state_bytes + row.activation_bytes + row.reserved_bytes
-    assert_close(row.memory_fraction, held / row.capacity_bytes, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_a_language_model_is_trained_at_a_usual_share_of_the_peak(tmp_path: Path) -> None:
-    training = Training(devices=(8,), tokens=2048, zero=1, recompute=True)
-    answer = Workspace(tmp_path / "train.duckdb").train(
-        "llama-3.1-8b", hardware="h100_sxm5", batch=8, training=training
-    )
-    assert 0.35 < (answer.rows[0].utilization_fraction or 0.0) < 0.5
+    assert_close(row.memory_fraction, held / row.capacity_bytes)
 
 
 def test_a_name_has_one_spelling() -> None:
@@ -344,9 +325,9 @@ def test_a_pipeline_by_hand() -> None:
     parts = {**last, "before": take(4.0, 40.0, 80), **inner}
     whole = add_up_step(parts, accumulate=8, stages=4, static_w=10.0)
     assert (whole.step_s, whole.bubble_s) == (45.0, 12.0)
-    assert_close(whole.device_j, (450.0 + 3 * 450.0) / 4, rel=1e-12)
+    assert_close(whole.device_j, (450.0 + 3 * 450.0) / 4)
     assert whole.mac_count == 8 * (80 + 3 * 60) / 4
-    assert_close(sum(whole.phases.values()) + 12.0, 45.0, rel=1e-12)
+    assert_close(sum(whole.phases.values()) + 12.0, 45.0)
     alone = add_up_step(last, accumulate=1, stages=1, static_w=10.0)
     assert (alone.step_s, alone.device_j, alone.mac_count, alone.bubble_s) == (5.0, 50.0, 80, None)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from compare import assert_close
 from joulemap.ask.answer import Answer
 from joulemap.domain.settings import Settings
 from joulemap.show.present.cell import show_chance, show_share
@@ -107,7 +108,7 @@ def check_explore(workspace: Workspace) -> None:
     tied = [one.like_count for one in own.values() if 2 * one.like_count >= answer.point_count - 1]
     assert counts == (tied[:1] or [len(front), answer.point_count])
     for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
-        assert own[objective].value == pytest.approx(min(row[column] for row in front), rel=1e-9, abs=0)
+        assert_close(own[objective].value, min(row[column] for row in front))
         line = next(line for line in insights if f"{objective} changes" in line)
         for row in answer.margins:
             if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-3:

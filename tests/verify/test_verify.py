@@ -53,7 +53,7 @@ def test_a_sample_is_read(name: str) -> None:
     expected = SAMPLES[name]["read"]
     for column, value in (expected | dict.fromkeys(SAMPLES[name].get("absent", ()))).items():
         if isinstance(value, float):
-            assert_close(getattr(row, column), value, rel=1e-9)
+            assert_close(getattr(row, column), value)
         else:
             assert getattr(row, column) == value, column
 
@@ -120,14 +120,14 @@ def test_a_trace_whose_gpu_waits_for_the_host_is_compared_by_its_busy_time(tmp_p
     reading = read_file(place, stated)[0]
     assert isinstance(reading.row, Measurement)
     assert reading.row.runtime == "graph"
-    assert_close(reading.row.latency_s or 0.0, 125e-6, rel=1e-12)
+    assert_close(reading.row.latency_s, 125e-6)
     found = {one.kind: one for one in reading.findings}
     assert found.keys() == {"profiled", "busy", "transposed"}
-    assert_close(found["busy"].doubt, math.log(4.0), rel=1e-12)  # busy for 125 of 500 us per pass
-    assert_close(cast("float", found["transposed"].values["share"]), 0.4, rel=1e-12)  # 50 us of layout copies
+    assert_close(found["busy"].doubt, math.log(4.0))  # busy for 125 of 500 us per pass
+    assert_close(cast("float", found["transposed"].values["share"]), 0.4)  # 50 us of layout copies
     kept = read_file(place, {**stated, "runtime": "eager"})[0]
     assert isinstance(kept.row, Measurement)
-    assert_close(kept.row.latency_s or 0.0, 500e-6, rel=1e-12)
+    assert_close(kept.row.latency_s, 500e-6)
     assert [one.kind for one in kept.findings] == ["profiled", "transposed"]
 
 
@@ -166,7 +166,7 @@ def test_a_meter_that_writes_again_while_it_runs_tells_one_run(tmp_path: Path) -
     head, row = (DATA / "codecarbon.csv").read_text(encoding="utf-8").splitlines()
     early = row.replace("6182.034128322266", "3000.0")
     (one,) = change("codecarbon.csv", tmp_path, (row, f"{early}\n{row}"))
-    assert_close(one.latency_s, 6.182034128, rel=1e-9)
+    assert_close(one.latency_s, 6.182034128)
     swaps = (head, f"task_name,{head}"), (row, f"load,{early}\ninfer,{row}")
     assert [round(one.latency_s, 3) for one in change("codecarbon.csv", tmp_path, *swaps)] == [3.0, 6.182]
 
@@ -175,7 +175,7 @@ def test_a_chip_of_a_processor_and_a_gpu_has_the_energy_of_both(tmp_path: Path) 
     """0.3928191067550344 and 0.1931873318846627 kWh over 1,000 passes."""
     swaps = ("AMD EPYC 7643 48-Core Processor", "Apple M1"), ("1 x NVIDIA RTX A5000", "Apple M1")
     (one,) = change("codecarbon.csv", tmp_path, *swaps)
-    assert_close(one.energy_j, (0.3928191067550344 + 0.1931873318846627) * 3600.0, rel=1e-9)
+    assert_close(one.energy_j, (0.3928191067550344 + 0.1931873318846627) * 3600.0)
 
 
 def test_a_processor_is_the_hardware_where_a_build_has_no_gpu(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_prompt_alone_has_no_time_between_tokens(tmp_path: Path) -> None:
     swaps = ('"total_output_tokens": 81050', '"total_output_tokens": 300'), ("13.577995860227945", "0.0")
     (row,) = change("vllm.json", tmp_path, *swaps, ('"mean_itl_ms": 13.505887271504633', '"mean_itl_ms": 0.0'))
     assert row.inter_token_latency_s is None
-    assert_close(row.batch, 8.325406649602808 * 0.054577085783294024 / 4.0, rel=1e-9)
+    assert_close(row.batch, 8.325406649602808 * 0.054577085783294024 / 4.0)
 
 
 @pytest.mark.parametrize(("latency_s", "mean"), [(21.9247, 921.6), (25.0, 1024.0)])
@@ -243,8 +243,8 @@ def test_inferencex_states_the_longest_request_unless_its_rate_says_otherwise(
     path = tmp_path / "one.json"
     path.write_text(json.dumps([one]))
     row: Any = read_file(path, NOTHING)[0].row
-    assert_close(row.prompt_tokens, mean, rel=1e-12)
-    assert_close(row.output_tokens, mean, rel=1e-12)
+    assert_close(row.prompt_tokens, mean)
+    assert_close(row.output_tokens, mean)
 
 
 def test_lengths_that_no_file_tells_are_asked_for(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_requests_in_flight_follow_from_littles_law() -> None:
     """8.3254 requests a second, each 54.6 ms and 269.17 steps of 13.578 ms: 30.88 at once, a quarter on a replica."""
     row = read_file(DATA / "vllm.json", NOTHING)[0].row
     seconds = 0.054577085783 + 0.013577995860 * (81050 / 300 - 1.0)
-    assert_close(float(row.batch), 8.325406649603 * seconds / 4.0, rel=1e-9)
+    assert_close(float(row.batch), 8.325406649603 * seconds / 4.0)
 
 
 def test_parts_of_reading_by_hand() -> None:
@@ -340,13 +340,13 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
         (reading,) = read_file(path, NOTHING)
         assert isinstance(reading.row, ServingRow)
         fraction = 1.0 if limit is None else reading.row.batch / 300
-        assert_close(reading.row.burst_fraction or 0.0, fraction, rel=1e-9)
+        assert_close(reading.row.burst_fraction, fraction)
         found[name] = predict_row(reading.row, find_hardware("h100_sxm5"))
         together = attrs.evolve(reading.row, burst_fraction=None)
         found[f"{name} alone"] = predict_row(together, find_hardware("h100_sxm5"))
     passes = 300 / (8192 // 999)
     whole, mean = (found[name].time_to_first_token_s or 0.0 for name in ("all alone", "all"))
-    assert_close(mean / whole, (passes + 1.0) / passes / 2.0, rel=1e-9)
+    assert_close(mean / whole, (passes + 1.0) / passes / 2.0)
     few, steady = (found[name].time_to_first_token_s or 0.0 for name in ("few", "few alone"))
     assert few > steady
     assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
@@ -377,9 +377,9 @@ def test_a_number_beyond_the_chips_limits_is_not_scored(
 
 def test_an_interval_holds_what_is_within_its_factor() -> None:
     figure = Figure(value=2.0, half_width=0.6931471805599453)
-    assert_close(figure.low or 0.0, 1.0, rel=1e-12)
+    assert_close(figure.low, 1.0)
     assert [figure.holds(value) for value in (0.99, 1.01, 3.99, 4.01)] == [False, True, True, False]
-    assert_close(figure.miss(4.0), 1.0, rel=1e-12)
+    assert_close(figure.miss(4.0), 1.0)
     one = Forecast(figures={"latency_s": figure, "power_w": Figure(value=1.0, half_width=None)})
     assert one.holds({"latency_s": 2.0, "power_w": 9.0}) is True
     assert one.holds({"power_w": 9.0}) is None
@@ -576,7 +576,7 @@ def test_a_window_without_a_number_is_left_out_of_the_median(value: str, tmp_pat
     (tmp_path / "zeus.csv").write_text(f"{text.rstrip()}\n1700000002.0,resnet50,0.7,{value}\n", encoding="utf-8")
     (one,) = read_file(tmp_path / "zeus.csv", state("zeus.csv"))
     assert isinstance(one.row, Measurement)
-    assert_close(one.row.energy_j or 0.0, 355.3059 / 300.0, rel=1e-9)
+    assert_close(one.row.energy_j, 355.3059 / 300.0)
     assert count_left_out(one)[:2] == (1, 3)
 
 
@@ -598,7 +598,7 @@ def test_a_sum_over_devices_needs_each_of_them() -> None:
 
 def test_a_median_in_place_of_an_unusable_mean_is_told(tmp_path: Path) -> None:
     reading = read_changed("vllm.json", tmp_path, r'(?<="mean_ttft_ms": )[\d.]+', "NaN")
-    assert_close(reading.row.time_to_first_token_s, 0.052999333499883505, rel=1e-9)
+    assert_close(reading.row.time_to_first_token_s, 0.052999333499883505)
     (found,) = (one.values for one in reading.findings if one.kind == "substitute")
     assert (found["field"], found["value"], found["other"]) == ("mean_ttft_ms", "nan", "median_ttft_ms")
 
@@ -746,20 +746,18 @@ def test_a_decode_rate_calibrates_its_engine_halfway_and_a_single_prompt_does_no
 
     plain, fitted = ask(), ask(calibrate=True)
     decode, prompt = fitted["output_tokens_per_s"], fitted["total_tokens_per_s"]
-    assert_close(decode.predicted, plain["output_tokens_per_s"].predicted, rel=1e-12)
+    assert_close(decode.predicted, plain["output_tokens_per_s"].predicted)
     assert_close(decode.calibrated, math.sqrt(decode.predicted * 40.0), rel=1e-3)
     assert prompt.calibrated == prompt.predicted
     one = read_calibration(tmp_path / "calibration" / "rtx_3060.toml")
     assert list(one.coefficients) == ["served_time.llamacpp.decode"]
-    assert_close(one.coefficients["served_time.llamacpp.decode"].value, math.sqrt(decode.predicted / 40.0), rel=1e-9)
+    assert_close(one.coefficients["served_time.llamacpp.decode"].value, math.sqrt(decode.predicted / 40.0))
     later, off = ask(), ask(calibration="none")
-    assert_close(later["output_tokens_per_s"].predicted, decode.calibrated, rel=1e-12)
-    assert_close(off["output_tokens_per_s"].predicted, decode.predicted, rel=1e-12)
-    assert later["output_tokens_per_s"].high / later["output_tokens_per_s"].low == pytest.approx(
-        decode.high / decode.low, rel=1e-12, abs=0
-    )
+    assert_close(later["output_tokens_per_s"].predicted, decode.calibrated)
+    assert_close(off["output_tokens_per_s"].predicted, decode.predicted)
+    assert_close(later["output_tokens_per_s"].high / later["output_tokens_per_s"].low, decode.high / decode.low)
     again = ask(calibrate=True)
-    assert_close(again["output_tokens_per_s"].calibrated, decode.calibrated, rel=1e-12)
+    assert_close(again["output_tokens_per_s"].calibrated, decode.calibrated)
 
 
 @pytest.mark.slow

@@ -486,11 +486,10 @@ def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_pat
     (site / "joulemap_acme_x1" / "__init__.py").write_text("raise RuntimeError('never imported')\n")
     (site / "joulemap_acme_x1" / "hardware" / "acme_x1.toml").write_text("id = 1\n")
     usual = find_catalogue()  # that of the package without its chip is the same
-    for _ in range(2):
-        answered = ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path, template=usual)
-        assert answered.returncode == ExitCode.OK
-        (line,) = answered.stderr.splitlines()
-        assert line.startswith(f"the package {NAME} 0.1.0: left out: ")
+    answered = ask("compare", "mobilenet_v2", "l4", "t4", path=site, cwd=tmp_path, template=usual)
+    assert answered.returncode == ExitCode.OK
+    (line,) = answered.stderr.splitlines()
+    assert line.startswith(f"the package {NAME} 0.1.0: left out: ")
     failed = ask("extend", "check", NAME, "--format", "json", path=site, cwd=tmp_path, template=usual)
     assert failed.returncode == ExitCode.CHECK_FAILED
     checked = json.loads(failed.stdout)

@@ -49,49 +49,18 @@ def untraceable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_model, "trace_request", refuse)
 
 
-@pytest.mark.slow
-def test_a_comparison_answers_for_chips_that_can_be_bought(
-    database: Path, own_database: Path, untraceable: None
-) -> None:
-    answer = Workspace(database).compare("resnet18")
-    assert {row.hardware for row in answer.rows} == set(DEFAULT)
-    assert {row.architecture for row in answer.rows} == {"cpu", "gpu", "tpu"}
-    energies = [row.energy_j for row in answer.rows if row.energy_j is not None]
-    assert energies == sorted(energies)
-    for row in answer.rows:
-        assert row.energy_j and row.latency_s and row.average_power_w and row.edp_js
-        assert_close(row.energy_j / row.latency_s, row.average_power_w, rel=1e-12)
-        assert_close(row.energy_j * row.latency_s, row.edp_js, rel=1e-12)
-        assert row.compute_utilization_fraction is not None
-        assert 0.0 < row.compute_utilization_fraction <= 1.0
-        assert row.units_used_count and row.units_total_count
-        assert 0 < row.units_used_count <= row.units_total_count
-    assert not any(row.is_projection for row in answer.rows)
-    (kpu,) = Workspace(own_database).compare("resnet18", hardware=["KPU"]).rows
-    assert kpu.hardware == "kpu_t256" and kpu.is_projection
-
-
-def test_recommendations_are_the_best_rows(database: Path) -> None:
-    answer = Workspace(database).compare("resnet18")
-    best = {row.goal: row.hardware for row in answer.recommendations}
-    assert list(best) == ["energy", "latency", "throughput", "memory", "edp"]
-    assert best["energy"] == min(answer.rows, key=lambda row: row.energy_j or 0.0).hardware
-    assert best["latency"] == best["throughput"] == min(answer.rows, key=lambda row: row.latency_s or 0.0).hardware
-    assert best["edp"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
-
-
 def test_insights_are_shares_of_real_differences(database: Path) -> None:
     answer = Workspace(database).compare("resnet18")
     energy = {row.hardware: row.energy_j or 0.0 for row in answer.rows}
     assert len(answer.insights) == sum(row.is_available for row in answer.rows) - 1 > 0
     for insight in answer.insights:
         difference = energy[insight.other_hardware] - energy[insight.best_hardware]
-        assert_close(insight.difference_j, difference, rel=1e-9)
+        assert_close(insight.difference_j, difference)
         pair = (insight.best_hardware, insight.other_hardware)
         (first, *_) = (row for row in Workspace(database).explain("resnet18", *pair).categories if row.difference > 0.0)
         assert first.category == insight.common_category
-        assert_close(insight.category_difference_j, first.difference, rel=1e-9)
-        assert_close(insight.category_share_fraction or 0.0, first.share_fraction or 0.0, rel=1e-9)
+        assert_close(insight.category_difference_j, first.difference)
+        assert_close(insight.category_share_fraction, first.share_fraction)
 
 
 def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:
@@ -120,7 +89,7 @@ def test_ratios_are_relative_to_the_baseline(database: Path) -> None:
     assert rows["tpu_v4"].energy_ratio == 1.0
     gpu, tpu = rows["h100_sxm5"], rows["tpu_v4"]
     assert gpu.energy_j and tpu.energy_j and gpu.energy_ratio
-    assert_close(gpu.energy_ratio, gpu.energy_j / tpu.energy_j, rel=1e-12)
+    assert_close(gpu.energy_ratio, gpu.energy_j / tpu.energy_j)
     first = Workspace(database).compare("resnet18", hardware=["h100_sxm5", "tpu_v4"])
     assert {row.baseline_hardware for row in first.rows} == {"tpu_v4"}  # the least energy
 
@@ -170,17 +139,6 @@ def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
     assert parts[0][0] < 1e-14
 
 
-def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) -> None:
-    explanation = Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4")
-    assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
-    sizes = [abs(term.difference_fj) for term in explanation.terms]
-    assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(UsageError, match="unknown metric 'beauty'"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[call-overload]
-    with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
-
-
 @pytest.mark.parametrize("batch", [0, -1, 10**7])
 def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"batch is {batch}, expected"):
@@ -205,15 +163,6 @@ def test_values_of_the_wrong_type_are_refused(database: Path) -> None:
         workspace.compare("mlp", arguments=("width=8",))
     with pytest.raises(UsageError, match="max_latency_s is True"):
         Limits(max_latency_s=True)
-
-
-def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "x.duckdb")
-    for batch in (1, 256):
-        workspace.compare("conv_block", batch=batch)
-    rows = workspace.sql("SELECT units_used_count, units_total_count FROM runs").rows
-    assert any(used == total for used, total in rows)
-    assert all(0 < used <= total for used, total in rows)
 
 
 @pytest.mark.slow
@@ -334,16 +283,6 @@ def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(
     assert find_template(*asked) is None
 
 
-@pytest.mark.slow
-def test_one_run_alone_is_not_ranked(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "new.duckdb")
-    alone = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4",))
-    assert len(alone.rows) == 1
-    assert len(alone.recommendations) == len(alone.insights) == 0
-    beside = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4", "h100_sxm5"))
-    assert {row.goal for row in beside.recommendations} == {"energy", "latency", "throughput", "memory", "edp"}
-
-
 def test_a_plan_counts_the_runs_that_it_has() -> None:
     asked = Settings(
         hardware=("tpu_v4", "h100_sxm5"), precision=("bf16", "int8"), runtime=("fused", "eager"), batch=(1, 8)
@@ -355,10 +294,3 @@ def test_a_plan_counts_the_runs_that_it_has() -> None:
 def test_the_file_of_a_class_is_read_once() -> None:
     load_catalogue()
     assert _read_class.cache_info().misses == _read_class.cache_info().currsize
-
-
-def test_an_answer_is_shown_as_its_text(database: Path) -> None:
-    shown = repr(Workspace(database).compare("resnet18"))
-    decision, _, about = shown.partition(".\n")
-    assert decision.startswith("tpu_v4")
-    assert about.startswith("resnet18, batch 1, fp32 (TF32 convolutions on NVIDIA, one bf16 pass on TPU),\nfused")
