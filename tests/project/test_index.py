@@ -6,6 +6,7 @@ Methods of arrays are not checked, because `take` is also a method of records.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ INDICES = ast.parse("np.argsort(values)", mode="eval").body
 
 
 def is_numpy(call: ast.Call) -> bool:
-    return ast.unparse(call.func).startswith("np.")
+    return re.fullmatch(r"np(\.\w+)+", ast.unparse(call.func)) is not None
 
 
 def is_native(node: ast.expr, bound: dict[str, list[ast.expr]]) -> bool:
@@ -79,8 +80,9 @@ def find_wide(text: str) -> list[str]:
                     for one in names:
                         bound.setdefault(ast.unparse(one), []).append(INDICES)
         for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_numpy(node):
-                place = REFUSING.get(node.func.attr)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                is_method = node.func.attr == "take" and any(one.arg == "axis" for one in node.keywords)
+                place = REFUSING.get(node.func.attr) if is_numpy(node) else 0 if is_method else None
                 if place is not None and not is_native(node.args[place], bound):
                     found.append(ast.unparse(node))
     return found
@@ -96,6 +98,8 @@ def test_indices_are_as_wide_as_the_platform_takes_them() -> None:
     ("line", "is_wide"),
     [
         ("np.bincount(group)", True),
+        ("np.abs(values).take(group, axis=-1)", True),
+        ("values.take(group.astype(np.intp, copy=False), axis=-1)", False),
         ("np.bincount(group.astype(np.int64))", True),
         ("np.bincount(group.astype(np.intp), minlength=3)", False),
         ("np.repeat(values, counts)", True),

@@ -42,7 +42,8 @@ def find_record(answer: type[Any], table: str) -> Any:
     fields = {field.name: str(field.type) for field in attrs.fields(answer)}
     if table not in fields and not hasattr(answer, table):  # a part that divides the rows
         table = "rows"
-    told = fields.get(table) or str(inspect.signature(getattr(answer, table).fget).return_annotation)
+    held = inspect.getattr_static(answer, table, None)
+    told = fields.get(table) or str(inspect.signature(getattr(held, "func", None) or held.fget).return_annotation)
     found = re.search(r"Table\[(\w+)\]", told)
     if found is None:
         pytest.skip(f"the rows are a record: {told}")

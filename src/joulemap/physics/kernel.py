@@ -29,6 +29,7 @@ from joulemap.physics.workload import (
     Work,
     WorkloadColumns,
     join_works,
+    pick,
     sum_by,
 )
 from joulemap.system.record import define
@@ -244,11 +245,11 @@ class KernelColumns:
 
     def per_operator(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each operator its kernel's value."""
-        return values if self.is_plain else values.take(self.kernel_index, axis=-1)
+        return values if self.is_plain else pick(values, self.kernel_index)
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each kernel the value of its leading operator."""
-        return values if self.is_plain else self.each(values).take(self.leader, axis=-1)
+        return values if self.is_plain else pick(self.each(values), self.leader)
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
         """Return a column with one value per operator. A single number applies to all operators."""
@@ -550,11 +551,11 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     count = total.shape[-1]
     order = np.argsort(group, kind="stable")
     owner = group[order]
-    ordered = weights.take(order, axis=-1)
+    ordered = pick(weights, order)
     sums = sum_by(owner, ordered, count)
     members = np.bincount(owner.astype(np.intp), minlength=count)
     if not (sums > 0).all():
-        ordered = np.where(sums.take(owner, axis=-1) > 0, ordered, 1.0)
+        ordered = np.where(pick(sums, owner) > 0, ordered, 1.0)
         sums = np.where(sums > 0, sums, members)
     if len(starts) == 1:
         running = np.cumsum(ordered, axis=-1)
@@ -562,9 +563,9 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
         running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
     first = members.cumsum() - members
     before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
-    share = (running - before.take(owner, axis=-1)) / np.maximum(sums, 1e-300).take(owner, axis=-1)
+    share = (running - pick(before, owner)) / pick(np.maximum(sums, 1e-300), owner)
     is_last = np.append(owner[1:] != owner[:-1], True)
-    whole = np.broadcast_to(total, (*weights.shape[:-1], count)).take(owner, axis=-1)
+    whole = pick(np.broadcast_to(total, (*weights.shape[:-1], count)), owner)
     upto = np.floor(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
     upto = np.where(is_last, whole, np.minimum(upto, whole))
     shares = np.zeros_like(upto)

@@ -23,7 +23,7 @@ from joulemap.physics.ledger import Counts, check_range, close_counts, energies_
 from joulemap.physics.outcome import Asked, Timed, list_facts, split_launch
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.run import BOTTLENECKS, BOUNDS, BUSY, RunTotals
-from joulemap.physics.workload import Booleans, Floats, Integers, sum_by
+from joulemap.physics.workload import Booleans, Floats, Integers, pick, sum_by
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -269,7 +269,7 @@ class Sums:
 
     def _each(self, per_operator: NDArray[Any]) -> NDArray[Any]:
         """Return a column with one value per operator of each pattern."""
-        return self._kinds.each(per_operator).take(self.patterns.row, axis=-1)
+        return pick(self._kinds.each(per_operator), self.patterns.row)
 
     def _reduce(self, add: np.ufunc, per_operator: NDArray[Any]) -> NDArray[Any]:
         """Return one value per pattern, from those of its operators."""

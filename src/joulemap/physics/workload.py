@@ -428,6 +428,11 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     return np.ascontiguousarray(sums.T).reshape(*values.shape[:-1], count)
 
 
+def pick(values: NDArray[Any], index: NDArray[Any]) -> NDArray[Any]:
+    """Return the values at indices of the last axis, which numpy takes at the platform's width alone."""
+    return values.take(index.astype(np.intp, copy=False), axis=-1)
+
+
 def put(column: Floats, places: Integers, values: Floats) -> Floats:
     """Return a column with values replaced at some indices of the last axis."""
     points = np.broadcast_shapes(column.shape[:-1], values.shape[:-1])
