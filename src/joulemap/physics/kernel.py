@@ -550,12 +550,12 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
     weights = np.broadcast_to(weights, (*np.broadcast_shapes(total.shape[:-1], weights.shape[:-1]), len(group)))
     count = total.shape[-1]
     order = np.argsort(group, kind="stable")
-    owner = group[order]
-    ordered = pick(weights, order)
+    owner = group[order].astype(np.intp, copy=False)
+    ordered = weights.take(order, axis=-1)
     sums = sum_by(owner, ordered, count)
-    members = np.bincount(owner.astype(np.intp), minlength=count)
+    members = np.bincount(owner, minlength=count)
     if not (sums > 0).all():
-        ordered = np.where(pick(sums, owner) > 0, ordered, 1.0)
+        ordered = np.where(sums.take(owner, axis=-1) > 0, ordered, 1.0)
         sums = np.where(sums > 0, sums, members)
     if len(starts) == 1:
         running = np.cumsum(ordered, axis=-1)
@@ -563,9 +563,9 @@ def share_exactly(total: Integers, weights: Floats, group: Integers, starts: Seq
         running = np.concatenate([np.cumsum(one, axis=-1) for one in np.split(ordered, starts[1:], axis=-1)], axis=-1)
     first = members.cumsum() - members
     before = np.where(np.isin(first, starts), 0.0, running[..., np.maximum(first - 1, 0)])
-    share = (running - pick(before, owner)) / pick(np.maximum(sums, 1e-300), owner)
+    share = (running - before.take(owner, axis=-1)) / np.maximum(sums, 1e-300).take(owner, axis=-1)
     is_last = np.append(owner[1:] != owner[:-1], True)
-    whole = pick(np.broadcast_to(total, (*weights.shape[:-1], count)), owner)
+    whole = np.broadcast_to(total, (*weights.shape[:-1], count)).take(owner, axis=-1)
     upto = np.floor(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
     upto = np.where(is_last, whole, np.minimum(upto, whole))
     shares = np.zeros_like(upto)

@@ -40,7 +40,7 @@ from joulemap.physics.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.engine import TENSORRT, name_engine
 from joulemap.physics.traffic import ceil_divide, holds_weights, is_resident
-from joulemap.physics.workload import Booleans, Floats, Integers, pick, put
+from joulemap.physics.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 QUANTIZED_BLOCK: Final = 2048.0
@@ -204,7 +204,7 @@ class _Tiled:
                 column = put(column, rows, values)
             else:
                 column[..., rows] = values
-        return pick(column, self.source)
+        return np.asarray(column[..., self.source])
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
         """Return each operator's part of a value of its joint GEMM, in proportion to its columns."""
