@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from compare import assert_close
-from joulemap.wing.llm.serving.grid import Grid
+from joulemap.wing.llm.serving.grid import StepGrid
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class BentPass:
 @pytest.mark.parametrize("mixes", [True, False])
 def test_what_is_looked_up_is_what_the_surface_says(mixes: bool) -> None:
     surface = BentPass()
-    grid = Grid(surface, 256, 8192, 40_000, mixes=mixes)
+    grid = StepGrid(surface, 256, 8192, 40_000, mixes=mixes)
     assert surface.points < 50_000
     draw = np.random.default_rng(0)
     for _ in range(300):
@@ -58,6 +58,6 @@ def test_what_is_looked_up_is_what_the_surface_says(mixes: bool) -> None:
 
 def test_a_grid_of_one_short_request() -> None:
     surface = BentPass()
-    grid = Grid(surface, 1, 3, 2, mixes=True)
+    grid = StepGrid(surface, 1, 3, 2, mixes=True)
     assert grid.find_mixed(1, 1.0, 2, 0.0) == pytest.approx(surface.step(1, 1.0, 2.0, 0.0), rel=1e-6)
     assert_close(grid.find_step(1, 2.0)[0], float(surface.step(1, 2.0, 0.0, 0.0)[0]), rel=1e-6)

@@ -29,7 +29,7 @@ from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.llm import LlmAnswer
-from joulemap.wing.llm.ask.served import Deployed, find_served
+from joulemap.wing.llm.ask.served import ExaminedDeployment, find_served
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
@@ -194,7 +194,7 @@ def test_limits_of_memory_are_facts(answer: LlmAnswer) -> None:
 def test_a_precision_that_only_some_chips_have_weighs_as_much_as_its_bytes() -> None:
     """Weights of 8 GB against 16 GB: their reads, and so the energy of a step, differ by a factor of two."""
     made = [
-        Deployed(key=key, hardware=name, device_count=1, precision=precision, run_id=None, weight_bytes=size)
+        ExaminedDeployment(key=key, hardware=name, device_count=1, precision=precision, run_id=None, weight_bytes=size)
         for key, name, precision, size in ((1, "a", "fp8", 8e9), (2, "b", "bf16", 16e9))
     ]
     found = {one.run_id: one for one in find_served(made, "vllm")}

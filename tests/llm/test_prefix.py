@@ -15,7 +15,7 @@ from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Ser
 from joulemap.wing.llm.serving.request import read_requests, share_blocks
 from joulemap.wing.llm.serving.reuse import assign_homes
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
-from joulemap.wing.llm.serving.surface import accept
+from joulemap.wing.llm.serving.surface import count_accepted
 from joulemap.wing.llm.serving.warm_up import Pool
 from joulemap.wing.llm.setting import read_tier
 
@@ -141,5 +141,5 @@ def test_a_tier_without_a_size_or_bandwidth_is_refused(text: str) -> None:
 
 def test_acceptance_by_depth() -> None:
     """1 + 0.8 + 0.8 x 0.5 + 0.8 x 0.5 x 0.5; rates that are alike give the closed form."""
-    assert accept(3, 0.8, (0.5,)) == near(2.4)
-    assert accept(5, 0.7, (0.7,)) == near(accept(5, 0.7))
+    assert count_accepted(3, 0.8, (0.5,)) == near(2.4)
+    assert count_accepted(5, 0.7, (0.7,)) == near(count_accepted(5, 0.7))

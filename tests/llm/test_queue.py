@@ -15,7 +15,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Requests, Served
-from joulemap.wing.llm.serving.queue import Server, accept, count_until
+from joulemap.wing.llm.serving.queue import Server, count_until, find_fitting
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.steady import Steady, run_steady
@@ -261,7 +261,7 @@ def outcome_times(served: Served) -> list[tuple[float, float]]:
 def test_the_cache_is_never_exceeded(load: str) -> None:
     requests = draw_requests(LOADS[load], 0)
     server = Server(LENGTHY, requests, TIGHT, LOADS[load], Log.of(len(requests.prompt_tokens)))
-    server.expect(accept(requests, TIGHT))
+    server.expect(find_fitting(requests, TIGHT))
     held, running = [0.0], [0]
     while server.advance():
         held.append(server.held)

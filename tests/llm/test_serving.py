@@ -25,7 +25,7 @@ from joulemap.wing.llm.serving.deployment import Deployment, Draft, Guessing, Pa
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, predict
 from joulemap.wing.llm.serving.steady import Steady, run_steady
-from joulemap.wing.llm.serving.surface import Cost, Passes, accept, tabulate
+from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 
 
@@ -96,8 +96,8 @@ def test_the_sum_over_an_answer_is_exact_for_a_cubic(steps: int) -> None:
 
 
 def test_guesses_that_hold() -> None:
-    assert_close(accept(3, 0.5), 1.0 + 0.5 + 0.25 + 0.125)
-    assert accept(3, 1.0) == 4.0
+    assert_close(count_accepted(3, 0.5), 1.0 + 0.5 + 0.25 + 0.125)
+    assert count_accepted(3, 1.0) == 4.0
     surface = Guessing(surface=Straight(token_s=0.0, seen_s=0.0), draft=Draft(guessed_tokens=1, acceptance=1.0))
     batch = Batch(sequences=1, prompt_tokens=10, output_tokens=21, accepted_tokens=surface.draft.accepted_tokens)
     (plain,), (guessed,) = (

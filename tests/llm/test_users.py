@@ -27,10 +27,10 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import (
     MOST_DEVICES,
-    Deployed,
     Forms,
     LatencyTarget,
     Paid,
+    SharedServers,
     _find_chance,
     rank_rows,
 )
@@ -351,7 +351,7 @@ def test_a_batch_for_users_is_refused(joulemap: Run) -> None:
 def test_a_request_for_one_token_ends_with_it() -> None:
     case: Any = SimpleNamespace(question=SimpleNamespace(serving=Serving(prompt=100, output=1)))
     target = LatencyTarget(users=2, first_token_s=1.0)
-    one = Deployed(
+    one = SharedServers(
         case=case, target=target, servers=1, first_token_s=0.5, between_s=0.1,
         request_j=1.0,
     )  # fmt: skip

@@ -18,7 +18,7 @@ import pytest
 import joulemap
 from joulemap.ask import fact
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Line, Part, Shape
+from joulemap.show.shape import RESERVED, Line, Page, Part, Shape
 
 SHOW = Path(joulemap.__file__).parent / "show"
 LEVELS = ("subgraph", "operator")
@@ -72,6 +72,20 @@ def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
             named = {name for line in part.columns for name, _ in Template(line).slots}
         known |= {one for one in named if f'"{one}"' in inspect.getsource(part.cells)}
         assert named <= known, named - known
+
+
+SHOWN = "".join(path.read_text() for path in sorted(SHOW.parent.rglob("*.py")) if {"show", "show.py"} & {*path.parts})
+"""Code that writes what people read."""
+
+
+@pytest.mark.parametrize(("answer", "page"), PAGES, ids=lambda one: getattr(one, "__name__", ""))
+def test_choices_are_read_by_the_page_or_fill_its_slots(answer: type[Any], page: Page) -> None:
+    """A page would pass over a misspelled one."""
+    source = inspect.getsource(page.choices)
+    named = re.findall(r'"(\w+)":', source) if source.startswith("def ") else []
+    rest = SHOWN.replace(source, "")
+    unread = {name for name in named if name not in RESERVED and not re.search(rf"\b{name}\b", rest)}
+    assert unread <= {*attrs.fields_dict(answer), *dir(answer)}, unread
 
 
 SOURCES = "".join(

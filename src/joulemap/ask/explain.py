@@ -183,13 +183,12 @@ def find_facts(
     caveats: Iterable[Caveat | Refusal] = find_caveats(
         scope, [choice], metric="latency" if metric == "latency" else "energy"
     )
-    if metric == "memory":
-        caveats = (attrs.evolve(one, weight=0.0) if isinstance(one, Caveat) else one for one in caveats)
-    if subgraph:
-        caveats = (
-            attrs.evolve(one, weight=0.0) if isinstance(one, Caveat) and one.kind in OF_WHOLE_RUNS else one
-            for one in caveats
-        )
+    caveats = (
+        attrs.evolve(one, weight=0.0)
+        if isinstance(one, Caveat) and (metric == "memory" or (subgraph and one.kind in OF_WHOLE_RUNS))
+        else one
+        for one in caveats
+    )
     sides = dict.fromkeys((total.run_a, total.run_b)).keys()
     entries = [_enter(scope, run_id, total, side, subgraph) for run_id, side in zip(sides, "ab", strict=False)]
     return Facts(asked=(metric,), runs=_name(scope, total), facts=(choice, *details, *entries, *caveats), part=subgraph)

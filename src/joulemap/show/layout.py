@@ -97,7 +97,9 @@ def lay(
     Narrow terminals keep the columns with a leading `*` longest, unless `keep` names fields, most important first.
     `ranked` names the fields that rank the rows; they never fold. `pictures` names those beside which a terminal draws
     their values, most important first: intervals of `field:half_width`, bars around zero of a difference, and bars from
-    zero of any other field. Other pictures, such as a trend by batch, are a `Picture` in the grid's `pictures`, set by
+    zero of any other field. `hardware | *latency_s:latency_half_width | all of it energy_j | precision!` has four
+    columns: a latency with its interval, which folds late, an energy under another heading, and a precision if rows
+    differ in it. Other pictures, such as a trend by batch, are a `Picture` in the grid's `pictures`, set by
     `attrs.evolve`. Omitted rows are counted as `noun`.
     """
     known = {column.name: column for column in table.columns}

@@ -61,16 +61,6 @@ def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> G
     return lay(table, columns, projected=answer.projected, **shown)
 
 
-def bind_title(
-    answer: RunAnswer, title: Title | None = None, meanings: Mapping[str, str] = NO_TEXTS, beside: str = ""
-) -> str:
-    """Return a subject line with the conditions of the runs; by default that of the scope.
-
-    `beside` is text after the boundary on an additional part of the values, such as ` plus host`.
-    """
-    return bind(title or title_runs(answer.scope), find_conditions(answer.scope), beside, meanings)
-
-
 def tell_left_out(scope: Scope, *, is_brief: bool = False) -> tuple[Text, ...]:
     """Return a line for below a table: what was left out, with one reason of each kind, or if brief the count."""
     describe: Callable[[Sequence[Refusal], str], str] = count_left_out if is_brief else describe_left_out
@@ -86,53 +76,6 @@ def show_share(scope: Scope, energy: EnergyCell) -> str:
     whole = scope.assumed.get(energy.run_id)
     is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
     return "" if is_part else show_assumed(whole)
-
-
-def lay_out(
-    answer: RunAnswer,
-    title: Title,
-    sections: Sequence[Section],
-    table: Table[Any],
-    *,
-    headline: str,
-    insights: Sequence[str],
-    heading: str = "",
-    is_decision: bool = False,
-    sure: str,
-    details: Sequence[Section],
-    notes: tuple[str, ...],
-    steps: tuple[str, ...],
-    meanings: Mapping[str, str] = NO_TEXTS,
-    data: Mapping[str, Any] = NO_TEXTS,
-    beside: str = "",
-) -> Document:
-    """Return the document of these texts and sections, with assumed shares in tables; `data` is for programs."""
-
-    def show_own(energy: EnergyCell) -> str:
-        return show_share(answer.scope, energy)
-
-    texts = {"answer": headline, "insights": list(insights), "how_sure": sure}
-    return Document(
-        title=bind_title(answer, title, meanings, beside),
-        answer=headline,
-        sections=tuple(section.with_shares(show_own) for section in sections),
-        insights=tuple(insights),
-        heading=heading,
-        is_decision=is_decision,
-        sure=sure,
-        details=tuple(section.with_shares(show_own) for section in details),
-        notes=notes,
-        steps=steps,
-        data={
-            **{name: value for name, value in texts.items() if value},
-            **answer.data(),
-            **data,
-            "notes": notes,
-            "next_steps": steps,
-        },
-        table=table,
-        tables=answer.tables,
-    )
 
 
 def compose(
@@ -152,11 +95,13 @@ def compose(
     beside: str = "",
     words: Mapping[str, Any] = NO_TEXTS,
 ) -> Document:
-    """Return the document of facts: the decision, sections, reasons, trust, notes and follow-up commands.
+    """Return the document of facts: the decision, sections with assumed shares, reasons, trust, notes and follow-up
+    commands.
 
     `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
     the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
-    `words` are further texts for machine formats.
+    `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
+    values, such as ` plus host`.
     """
     scope = answer.scope
     is_held = any(map(is_module_name, scope.models))
@@ -167,22 +112,35 @@ def compose(
     if told is None:
         told = (*describe_unread(scope.models), *([instead] if instead else []))
     shown = (*sections, *(Section("", Text(line)) for line in told))
-    notes = [*notes, *list_notes(facts)]
-    return lay_out(
-        answer,
-        title,
-        shown,
-        table,
-        headline=headline,
-        insights=reasons,
+    marked = add_marks(
+        [*notes, *list_notes(facts)], (Section("", Lines((str(title), headline, *reasons))), *shown, *details)
+    )
+    sure = describe_trust(facts, trust)
+    texts = {"answer": headline, "insights": list(reasons), "how_sure": sure}
+
+    def show_own(energy: EnergyCell) -> str:
+        return show_share(scope, energy)
+
+    return Document(
+        title=bind(title, find_conditions(scope), beside, dict([what]) if what else NO_TEXTS),
+        answer=headline,
+        sections=tuple(section.with_shares(show_own) for section in shown),
+        insights=tuple(reasons),
         is_decision=True,
-        sure=describe_trust(facts, trust),
-        details=details,
-        notes=add_marks(notes, (Section("", Lines((str(title), headline, *reasons))), *shown, *details)),
+        sure=sure,
+        details=tuple(section.with_shares(show_own) for section in details),
+        notes=marked,
         steps=written,
-        meanings=dict([what]) if what else NO_TEXTS,
-        data={**list_facts(facts), **words},
-        beside=beside,
+        data={
+            **{name: value for name, value in texts.items() if value},
+            **answer.data(),
+            **list_facts(facts),
+            **words,
+            "notes": marked,
+            "next_steps": written,
+        },
+        table=table,
+        tables=answer.tables,
     )
 
 

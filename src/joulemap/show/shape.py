@@ -24,8 +24,11 @@ from joulemap.system.record import frozen
 TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
-READ: Final = ("asked", "notes", "omitted", "options", "row", "shown", "steps", "told")
-"""Choices that are no rows of a part, though a table may have their name."""
+RESERVED: Final = (
+    "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "is_brief", "limited", "notes", "omitted",
+    "options", "row", "shown", "steps", "title", "told",
+)  # fmt: skip
+"""Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
 EMPTY: Final = Template("")
@@ -165,7 +168,7 @@ class Part:
             ]
         else:
             name = self.rows or self.table.format(**values)
-            chosen = "" if name in READ else values.get(name, "")
+            chosen = "" if name in RESERVED else values.get(name, "")
             parts = [(values, getattr(answer, name) if isinstance(chosen, str) else chosen)]
         kept = parts if self.rows or self.divide else [one for one in parts if one[1]]
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
@@ -199,11 +202,12 @@ class Page:
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
     """Function of the answer and the options of `document` that returns the values of slots in lines, parts and steps.
 
-    A sheet reads `title` from them, too, in place of its function. A shape reads: `title`; `row` and `options` of the
-    steps in place of the repeated ones, `steps` in place of its own, those `dropped`, and `asked`, which are the words
-    of further ones; `notes`; `beside` the boundary of the title; `has_reasons`; the tables of the parts that are
-    `shown` in place of the first one with rows, or `omitted`; `is_alone` if the shown part needs no title; `limited`,
-    the only table whose rows are limited; the lines `told` below the table.
+    A sheet reads two of them: `title`, in place of its function, and `has_steps`. A shape reads: `title`; `row` and
+    `options` of the steps in place of the repeated ones, `steps` in place of its own, those `dropped`, and `asked`,
+    which are the words of further ones; `notes`; `beside` the boundary of the title; `has_reasons`; the tables of the
+    parts that are `shown` in place of the first one with rows, or `omitted`; `is_alone` if the shown part needs no
+    title; `limited`, the only table whose rows are limited; the lines `told` below the table. So
+    `{"shown": ["operators"], "noun": "operators"}` shows one part, and fills `{noun}` in texts.
     """
     words: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns further texts for machine formats."""

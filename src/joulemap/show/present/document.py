@@ -337,8 +337,6 @@ class Document:
     """Sections that support the answer; empty ones are omitted."""
     insights: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Main reasons, as sentences."""
-    heading: str = ""
-    """Title of the insights."""
     sure: str = attrs.field(default="", converter=make_visible)
     """Confidence in the answer, as a sentence."""
     details: tuple[Section, ...] = ()
@@ -368,14 +366,14 @@ class Document:
     @property
     def reason_label(self) -> str:
         """Label of the insights."""
-        return self.heading or (WHY if self.is_decision else "")
+        return WHY if self.is_decision else ""
 
     @property
     def supporting(self) -> tuple[Section, ...]:
         """All sections with text below the answer, in reading order."""
         sections = list(self.sections)
         why = self.insights if self.is_screen and self.is_decision else ()
-        label = self.heading if self.is_screen else self.reason_label
+        label = "" if self.is_screen else self.reason_label
         sections += [Section(label, Lines(self.insights))] if self.insights and not why else []
         sections += [Section(TRUST, Text(self.sure))] if self.sure and not self.is_screen else []
         sections += self.details

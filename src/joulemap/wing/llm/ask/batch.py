@@ -13,7 +13,7 @@ from joulemap.wing.llm.ask.served import (
     OTHER_INTERVALS,
     RATE,
     TIME,
-    Deployed,
+    ExaminedDeployment,
     enter,
     find_served,
     name_runs,
@@ -66,7 +66,7 @@ def find_facts(
     """
     steps = {(row.label, row.batch): row for row in phases if row.phase == ANSWER.name}
     deployed = [
-        Deployed.of(
+        ExaminedDeployment.of(
             key,
             row,
             steps.get((row.label, row.batch)),

@@ -21,7 +21,7 @@ from joulemap.wing.llm.ask.served import (
     TAIL,
     TIME,
     USE,
-    Deployed,
+    ExaminedDeployment,
     enter,
     find_served,
     name_runs,
@@ -81,7 +81,9 @@ def find_facts(
         known = {"run_id": None} if batch is None else {
             "run_id": batch.decode_run_id, "half_width": batch.first_token_half_width, "weight_bytes": batch.model_bytes
         }  # fmt: skip
-        deployed.append(Deployed.of(key, row, steps.get(row.hardware), hosts, slow_step_s=row.between_s, **known))
+        deployed.append(
+            ExaminedDeployment.of(key, row, steps.get(row.hardware), hosts, slow_step_s=row.between_s, **known)
+        )
     kept = {key: row for key, row in rows.items() if not row.is_growing}
     choices = [_choose(kept, metric, batches) for metric in WIDTHS] if len(kept) > 1 and not pools else []
     most_context = question.decoder.context_length

@@ -48,7 +48,7 @@ MEASURED: Final = "chip"
 
 
 @frozen(kw_only=True)
-class Deployed:
+class ExaminedDeployment:
     """Deployment that a rule examines; its key is the number of its row."""
 
     key: int
@@ -73,7 +73,9 @@ class Deployed:
     """Maximum tokens of a sequence that fit; None without a limit."""
 
     @classmethod
-    def of(cls, key: int, row: Any, step: ServedPhase | None, hosts: Mapping[str, SlowHost], **own: Any) -> Deployed:
+    def of(
+        cls, key: int, row: Any, step: ServedPhase | None, hosts: Mapping[str, SlowHost], **own: Any
+    ) -> ExaminedDeployment:
         """Return the deployment of a row of an answer; `step` is the stored decode step, `own` has further fields."""
         known: dict[str, Any] = {} if step is None else {"evidence": step.evidence, "vendor": step.vendor}
         names = ("hardware", "device_count", "precision")
@@ -93,7 +95,7 @@ def enter(
     return Entry(runs=(key,), values=found)
 
 
-def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int = 0) -> Iterator[Finding]:
+def find_served(deployed: Iterable[ExaminedDeployment], engine: str, *, most_context: int = 0) -> Iterator[Finding]:
     """Yield what may move a decision among deployments, and what limits them.
 
     `most_context` is the longest context of the model; 0 if unknown.
@@ -119,7 +121,7 @@ def find_served(deployed: Iterable[Deployed], engine: str, *, most_context: int 
             yield Finding(kind="context", run_id=one.key, values={"tokens": one.largest_context, "most": most_context})
 
 
-def name_runs(scope: Scope, deployed: Iterable[Deployed]) -> dict[int, Subject]:
+def name_runs(scope: Scope, deployed: Iterable[ExaminedDeployment]) -> dict[int, Subject]:
     """Return the row of each deployment -> run."""
     known = list(deployed)
     differ = len({one.precision for one in known}) > 1
@@ -138,7 +140,7 @@ def name_runs(scope: Scope, deployed: Iterable[Deployed]) -> dict[int, Subject]:
     }
 
 
-def represent(deployed: Iterable[Deployed]) -> dict[int, list[int]]:
+def represent(deployed: Iterable[ExaminedDeployment]) -> dict[int, list[int]]:
     """Return stored run -> rows that it represents."""
     by_run: dict[int, list[int]] = {}
     for one in deployed:

@@ -22,7 +22,7 @@ from joulemap.wing.llm.ask.served import (
     FIRST,
     REUSE,
     TIME,
-    Deployed,
+    ExaminedDeployment,
     enter,
     find_served,
     name_runs,
@@ -79,7 +79,7 @@ def find_facts(
     """
     by_key = dict(enumerate(rows, 1))
     deployed = [
-        Deployed.of(
+        ExaminedDeployment.of(
             key,
             row,
             (step := steps.get(row.hardware)),

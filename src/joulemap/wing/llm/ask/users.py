@@ -22,10 +22,10 @@ from joulemap.wing.llm.capacity.question import SERVING, Question
 from joulemap.wing.llm.capacity.row import name_case, opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import (
-    Deployed,
     Forms,
     LatencyTarget,
     Paid,
+    SharedServers,
     compare_forms,
     find_deployment,
     find_likelier,
@@ -50,7 +50,7 @@ COLLECTED: Final = 5
 Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
 
-DeploymentChoice = tuple["Deployed", bool, "Plan"]
+DeploymentChoice = tuple["SharedServers", bool, "Plan"]
 """(deployment, True if it uses the published precision, plan)."""
 
 
@@ -178,7 +178,7 @@ def serve_users(
     )
 
 
-def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserRow:
+def _form_row(one: SharedServers, is_published: bool, paid: dict[str, Paid]) -> UserRow:
     quality = "" if is_published else one.case.quality
     return form_row(one, paid.get(one.case.hardware, Paid()), quality, is_published=is_published)
 

@@ -68,7 +68,7 @@ class LatencyTarget:
 
 
 @frozen(kw_only=True, eq=False)
-class Deployed:
+class SharedServers:
     """Servers of one chip and precision that share the users."""
 
     case: Case
@@ -83,7 +83,7 @@ class Deployed:
     """Share of prompt tokens found on the device and in each lower tier."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
-    other: Deployed | None = None
+    other: SharedServers | None = None
     """Best deployment without separate pools, if two pools are chosen; None otherwise."""
 
     @property
@@ -117,7 +117,7 @@ class Deployed:
         return self.target.users / (self.request_s + self.question.serving.pause_s)
 
 
-def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
+def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     """Return the deployment of a chip and precision with the fewest devices that meets the target.
 
     If none meets it, return the deployment nearest to the target; if none holds the model, return the reason.
@@ -136,7 +136,7 @@ def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
         return str(error)
     missed = [one for one in search.tried.values() if one.miss > 1.0]
     # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
-    most, pools = met.device_count - 1 if met else MOST_DEVICES, list[Deployed]()
+    most, pools = met.device_count - 1 if met else MOST_DEVICES, list[SharedServers]()
     for one in missed:
         if (pool := _split(one, most)) is not None:
             pools.append(pool)
@@ -150,7 +150,7 @@ def find_deployment(case: Case, target: LatencyTarget) -> Deployed | str:
     return _add_uncached(best)
 
 
-def _add_uncached(deployed: Deployed) -> Deployed:
+def _add_uncached(deployed: SharedServers) -> SharedServers:
     """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
         return deployed
@@ -158,7 +158,7 @@ def _add_uncached(deployed: Deployed) -> Deployed:
     return attrs.evolve(deployed, uncached_j=before.request_j)
 
 
-def find_likelier(deployed: Deployed, paid: Paid, *, likely: float, most_ratio: float) -> Deployed | None:
+def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ratio: float) -> SharedServers | None:
     """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
@@ -168,7 +168,7 @@ def find_likelier(deployed: Deployed, paid: Paid, *, likely: float, most_ratio: 
     options = list(list_options(deployed.case, deployed.target))
     search, most_s = Search(options, deployed.target), most_ratio * deployed.device_s
     best, most = None, MOST_DEVICES
-    tried: list[Deployed] = []
+    tried: list[SharedServers] = []
     for count in sorted({search.count(index) for index in range(len(options))}):
         least = deployed.device_count // 2 if deployed.prompt_servers else deployed.device_count
         if count <= least:  # pools around so few servers rarely have more devices than the deployment
@@ -223,10 +223,10 @@ class Search:
 
     options: Sequence[Option]
     target: LatencyTarget
-    tried: dict[int, Deployed] = attrs.field(factory=dict)
+    tried: dict[int, SharedServers] = attrs.field(factory=dict)
     """Index of an option -> its deployment."""
 
-    def find(self) -> Deployed | None:
+    def find(self) -> SharedServers | None:
         """Return the deployment with the fewest devices that meets the target; None if even the largest misses it."""
         last = len(self.options) - 1
         near = range(1, min(MOST_TRIED, last))
@@ -258,13 +258,13 @@ class Search:
         case, servers = self.options[index]
         return case.world * servers
 
-    def serve(self, index: int) -> Deployed:
+    def serve(self, index: int) -> SharedServers:
         """Return the deployment of the option at this index, computed once."""
         if index not in self.tried:
             self.tried[index] = _serve(*self.options[index], self.target)
         return self.tried[index]
 
-    def find_quickest(self, count: int) -> Deployed | None:
+    def find_quickest(self, count: int) -> SharedServers | None:
         """Return the deployment of `count` devices that serves the most requests per second.
 
         Deployments within the target are preferred. Return None if none holds the users.
@@ -296,14 +296,14 @@ class Search:
                 server.evaluate(asked)
 
 
-def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> Deployed:
+def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> SharedServers:
     """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
     question, serving = case.question, case.question.serving
     context = serving.mean_prompt - serving.prompt
     load = _find_load(case, servers, target, reuses=reuses)
     cost = run_steady(guess(case.server, question.draft(case.server)), load)
     hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
-    return Deployed(
+    return SharedServers(
         case=case,
         target=target,
         servers=servers,
@@ -339,12 +339,12 @@ def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool 
     )
 
 
-def _find_other(deployed: Deployed) -> Deployed | None:
+def _find_other(deployed: SharedServers) -> SharedServers | None:
     """Return the alternative deployment: two pools instead of servers that do both phases, or the reverse."""
     return deployed.other if deployed.prompt_servers else _split(deployed)
 
 
-def name_servers(deployed: Deployed) -> str:
+def name_servers(deployed: SharedServers) -> str:
     """Return the servers of a deployment, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`."""
     case = deployed.case
     server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
@@ -355,7 +355,7 @@ def name_servers(deployed: Deployed) -> str:
     return f"{deployed.servers} of {server}"
 
 
-def _split(deployed: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
+def _split(deployed: SharedServers, most_devices: int = MOST_DEVICES) -> SharedServers | None:
     """Return separate pools: the servers of `deployed` for decode, and additional prefill servers.
 
     Return None if they need over `most_devices` devices, or if the decode pool lacks room.
@@ -394,7 +394,7 @@ class Forms:
     """Highest ratio of a mean time to its target; above 1 if the worse form misses the target."""
 
 
-def compare_forms(deployed: Deployed) -> Forms | None:
+def compare_forms(deployed: SharedServers) -> Forms | None:
     """Return how a deployment compares with the other form of it on the same chip.
 
     Device time per request represents the cost. None if the deployment misses the target, or if the other form was not
@@ -448,7 +448,7 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
     )
 
 
-def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
+def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
     """Return the row of a deployment."""
     serving, case = deployed.question.serving, deployed.case
     tokens = serving.mean_prompt + serving.output
@@ -489,7 +489,7 @@ def form_row(deployed: Deployed, paid: Paid, quality: str, *, is_published: bool
     )
 
 
-def _find_chance(deployed: Deployed, paid: Paid) -> float | None:
+def _find_chance(deployed: SharedServers, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
     target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:

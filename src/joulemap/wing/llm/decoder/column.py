@@ -251,7 +251,7 @@ LAYER = re.compile(r"(layers\.)(\d+)(\..*)")
 
 
 @frozen(kw_only=True, eq=False)
-class NamedPass:
+class LayeredPass:
     """Workload of a pass, and where it has the subgraphs of all layers."""
 
     work: WorkloadColumns
@@ -269,7 +269,7 @@ class NamedPass:
         return {name: float(seconds[row]) for name, row in self.rows.items()}
 
 
-def name_pass(decoder: Decoder, asked: Asked, *, is_folded: bool = True) -> NamedPass:
+def name_pass(decoder: Decoder, asked: Asked, *, is_folded: bool = True) -> LayeredPass:
     """Return the workload of a pass with its subgraphs; folded only if each period of its layers has its own."""
     step, batch = asked
     decoder = step.cut(decoder)
@@ -278,9 +278,11 @@ def name_pass(decoder: Decoder, asked: Asked, *, is_folded: bool = True) -> Name
         graph = build_graph(repeat.cut(decoder, 1), step, batch, whole=decoder)
         names = [group.name for group in fuse(graph.form(NO_KEY, "", batch, ())).subgraphs]
         if rows := _repeat_names(names, repeat):
-            return NamedPass(work=describe_columns(decoder, step, batch, is_folded=True), rows=rows)
+            return LayeredPass(work=describe_columns(decoder, step, batch, is_folded=True), rows=rows)
     workload = fuse(build_graph(decoder, step, batch).form(NO_KEY, "", batch, ()))
-    return NamedPass(work=columns_of(workload), rows={group.name: row for row, group in enumerate(workload.subgraphs)})
+    return LayeredPass(
+        work=columns_of(workload), rows={group.name: row for row, group in enumerate(workload.subgraphs)}
+    )
 
 
 def _repeat_names(names: Sequence[str], repeat: Repeat) -> dict[str, int]:

@@ -49,10 +49,10 @@ DECODER: Final = "decoder"
 CONFIGURATION: Final = "config.json"
 
 GGUF: Final = ".gguf"
+"""Suffix of files of weights that state the sizes of their model."""
+
 ENCODER: Final = "mmproj"
 """Part of the name of a GGUF file with an encoder of images or sound. Source: llama.cpp, `convert_hf_to_gguf.py`."""
-
-"""Suffix of files of weights that state the sizes of their model."""
 
 SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
 """Suffixes of files of weights next to a configuration, and of their index."""

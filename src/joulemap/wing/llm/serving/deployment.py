@@ -25,7 +25,7 @@ from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, define, frozen
 from joulemap.wing.llm.decoder.column import Asked, pass_columns
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED, DecoderPass, count_stage
 from joulemap.wing.llm.serving.chip import UnderEngine, scale
-from joulemap.wing.llm.serving.surface import Cost, Passes, Surface, accept
+from joulemap.wing.llm.serving.surface import Cost, Passes, Surface, count_accepted
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
@@ -264,7 +264,7 @@ class Draft:
     @property
     def accepted_tokens(self) -> float:
         """Mean tokens gained per sequence and step, including the verified token."""
-        return accept(self.guessed_tokens, self.acceptance, self.later)
+        return count_accepted(self.guessed_tokens, self.acceptance, self.later)
 
 
 @frozen(kw_only=True, eq=False)

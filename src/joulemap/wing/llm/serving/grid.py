@@ -39,7 +39,7 @@ class Pass(Protocol):
         """
 
 
-class Grid:
+class StepGrid:
     """Surface at knots, linear in between; for decode passes, every sequence count is a knot."""
 
     def __init__(self, surface: Pass, sequences: int, step_tokens: int, longest: int, *, mixes: bool) -> None:

@@ -20,14 +20,14 @@ from collections import deque
 from typing import Final
 
 from joulemap.system import UnsupportedError
-from joulemap.wing.llm.serving.grid import Grid, Pass
+from joulemap.wing.llm.serving.grid import Pass, StepGrid
 from joulemap.wing.llm.serving.load import Hit, Limits, Load, Log, Requests, Spell
 
 NEVER: Final = math.inf
 """Time of an event that never comes."""
 
 
-def accept(requests: Requests, limits: Limits) -> list[int]:
+def find_fitting(requests: Requests, limits: Limits) -> list[int]:
     """Return the numbers of the requests that fit the KV cache and the context; UnsupportedError if none does."""
     most = limits.cache_tokens - limits.speculated_tokens
     holder = "the cache"
@@ -60,7 +60,7 @@ class Server:
         """Start idle, with pass costs up to the maximum number of sequences and tokens."""
         count = len(requests.prompt_tokens)
         self.sequences, step_tokens, longest = find_reach(requests, load, limits)
-        self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
+        self.grid = StepGrid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
         self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
         self.spells: list[Spell] = []
         self.source = self

@@ -24,7 +24,7 @@ from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, gu
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import NEVER, Server, accept, find_reach
+from joulemap.wing.llm.serving.queue import NEVER, Server, find_fitting, find_reach
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.reuse import (
     Answers,
@@ -62,7 +62,7 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
     if load.is_steady:
         load = add_warm_up(load, Pool(surface=surface, limits=limits), seed)
     requests = draw_requests(load, seed)
-    accepted = accept(requests, limits)
+    accepted = find_fitting(requests, limits)
     log = Log.of(len(requests.prompt_tokens))
     if requests.prefixes is None:
         server = Server(surface, requests, limits, load, log)
@@ -158,7 +158,7 @@ def simulate_pools(
     if prefixes is not None:
         requests = attrs.evolve(requests, prefixes=attrs.evolve(prefixes, answers=()))
         requests = requests if load.reuses else forget_prefixes(requests)
-    fitting = set(accept(requests, answers.limits))
+    fitting = set(find_fitting(requests, answers.limits))
     log = Log.of(len(requests.prompt_tokens))
     more = attrs.evolve(
         requests,
@@ -171,7 +171,7 @@ def simulate_pools(
     front, back = (Prompts, Server) if prefixes is None else (ReusingPrompts, Answers)
     behind = [back(answers.surface, more, limits, load, log) for _ in range(answers.count)]
     first = attrs.evolve(requests, output_tokens=(1,) * len(requests.prompt_tokens))
-    accepted = [number for number in accept(first, prompts.limits) if number in fitting]
+    accepted = [number for number in find_fitting(first, prompts.limits) if number in fitting]
     before: list[Prompts] = []
     homes: dict[int, ReusingPrompts] = {}
     full_until = -math.inf

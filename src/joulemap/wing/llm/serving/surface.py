@@ -123,7 +123,7 @@ class Surface(Protocol):
 
 
 @frozen(kw_only=True, eq=False)
-class Grid:
+class CostGrid:
     """Costs at the knots of two sizes, linear in both sizes between the knots and beyond the last knot."""
 
     first: Floats
@@ -155,11 +155,11 @@ class Table:
     """
 
     resting_w: float
-    decode: Grid
+    decode: CostGrid
     """Cost of decode passes, by number of sequences and their context."""
-    prompt: Grid
+    prompt: CostGrid
     """Extra cost of prompt tokens with an empty KV cache, by number of decoding sequences and prompt tokens."""
-    attention: Grid
+    attention: CostGrid
     """Extra cost of cached context, by number of prompt tokens and their context."""
 
     def step(
@@ -212,9 +212,11 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
     attending = attending.reshape(len(pieces), len(contexts), 2)
     return Table(
         resting_w=surface.resting_w,
-        decode=Grid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
-        prompt=Grid(first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]),
-        attention=Grid(first=pieces, second=contexts, values=attending - attending[:, :1]),
+        decode=CostGrid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
+        prompt=CostGrid(
+            first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]
+        ),
+        attention=CostGrid(first=pieces, second=contexts, values=attending - attending[:, :1]),
     )
 
 
@@ -230,7 +232,7 @@ def _cross(first: Floats, second: Floats) -> Floats:
     return np.stack([column.ravel() for column in np.meshgrid(first, second, indexing="ij")])
 
 
-def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
+def count_accepted(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
     `later` contains the rates of the second and later guesses, the last rate repeated. The first rejected guess

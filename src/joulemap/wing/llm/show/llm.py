@@ -32,7 +32,7 @@ from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
 from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
 from joulemap.wing.llm.capacity.row import enclose_seller
-from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
+from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load
 from joulemap.wing.llm.show.serving import describe_costs, describe_served, tell_reasons, title_model
@@ -167,7 +167,8 @@ def mark_best(
     best.
     """
     ids = {row.place: (row.label, row.batch) for row in answer.phases}
-    rows = choose_rows(answer.served, limit, lambda row: _wins(answer, row))
+    winning = find_winning(answer)
+    rows = choose_rows(answer.served, limit, lambda row: (row.label, row.batch) in winning)
     shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
     columns = {heading: column for column, heading in enumerate(headings)}
     best, tied = set(), set()
@@ -188,10 +189,18 @@ def mark_best(
     return frozenset(best), frozenset(tied)
 
 
-def _wins(answer: LlmAnswer, row: ServedRow) -> bool:
-    """Return whether a configuration wins a metric; the first line names it, so its row is always shown."""
-    ids = {phase.place: (phase.label, phase.batch) for phase in answer.phases}
-    return any(ids[winner.place] == (row.label, row.batch) for winner in answer.winners)
+def find_winning(answer: LlmAnswer) -> set[tuple[str, int]]:
+    """Return the (label, batch) of configurations that win a metric; the first line names them, so that their rows are
+    always shown.
+    """
+    places = {row.place: (row.label, row.batch) for row in answer.phases}
+    return {places[winner.place] for winner in answer.winners}
+
+
+def keep_winning(answer: LlmAnswer) -> Mapping[str, Any]:
+    """Return the rows that stay in a shortened table."""
+    winning = find_winning(answer)
+    return {"stays": lambda row: (row.label, row.batch) in winning}
 
 
 def show_phases(answer: LlmAnswer, _rows: object, limit: int, **_: Any) -> Grid:
@@ -327,7 +336,7 @@ LLM: Final = Shape(
                 "pictures": "output_token_half_width",
                 "noun": "configurations",
             },
-            cells=lambda answer: {"stays": lambda row: _wins(answer, row)},
+            cells=keep_winning,
             is_long=True,
             is_tight=True,
             draw=finish_batches,

@@ -10,7 +10,7 @@ from joulemap.domain import Table
 from joulemap.domain.offer import describe_pay
 from joulemap.generated.cost import AssumedNumber
 from joulemap.show import Template, Text, Title, describe_use, show_range
-from joulemap.wing.llm.serving.surface import accept
+from joulemap.wing.llm.serving.surface import count_accepted
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
@@ -55,7 +55,7 @@ def describe_later(serving: Serving) -> str:
     """
     if serving.speculate is None or serving.acceptance is None:
         return ""
-    gained = accept(serving.speculate, serving.acceptance, serving.later_acceptance)
+    gained = count_accepted(serving.speculate, serving.acceptance, serving.later_acceptance)
     return LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance] or None, gained=gained)
 
 
