@@ -69,6 +69,11 @@ IDLE: Final = {"idle": "idle power"}
 """Cause beside the categories of energy -> its name: the time between inferences at a fixed rate."""
 
 
+def fits(line: str) -> bool:
+    """Return whether a first line is short enough to be read at a glance."""
+    return line.count(" ") < MOST_WORDS
+
+
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
@@ -112,10 +117,10 @@ def describe_choices(
         rival = "" if is_same and other.runs[:2] == first.runs[:2] else None
         clause = describe_choice(other, runs, rival, is_second=bool(first.tied))
         whole = f"{head} and {clause}" if is_same else f"{head}; {name_run(runs[other.runs[0]])} {clause}"
-        head = whole if whole.count(" ") < MOST_WORDS else head
+        head = whole if fits(whole) else head
     head += "" if runs[first.runs[0]].is_available else NOT_SOLD
     whole = add(head=head, **more) if add is not None else head
-    return (whole if whole.count(" ") < MOST_WORDS else head) + "."
+    return (whole if fits(whole) else head) + "."
 
 
 def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str:

@@ -17,7 +17,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
 from joulemap.show.caveat import show_range
-from joulemap.show.choice import MOST_WORDS, describe_choice, name_metric
+from joulemap.show.choice import describe_choice, fits, name_metric
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
 from joulemap.show.present.document import Grid
@@ -91,7 +91,7 @@ def _describe_reversal(facts: Facts) -> str:
         for has_before, has_odds in ((True, True), (False, True), (False, False))
     ]
     lines = [*(lead(head=head, winner=winner, ratio=choice.ratio) for head in heads), *heads]
-    return next((one for one in lines if one.count(" ") < MOST_WORDS), lines[-1]) + "."
+    return next((one for one in lines if fits(one)), lines[-1]) + "."
 
 
 def list_turns(facts: Facts) -> list[Turn]:
@@ -144,7 +144,7 @@ def _describe_swing(facts: Facts) -> str:
     value = entries[firsts[0].runs[0]]
     line = _fill(MOVES, firsts[0], facts.runs, noun=noun, value=show_quantity(value.value, value.unit))
     short = _fill(MOVES, firsts[0], facts.runs, noun=noun, value="")
-    return (line if line.count(" ") < MOST_WORDS else short) + "."
+    return (line if fits(line) else short) + "."
 
 
 def describe_swings(facts: Facts) -> dict[str, str]:

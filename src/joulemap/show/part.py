@@ -7,7 +7,7 @@ from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
 from joulemap.show.caveat import RANGES
-from joulemap.show.choice import MOST_WORDS, describe_choices
+from joulemap.show.choice import describe_choices, fits
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
@@ -68,7 +68,7 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
         PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
         for most in range(MOST_CHIPS, 0, -1)
     )
-    short = next((one for one in lines if one.count(" ") < MOST_WORDS), None)
+    short = next((one for one in lines if fits(one)), None)
     return (short or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
 
 

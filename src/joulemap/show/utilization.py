@@ -12,7 +12,7 @@ from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswe
 from joulemap.domain.table import Column
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
 from joulemap.show.caveat import RANGES
-from joulemap.show.choice import MOST_WORDS
+from joulemap.show.choice import fits
 from joulemap.show.page import Figures, draw_figure, tell_left_out
 from joulemap.show.part import RANGES_ARE
 from joulemap.show.present.category import name_bound
@@ -77,7 +77,7 @@ def describe_use(facts: Facts) -> str:
             what="throughput" if is_faster else "energy per inference",
             latency=latency if is_faster and latency > 1.0 + MOVED else None,
         )
-        head = whole if whole.count(" ") < MOST_WORDS else head
+        head = whole if fits(whole) else head
     return head + "."
 
 

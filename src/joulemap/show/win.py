@@ -9,10 +9,10 @@ from joulemap.ask.fact import Change, Choice, Facts, Win
 from joulemap.show.choice import (
     MOST_TIED,
     MOST_WHY,
-    MOST_WORDS,
     NOT_SOLD,
     describe_alone,
     describe_choice,
+    fits,
     name_metric,
 )
 from joulemap.show.present.cell import show_quantity
@@ -98,7 +98,7 @@ def describe_models(facts: Facts) -> str:
 
 def _finish(facts: Facts, run_id: int, lines: Sequence[str]) -> str:
     """Return the first line that is short enough, or the last one, as a sentence on the chip of a run."""
-    line = next((one for one in lines if one.count(" ") < MOST_WORDS), lines[-1])
+    line = next((one for one in lines if fits(one)), lines[-1])
     return line + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
 
 

@@ -13,12 +13,12 @@ from joulemap.domain import TIE_RATIO, HardwareRef, Table, find_unknown, make_ta
 from joulemap.physics import FP32
 from joulemap.physics.record.silicon import count_dies
 from joulemap.show import (
-    MOST_WORDS,
     Figures,
     Grid,
     Part,
     Sheet,
     Template,
+    fits,
     list_notes,
     show_interval,
     show_plain,
@@ -148,7 +148,7 @@ def describe_answer(answer: ExploreAnswer) -> str:
     word = " and " if is_one or is_same else " or "
     subject = HAS(design=designs[0]) if is_same else ONE if is_one else SEVERAL
     whole = GAINS(subject=subject, gains=word.join(gains), rest=rest)
-    return whole if whole.count(" ") < MOST_WORDS else GAINS(subject=subject, gains=word.join(gains), rest=None)
+    return whole if fits(whole) else GAINS(subject=subject, gains=word.join(gains), rest=None)
 
 
 def _name_design(facts: Facts, choice: Choice) -> str:

@@ -11,7 +11,6 @@ from joulemap.domain import TIE_RATIO, Column, Table
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
-    MOST_WORDS,
     Block,
     Figures,
     Part,
@@ -20,6 +19,7 @@ from joulemap.show import (
     Text,
     Title,
     describe_refusal,
+    fits,
     join_names,
     lay_rows,
     mark_projected,
@@ -190,7 +190,7 @@ def describe_answer(facts: Facts) -> str:
         return TIED(rival=rival, **given)
     more = MORE[first.metric](rival=rival, ratio=first.ratio)
     whole = BEST(chance=chance, more=more, **given)
-    return whole if whole.count(" ") < MOST_WORDS else BEST(chance=chance, more=None, **given)
+    return whole if fits(whole) else BEST(chance=chance, more=None, **given)
 
 
 def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: str | None) -> str:

@@ -11,10 +11,10 @@ from joulemap.ask.engine import describe_unread
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
-    MOST_WORDS,
     Part,
     Shape,
     Template,
+    fits,
     join_names,
     show_chance,
     show_plain,
@@ -102,7 +102,7 @@ def describe_answer(facts: Facts) -> str:
         "value": _show(best.value),
     }
     whole = KEPT(energy=_show(values["energy_per_million"]) if best.value.unit == "USD" else None, **given)
-    return whole if whole.count(" ") < MOST_WORDS else KEPT(energy=None, **given)
+    return whole if fits(whole) else KEPT(energy=None, **given)
 
 
 def list_reasons(facts: Facts) -> list[str]:

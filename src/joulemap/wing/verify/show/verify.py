@@ -12,13 +12,13 @@ from typing import Any, Final
 from joulemap.ask import Caveat, Change, Facts, Quantity, Refusal, Score
 from joulemap.show import (
     MOST_WHY,
-    MOST_WORDS,
     Part,
     Sheet,
     Template,
     Text,
     describe_refusal,
     describe_trust,
+    fits,
     list_facts,
     show,
     show_interval,
@@ -102,7 +102,7 @@ def describe_answer(facts: Facts) -> str:
         "inside": _count_inside(sum(bool(one.is_inside) for one in judged), len(judged)) if judged else None,
     }
     lines = (HEAD(cause=cause, **given) for cause in _list_causes(facts))
-    return next((one for one in lines if one.count(" ") < MOST_WORDS), HEAD(cause=None, **given))
+    return next((one for one in lines if fits(one)), HEAD(cause=None, **given))
 
 
 def _count_inside(inside: int, judged: int) -> str:
