@@ -13,6 +13,7 @@ latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its operators; 
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of its operators, static energy included" }
 latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
 energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
+mac_count = { heading = "MACs" }
 own_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the operators that the module calls itself" }
 own_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the operators that the module calls itself, exact" }
 own_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the operators that the module calls itself, exact" }

@@ -104,7 +104,7 @@ def choose(
         "notes": [*list_ways(answer.facts), *([] if is_memory else _prove_alone(answer, by))],
         "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
         "quantity": quantity.capitalize(),
-        "mostly": "mostly | " if metric == "energy" else "",
+        "mostly": "largest_action " if metric == "energy" else "",
         **shares,
         "star_share": f"*{shares['share']}" if shares["share"] else "",
         **_choose_steps(answer, repeated),
