@@ -21,11 +21,11 @@ SOURCE: Final = Path(module.__file__)
 LABELS: Final = Path(label.__file__)
 ROOT: Final = Path(joulemap.__file__).parent
 
-NAMES: Final = 'Literal["eager", "graph", "fused", "engine"]'
+NAMES: Final = "Literal[" + ", ".join(f'"{name}"' for name in RUNTIME_NAMES) + "]"
 FIRST: Final = '        Runtime(name="eager"'
 
 ADDED: Final = """\
-        Runtime(name="lazy", launches_each=False, is_captured=False, merges=True, is_built=False),
+        Runtime(name="another", launches_each=False, is_captured=False, merges=True, is_built=False),
 """
 
 
@@ -44,12 +44,12 @@ def test_each_name_has_a_record_and_each_record_a_name() -> None:
 def test_a_name_without_a_record_or_a_property_is_refused() -> None:
     source = SOURCE.read_text(encoding="utf-8")
     assert source.count(NAMES) == source.count(FIRST) == 1
-    more = source.replace(NAMES, NAMES.replace("]", ', "lazy"]'))
-    with pytest.raises(KeyError, match="lazy"):
+    more = source.replace(NAMES, NAMES.replace("]", ', "another"]'))
+    with pytest.raises(KeyError, match="another"):
         read_module(more)
     with pytest.raises(TypeError, match="is_built"):
         read_module(more.replace(FIRST, ADDED.replace(", is_built=False", "") + FIRST))
-    assert "lazy" in read_module(more.replace(FIRST, ADDED + FIRST)).RUNTIME
+    assert "another" in read_module(more.replace(FIRST, ADDED + FIRST)).RUNTIME
 
 
 def list_comparisons(tree: ast.AST, word: str, names: Collection[str]) -> Iterator[ast.Compare | ast.Dict]:

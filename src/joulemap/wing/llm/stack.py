@@ -304,10 +304,13 @@ def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
                 )
             if key in plain:
                 plain[key] = tuple(value) if isinstance(value, list) else value
-            elif (one := load_coefficients().get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
-                numbers[key] = _read_number(f"{name}.toml: {key}", value)
-            else:
-                raise CatalogueError(f"{name}.toml: {key} is not a coefficient, or its unit is wrong")
+                continue
+            if (one := load_coefficients().get(key.partition(".")[0])) is None:
+                known = ", ".join(load_coefficients())
+                raise CatalogueError(f"{name}.toml: {key} is not a coefficient; known: {known}")
+            if value.get("unit") != one.unit:
+                raise CatalogueError(f"{name}.toml: {key}: unit {value.get('unit')!r}, expected {one.unit!r}")
+            numbers[key] = _read_number(f"{name}.toml: {key}", value)
         plain["checked"] = release.get("checked", "")
         releases.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
     return releases
