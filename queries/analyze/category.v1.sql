@@ -3,6 +3,9 @@ record = "CategoryShare"
 summary = "Energy of a run by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
 order = ["energy_fj descending", "category"]
+[columns]
+share_fraction = { heading = "energy share" }
+largest_action_fraction = { heading = "share of category" }
 */
 SELECT
     v.category, v.common_categories, v.parts, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,

@@ -4,7 +4,12 @@ summary = "Subgraphs of a run: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
 order = ["subgraph_index"]
 [columns]
-share_fraction = { type = "DOUBLE", meaning = "share of the run's energy" }
+share_fraction = { heading = "energy share", type = "DOUBLE", meaning = "share of the run's energy" }
+fusion_pattern = { heading = "pattern" }
+latency_fraction = { heading = "time share" }
+compute_utilization_fraction = { heading = "utilization" }
+bandwidth_utilization_fraction = { heading = "bandwidth" }
+pass_bytes = { heading = "extra passes" }
 */
 SELECT
     v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.kernel_count, v.mac_count, v.energy_fj,

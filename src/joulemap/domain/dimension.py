@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from joulemap.domain.metric import METRICS
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.system.wing import find_parts
 
@@ -116,6 +115,8 @@ def fill_views(sql: str) -> str:
     """Return SQL of views with its placeholders filled in: columns of metrics with a formula, columns and labels of
     dimensions, and keys of the newest run.
     """
+    from joulemap.domain.metric import METRICS  # only a database that is opened anew needs it
+
     labels, known = spell_labels(), list_dimensions()
     sql = (
         sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in known))
