@@ -31,10 +31,14 @@ EXEMPT: Final = (
     *(
         Exempt(
             law=law,
-            chip="*laptop*",
+            chip=chip,
             most=1.35,
             why="at a low power limit, units that wait draw power too, so that more of them lower the clock",
-            source="physics/anchor.py: boards with GDDR",
+            source=source,
+        )
+        for chip, source in (
+            ("*laptop*", "physics/anchor.py: boards with GDDR"),
+            ("kpu_*", "physics/power.py: static power of all units"),
         )
         for law in ("units", "better chip")
     ),
@@ -76,6 +80,14 @@ EXEMPT: Final = (
             source="physics/architecture/npu/fabric.py",
         )
         for law in ("depth is not faster", "depth is not cheaper", "size is not faster")
+    ),
+    Exempt(
+        law="batch is not faster",
+        chip="rk3588*",
+        most=1.2,
+        why="one sample of a network with many small products runs on one core, those of a larger batch share cores",
+        source="physics/architecture/npu/__init__.py",
+        is_fault=True,
     ),
     Exempt(
         law="batch is not faster",
