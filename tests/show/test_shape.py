@@ -74,8 +74,20 @@ def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
         assert named <= known, named - known
 
 
+ROWS = "".join(path.read_text() for path in sorted(SHOW.parent.rglob("generated/*.py")))
+"""Records of rows, with all columns that a slot of a page may name."""
+
 SHOWN = "".join(path.read_text() for path in sorted(SHOW.parent.rglob("*.py")) if {"show", "show.py"} & {*path.parts})
 """Code that writes what people read."""
+
+
+@pytest.mark.parametrize(("answer", "page"), PAGES, ids=lambda one: getattr(one, "__name__", ""))
+def test_columns_that_stay_or_rank_are_columns_of_the_page(answer: type[Any], page: Page) -> None:
+    """A table would pass over a misspelled one."""
+    known = {*re.findall(r"\w+", " ".join(f"{part.columns} {[*part.lay]}" for part in page.parts))}
+    options = [str(part.lay.get(name, "")) for part in page.parts for name in ("keep", "ranked", "pictures")]
+    named = {one for one in " ".join(options).split() if "{" not in one} - known
+    assert {one for one in named if f"    {one}: " not in ROWS and f'"{one}": ' not in SHOWN} == set()
 
 
 @pytest.mark.parametrize(("answer", "page"), PAGES, ids=lambda one: getattr(one, "__name__", ""))
