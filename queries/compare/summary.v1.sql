@@ -2,14 +2,15 @@
 record = "Comparison"
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per requested run, refused ones included"
-order = ["energy_per_inference_j, refused runs last", "hardware", "run_id"]
+order = ["the metric that decides, best first, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, as listed by `run.list`" }
-baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the available run with the lowest energy per inference" }
+baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the best available run" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order and the ratio: energy or energy x delay (edp) per inference, latency or memory of a batch" }
 [columns]
 label = { type = "VARCHAR", meaning = "hardware, with precision, batch and runtime if the runs differ in any of these" }
-energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference over the baseline's" }
-latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
+value = { type = "DOUBLE", null = true, meaning = "the metric, in its SI unit; energy and energy x delay are per inference" }
+ratio = { type = "DOUBLE", null = true, meaning = "the metric over the baseline's" }
 baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration if the runs differ in configuration" }
 average_power_w = { heading = "power" }
 overhead_fraction = { heading = "overhead" }
@@ -26,15 +27,17 @@ SELECT
     r.energy_per_inference_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
     r.compute_utilization_fraction, r.bandwidth_utilization_fraction, r.units_used_count, r.units_total_count,
     r.unit_name, r.overhead_energy_j, r.overhead_fraction,
-    r.energy_per_inference_j
-        / arg_min(r.energy_per_inference_j, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
+    CASE $metric
+        WHEN 'latency' THEN r.latency_s
+        WHEN 'edp' THEN r.energy_per_inference_j * r.latency_s
+        WHEN 'memory' THEN r.peak_memory_bytes
+        ELSE r.energy_per_inference_j
+    END AS value,
+    value
+        / arg_min(value, if($baseline <> '', r.position, value * if(r.is_available, 1e0, 1e30)))
             FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
-        AS energy_ratio,
-    r.latency_s
-        / arg_min(r.latency_s, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
-            FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
-        AS latency_ratio,
-    arg_min(n.label, if($baseline <> '', r.position, r.energy_per_inference_j * if(r.is_available, 1e0, 1e30)))
+        AS ratio,
+    arg_min(n.label, if($baseline <> '', r.position, value * if(r.is_available, 1e0, 1e30)))
         FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER ()
         AS baseline_hardware,
     r.clock_fraction, r.clock_hz, r.voltage_factor, r.uncapped_power_w, r.interval_s, r.placement, r.throughput_limit,
@@ -43,4 +46,4 @@ SELECT
     r.latency_doubt, r.is_projection, r.is_available, r.reason, r.run_id
 FROM cube.run(run_ids := $run_ids) AS r
 JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
-ORDER BY r.energy_per_inference_j NULLS LAST, r.hardware, r.run_id
+ORDER BY value NULLS LAST, r.hardware, r.run_id

@@ -12,7 +12,7 @@ count_b = { heading = "count B", type = "DOUBLE", meaning = "count on B" }
 price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
 price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 difference = { shown = "+" }
 per = { shown = "words" }
 */
@@ -54,6 +54,6 @@ SELECT
     term, contributor, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
-    change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
 FROM halves
 ORDER BY abs(difference_exact) DESC, contributor, per, term

@@ -11,7 +11,7 @@ purpose = { type = "VARCHAR", meaning = "weights: GEMMs with weights; logits: th
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A; 0 for static power" }
 latency_a_s = { heading = "time A", type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
 latency_b_s = { heading = "time B", type = "DOUBLE", unit = "s", meaning = "latency on B" }
-share_fraction = { heading = "share of time differences", type = "DOUBLE", null = true, meaning = "difference over the sum of all absolute differences, -1 to 1; negative against the sign of the whole difference" }
+share_fraction = { heading = "share of time differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 */
 WITH part AS (
     SELECT
@@ -123,6 +123,6 @@ SELECT
     joules(energy_b_fj) AS energy_b_j,
     seconds(latency_a_fs) AS latency_a_s,
     seconds(latency_b_fs) AS latency_b_s,
-    change_fraction(difference_exact, sum(difference_exact) OVER (), sum(abs(difference_exact)) OVER ()) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
 FROM weighed
 ORDER BY abs(difference_exact) DESC, purpose

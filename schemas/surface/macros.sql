@@ -25,10 +25,6 @@ CREATE MACRO join_memories(category) AS
 
 -- Quotient of two integers of any size; null if the divisor is 0.
 CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
--- Part of a difference over the sum of all absolute parts, because parts of opposite signs may cancel in their sum;
--- negative where it is against the sign of the whole difference.
-CREATE MACRO change_fraction(part, whole, gross) AS
-    CASE WHEN whole < 0 THEN -1e0 ELSE 1e0 END * CAST(part AS DOUBLE) / nullif(CAST(gross AS DOUBLE), 0e0);
 
 -- True if a runtime merges several operators into one kernel.
 CREATE MACRO is_merging(runtime) AS runtime IN ({merging runtime});

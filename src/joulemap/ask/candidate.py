@@ -101,8 +101,8 @@ def drop_idle_hours(usage: Usage) -> Usage:
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
-def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> Pay:
-    """Return the way of paying that a question compares: rented, unless the question itself is about buying.
+def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = (), usual: Pay = "rented") -> Pay:
+    """Return the way of paying that a question compares: the usual one, unless the question itself states one.
 
     It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
     The way never depends on the hardware, so that another candidate cannot change the costs of the others.
@@ -114,10 +114,12 @@ def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = ())
     if prices:
         return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
     deployments = apply_scenario(settings).deployment
-    return "bought" if deployments and "datacenter" not in deployments else "rented"
+    return "bought" if deployments and "datacenter" not in deployments else usual
 
 
-def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_usage(
+    usage: Usage, settings: Settings, prices: Sequence[Price] = (), usual: Pay = "rented"
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return two sets of query parameters: the numbers and region of a usage, and its payment.
 
     A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
@@ -127,7 +129,7 @@ def read_usage(usage: Usage, settings: Settings, prices: Sequence[Price] = ()) -
     region, seller = numbers.pop("region"), numbers.pop("seller")
     del numbers["pay"]
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    payment = {"pay": find_payment(usage, settings, prices), "seller": seller or ""}
+    payment = {"pay": find_payment(usage, settings, prices, usual), "seller": seller or ""}
     return {**given, "region": find_region(region).region if region else ""}, payment
 
 

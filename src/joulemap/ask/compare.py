@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from joulemap.ask.answer import RunAnswer
-from joulemap.ask.fact import Cause, Choice, Entry, Facts, Quantity
+from joulemap.ask.cause import find_causes
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
-from joulemap.ask.standing import find_ahead
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.generated.compare import Comparison, Insight, Recommendation
+from joulemap.generated.compare import Comparison, Recommendation
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.store.query import fetch, fetch_none, start, start_none
+from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -41,8 +42,6 @@ class CompareAnswer(RunAnswer):
     """Best available configuration for each goal; of all hardware if fewer than two chips are available."""
     rows: Table[Comparison]
     """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
-    insights: Table[Insight]
-    """Comparison of the lowest-energy run with each other run, nearest first."""
     facts: Facts
     """Decision, causes, rows and caveats, from which all sentences are made."""
     metric: PartMetricName
@@ -69,14 +68,12 @@ def find_facts(
     rows: Sequence[Comparison],
     available: Iterable[Recommendation],
     everything: Iterable[Recommendation],
-    insights: Iterable[Insight],
     metric: PartMetricName,
 ) -> Facts:
     """Return the facts of a comparison: choices by `metric`, energy and latency among available hardware, then those of
-    unavailable hardware that would win, causes, rows and caveats.
+    unavailable hardware that would win, causes of the gap between the pair of the decision, rows and caveats.
     """
     answered = [row for row in rows if row.status == "ok"]
-    known = {row.label: row.run_id for row in answered}
     varied = vary(answered)
     chosen, every = tuple(available), tuple(everything)
     per = "_per_inference" if any(row.goal == "energy_per_inference" for row in chosen) else ""
@@ -84,16 +81,23 @@ def find_facts(
     entries = [_enter(row) for row in answered]
     values = {one.runs[0]: one.values for one in entries}
     chips = {run_id: one.hardware for run_id, one in scope.outlines.items()}
-    choices = list(_choose(chosen, known, wanted, chips, values))
+    choices = list(_choose(chosen, wanted, chips, values))
+    terms: list[Term] = []
+    if choices:
+        decision = decide(choices)
+        lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
+        pair = decision.runs
+        choices = [one.facing(pair[0] if one.runs[0] == pair[1] else pair[1]) for one in choices]
+        batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
+        terms = find_causes(scope.connection, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
     runs = scope.subjects(varied)
     beyond = [
         one
-        for one in _choose(every, known, wanted, chips, values)
+        for one in _choose(every, wanted, chips, values)
         if not runs[one.runs[0]].is_available and one.runs[0] not in {own.runs[0] for own in choices}
     ]
-    causes = list(_explain(insights, known))
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
-    return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *causes, *entries, *caveats))
+    return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *entries, *caveats))
 
 
 def _divide(metric: PartMetricName, per: str) -> str:
@@ -103,6 +107,8 @@ def _divide(metric: PartMetricName, per: str) -> str:
 def _enter(row: Comparison) -> Entry:
     """Return the values of a run."""
     values: dict[str, Quantity] = {}
+    if row.energy_per_inference_j is not None and row.latency_s is not None:
+        values["edp_per_inference"] = Quantity(row.energy_per_inference_j * row.latency_s, "Js")
     for name in VALUES:
         one = METRIC[name]
         value = getattr(row, one.column, None)
@@ -114,7 +120,6 @@ def _enter(row: Comparison) -> Entry:
 
 def _choose(
     rows: Iterable[Recommendation],
-    known: Mapping[str, int],
     wanted: Iterable[str],
     chips: Mapping[int, str],
     values: Mapping[int, Mapping[str, Quantity]],
@@ -125,33 +130,21 @@ def _choose(
         if (row := goals.get(name)) is None:
             continue
         winner, *others = row.ranked_ids
-        rival = next((one for one in others if chips[one] != chips[winner]), next(iter(others), None))
-        other = values[rival].get(name) if rival is not None else None
-        ends = sorted((row.value, other.value)) if other is not None else []
-        yield Choice(
-            runs=(winner, *([rival] if rival is not None else []), *(one for one in others if one != rival)),
+        chances = dict(zip(others, row.ahead_probabilities, strict=False))
+        own = {run_id: values[run_id][name].value for run_id in row.ranked_ids}
+        pairs = {one: sorted((own[winner], own[one])) for one in others}
+        choice = Choice(
+            runs=tuple(row.ranked_ids),
             metric=row.goal,
-            value=Quantity(row.value, row.unit, getattr(values[winner].get(name), "half_width", None)),
-            ratio=row.advantage_ratio if others[:1] == [rival] else ends[1] / ends[0] if ends and ends[0] else None,
+            value=values[winner][name],
+            ratio=row.advantage_ratio,
             probability=row.probability_best,
-            ahead=find_ahead(row, rival),
-            tied=tuple(known[one] for one in row.rivals if one in known),
+            ahead=next(iter(row.ahead_probabilities), None),
+            further={one: (high / low if low else None, chances.get(one)) for one, (low, high) in pairs.items()},
+            tied=tuple(row.rival_ids),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
         )
-
-
-def _explain(rows: Iterable[Insight], known: Mapping[str, int]) -> Iterator[Cause]:
-    """Yield the category that differs most between the lowest-energy run and each other run, nearest run first."""
-    for row in rows:
-        share = row.category_share_fraction
-        if share is not None and row.energy_ratio >= TIE_RATIO and row.other_hardware in known:
-            yield Cause(
-                runs=(known[row.best_hardware], known[row.other_hardware]),
-                metric="energy",
-                name=row.common_category,
-                difference=Quantity(row.category_difference_j, "J"),
-                share=share,
-            )
+        yield choice.facing(next((one for one in others if chips[one] != chips[winner]), winner))
 
 
 def compare(
@@ -170,27 +163,22 @@ def compare(
     with opening_scope(source, plan) as scope:
         scope.check_evaluated()
         connection = scope.connection
-        rows = start(connection, Comparison, run_ids=list(scope.run_ids), baseline=baseline)
-        compared = rows()
+        compared = fetch(connection, Comparison, run_ids=list(scope.run_ids), baseline=baseline, metric=metric)
         scope = scope.narrow(row.run_id for row in compared)  # all else follows from the rows
         ids = list(scope.run_ids)
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
-        find = start if is_choice else start_none
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         others = among if among != ids else []
-        insights = find(connection, Insight, run_ids=among)
         recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
         recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
         available = recommended.with_rows(row for row in recommended if row.is_among or not others)
-        explained = insights()
-        facts = find_facts(scope, compared.rows, available, recommendations, explained, metric)
+        facts = find_facts(scope, compared.rows, available, recommendations, metric)
         scope.read()
     answer = CompareAnswer(
         scope=scope,
         recommendations=recommendations,
         available=available,
-        insights=explained,
         rows=compared,
         facts=facts,
         metric=metric,

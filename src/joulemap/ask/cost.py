@@ -86,12 +86,6 @@ class CostAnswer(RankedAnswer):
         return first if is_cheaper else None
 
     @property
-    def other_way(self) -> CostOption | None:
-        """Cheapest available configuration in the way of paying that is not ranked; None if both ways are ranked."""
-        others = (row for row in self.select("ok") if row.is_alike and not is_asked(row))
-        return next((row for row in others if row.is_available), None)
-
-    @property
     def break_even(self) -> BreakEven | None:
         """Requested break-even; None if fewer than two options have a price."""
         return next(iter(self.break_evens), None)
@@ -130,7 +124,7 @@ class CostAnswer(RankedAnswer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats. The best configurations and the break-even are separate records."""
         rows = super().data()
-        names = ("best", "projection", "other_way")
+        names = ("best", "projection")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
         evens = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
@@ -151,7 +145,7 @@ def find_facts(answer: CostAnswer) -> Facts:
     per chip, and caveats.
     """
     scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
-    turns = [*_turn_way(answer), *_turn_volume(answer.break_even)]
+    turns = [*_turn_volume(answer.break_even)]
     ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
     missed = {scope.outlines[one].hardware for one in {*scope.run_ids} - {*list_ids(answer.rows)}}
     elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
@@ -166,16 +160,19 @@ def find_facts(answer: CostAnswer) -> Facts:
                 Limit(runs=(), metric=name, bound=Quantity(bound, METRIC[name].unit), missed_count=len(missed))
                 for name, bound in answer.limits.bounds
             ),
-            *(
-                Entry(runs=(row.run_id,), values={"cost": answer.find_value(row), "price": read_price(row)})
-                for row in shown
-            ),
+            *(Entry(runs=(row.run_id,), values=_read_values(row, answer)) for row in shown),
             *answer.find_likelier(),
             *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
             *([Caveat(kind="unoffered", runs=lost, values={"price": PRICES.get(answer.pay, PRICE)})] if lost else []),
             *find_caveats(scope.narrow(ids), choices, metric="cost", but=("host",), more=_find_prices(shown)),
         ),
     )
+
+
+def _read_values(row: CostOption, answer: CostAnswer) -> dict[str, Quantity]:
+    """Return the cost of a chip, its price by the way of paying, and its throughput."""
+    rate = Quantity(row.throughput_per_s or 0.0, "1/s")
+    return {"cost": answer.find_value(row), row.way: read_price(row), "throughput": rate}
 
 
 def read_price(row: CostOption) -> Quantity:
@@ -192,17 +189,6 @@ def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
     lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
     life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))
     return "within" if row.is_within_life else "worn" if worn == row.cheaper_below else "beyond", worn, life
-
-
-def _turn_way(answer: CostAnswer) -> Iterator[Turn]:
-    """Yield the cheapest chip in the other way of paying, and its cost relative to that of the cheapest."""
-    other, best = answer.other_way, answer.best
-    if other is not None and best is not None:
-        ratio, value = answer.compare(other, best), answer.find_value(other)
-        yield Turn(runs=list_ids((other, best)), axis="pay", before=best.way, after=other.way, value=value, ratio=ratio)
-    elif other is not None:
-        value = answer.find_value(other)
-        yield Turn(runs=(other.run_id,), axis="pay", before=other.pay, after=other.way, value=value)
 
 
 def _turn_volume(even: BreakEven | None) -> Iterator[Turn]:
@@ -254,12 +240,12 @@ def cost(
 ) -> CostAnswer:
     """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
-    The configurations are the same as in `pareto`. `between` names the two options of the break-even (`l4`,
-    `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond
-    the limits are excluded; `prices` replace catalogue prices. Raises like `compare`; UsageError for an option without
-    a price, UnsupportedError if no configuration meets the limits.
+    The configurations are the same as in `pareto`, each rented or bought, whichever is cheaper. `between` names the two
+    options of the break-even (`l4`, `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest
+    rented one. Configurations beyond the limits are excluded; `prices` replace catalogue prices. Raises like `compare`;
+    UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
     """
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices)
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices, "both")
     options, (paid, named) = _read_options(between), price_parameters(prices)
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
         connection, ids = scope.connection, list(scope.run_ids)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.cause import list_roles, list_times, make_term
 from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
@@ -15,7 +16,6 @@ from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, TIE_RATIO, PartMetricName
-from joulemap.domain.role import ROLES
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.explain import (
@@ -56,18 +56,6 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
 }
 """Metric -> names of three fields of `RunPair`: value of A, value of B, and the exact difference."""
-
-LEAST_CAUSE: Final = 0.25
-"""Minimum share of a difference for a count or a price to be a cause of it."""
-
-FEWEST_PASSES: Final = 1.5
-"""Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""
-
-RATES: Final = {"launch": "s", "memory": "B/s", "compute": "MAC/s"}
-"""Category of time -> unit of its price: seconds per kernel, or work per second."""
-
-WORK: Final = {"launch": "kernel", "memory": "B", "compute": "MAC"}
-"""Category of time -> unit of its work."""
 
 OF_WHOLE_RUNS: Final = ("assumed", "recalled", "unattributed", "host", "hosted", "fallback")
 """Kinds of caveats on the share of a whole run, which say nothing about one subgraph."""
@@ -177,8 +165,13 @@ def find_facts(
     if metric == "memory":
         details = [*_list_contributors(terms, total), *_sum_traffic(traffic, total)]
     else:
-        details = list(_list_categories(categories, roles, total))
+        listed = list(categories)
+        details = [*_list_categories(listed, total), *list_times(listed, _pair(total), total)]
+        details.sort(key=lambda one: -abs(one.exact or 0))
         details += _sum_quantities(details, total) if metric == "edp" else []
+        whole = next((one.share or 0.0 for one in details if (one.level, one.name) == ("quantity", "energy")), 1.0)
+        macs = (total.mac_count_a, total.mac_count_b)
+        details += list_roles(roles if metric != "latency" else (), _pair(total), macs=macs, whole=whole)
         details += _lead(subgraphs, total, subgraph, is_tied=bool(choice.tied))
     caveats: Iterable[Caveat | Refusal] = find_caveats(
         scope, [choice], metric="latency" if metric == "latency" else "energy"
@@ -235,86 +228,25 @@ def _enter(scope: Scope, run_id: int, total: RunPair, side: str, subgraph: str) 
     )
 
 
-def _list_categories(
-    rows: Iterable[CategoryDifference], roles: Sequence[RoleDifference], total: RunPair
-) -> Iterator[Term]:
-    """Yield a term per category, largest first: an energy with its largest role, a time with its work."""
+def _list_categories(rows: Iterable[CategoryDifference], total: RunPair) -> Iterator[Term]:
+    """Yield a term per category of energy, largest first."""
     for row in rows:
-        own = [one for one in roles if one.category == row.category] if row.quantity == "energy" else []
-        sign = 1 if row.difference_exact > 0 else -1
-        leading = max(own, key=lambda one: sign * one.difference_fj, default=None)
-        causes = _list_work(row, total) if leading is None else _list_causes(leading, total)
-        yield make_term(
-            total, "category", row.quantity, row.category, (row.spent_a, row.spent_b), row.spent_unit, row, **causes
-        )
+        if row.quantity == "energy":
+            amounts = (row.spent_a, row.spent_b)
+            yield make_term(_pair(total), "category", "energy", row.category, amounts, "J", row)
 
 
-def _list_causes(row: RoleDifference, total: RunPair) -> dict[str, Any]:
-    """Return the counts and the energies per count of a role, each if it explains much of the difference."""
-    unit = ROLES[row.role].unit if row.role in ROLES else "count"
-    is_static = row.role == "static"
-    has_count, has_price = (
-        is_static or abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
-    )
-    per = {"s": "W", "J": ""}.get(unit, "J")
-    sides = ((row.count_a, row.price_a_j, total.mac_count_a), (row.count_b, row.price_b_j, total.mac_count_b))
-    passes = tuple(count / macs if unit == "MAC" and macs else 0.0 for count, _, macs in sides)
-    return {
-        "role": row.role,
-        "role_amounts": (Quantity(row.energy_a_j, "J"), Quantity(row.energy_b_j, "J")),
-        "is_shared": row.is_shared,
-        "ways": (row.way_a, row.way_b) if row.way_a != row.way_b else (),
-        "counts": tuple(Quantity(count, unit) if count else None for count, _, _ in sides) if has_count else (),
-        "prices": tuple(Quantity(price, per) if price is not None else None for _, price, _ in sides)
-        if has_price
-        else (),
-        "passes": passes if max(passes) >= FEWEST_PASSES else (),
-    }
-
-
-def _list_work(row: CategoryDifference, total: RunPair) -> dict[str, Any]:
-    """Return the work of a category of time and its rates, each if it explains much of the difference; for one
-    subgraph, the units that compute it.
-    """
-    sides = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
-    has_count, has_price = (
-        abs(one) >= LEAST_CAUSE * abs(row.difference_exact) for one in (row.by_count_exact, row.by_price_exact)
-    )
-    rates: list[Quantity | None] = []
-    for work, spent in sides if has_price else ():
-        rate = None if not work or not spent else spent / work if row.category == "launch" else work / spent
-        rates.append(None if rate is None else Quantity(rate, RATES[row.category]))
-    units = (
-        (total.units_used_a, total.units_total_a, total.unit_name_a or ""),
-        (total.units_used_b, total.units_total_b, total.unit_name_b or ""),
-    )
-    return {
-        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides)
-        if has_count or not has_price
-        else (),
-        "prices": tuple(rates),
-        "units": units if row.category == "compute" and total.units_used_a is not None else (),
-        "is_shared": abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact),
-    }
-
-
-def make_term(
-    pair: Any, level: str, quantity: str, name: str, amounts: Iterable[float], unit: str, row: Any = None, **more: Any
-) -> Term:
-    """Return a term of the difference of the runs of `pair`; `row` has the difference and its share."""
-    known = {} if row is None else {"difference": Quantity(row.difference, row.unit), "share": row.share_fraction}
-    if hasattr(row, "difference_exact"):
-        known["exact"] = row.difference_exact
-    value_a, value_b = (Quantity(one, unit) for one in amounts)
-    ends = {"runs": (pair.run_a, pair.run_b), "amounts": (value_a, value_b)}
-    return Term(**{**ends, **known, **more}, level=level, quantity=quantity, name=name)
+def _pair(total: Any) -> tuple[int, int]:
+    return total.run_a, total.run_b
 
 
 def make_subgraph(row: SubgraphDifference, rows: Sequence[SubgraphDifference], total: Any, **more: Any) -> Term:
     """Return the term of a subgraph among all `rows`, with the number of those that differ alike."""
     amounts = row.energy_a_fj / FJ_PER_J, row.energy_b_fj / FJ_PER_J
     alike = sum(one.difference == row.difference for one in rows) - 1
-    return make_term(total, "subgraph", "energy", row.name, amounts, "J", row, alike=alike, total=len(rows), **more)
+    return make_term(
+        _pair(total), "subgraph", "energy", row.name, amounts, "J", row, alike=alike, total=len(rows), **more
+    )
 
 
 def _sum_quantities(terms: Iterable[Term], total: RunPair) -> Iterator[Term]:
@@ -326,9 +258,8 @@ def _sum_quantities(terms: Iterable[Term], total: RunPair) -> Iterator[Term]:
         if own := [one for one in listed if one.quantity == name]:
             exact = sum(one.exact or 0 for one in own)
             sums = {"difference": Quantity(sum(one.difference.value for one in own), "Js"), "exact": exact}
-            yield make_term(
-                total, "quantity", name, name, amounts, unit, **sums, share=exact / whole if whole else None
-            )
+            share = exact / whole if whole else None
+            yield make_term(_pair(total), "quantity", name, name, amounts, unit, **sums, share=share)
 
 
 def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, is_tied: bool) -> list[Term]:
@@ -343,7 +274,7 @@ def _list_contributors(rows: Iterable[MemoryTerm], total: RunPair) -> Iterator[T
     """Yield a term per term of a difference in memory."""
     for row in rows:
         amounts = (count * (price or 0.0) for count, price in ((row.count_a, row.price_a), (row.count_b, row.price_b)))
-        yield make_term(total, "contributor", "memory", row.contributor, amounts, row.unit, row)
+        yield make_term(_pair(total), "contributor", "memory", row.contributor, amounts, row.unit, row)
 
 
 def _sum_traffic(rows: Iterable[Traffic], total: RunPair) -> list[Term]:
@@ -352,7 +283,7 @@ def _sum_traffic(rows: Iterable[Traffic], total: RunPair) -> list[Term]:
     bytes_a, bytes_b = (sum(getattr(row, name) or 0.0 for row in own) for name in ("bytes_a", "bytes_b"))
     difference = Quantity(bytes_b - bytes_a, "B")
     name = "off_chip_memory"
-    term = make_term(total, "traffic", "memory", name, (bytes_a, bytes_b), "B", difference=difference)
+    term = make_term(_pair(total), "traffic", "memory", name, (bytes_a, bytes_b), "B", difference=difference)
     return [term] if own else []
 
 

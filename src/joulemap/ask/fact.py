@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
+import attrs
+
 from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
 
@@ -77,6 +79,8 @@ class Choice:
     """Probability that the winner is the best."""
     ahead: float | None = None
     """Probability that the winner is better than the runner-up; None if only the probability of being best is known."""
+    further: Mapping[int, tuple[float | None, float | None]] = {}
+    """Other run -> factor by which the winner is better, and the probability that it is."""
     tied: tuple[int, ...] = ()
     """Runs of other chips that are statistically tied with the winner, likeliest first."""
     equal: tuple[int, ...] = ()
@@ -87,22 +91,53 @@ class Choice:
     """Model that the choice is about; empty if the answer is about one model."""
 
     @property
-    def lead_probability(self) -> float | None:
-        """Probability that the winner is better than the runner-up or, if it is unknown, that it is the best."""
-        return self.probability if self.ahead is None else self.ahead
+    def close(self) -> frozenset[int]:
+        """Runs that may be the best: the winner, those that are statistically tied with it, and equal ones."""
+        return frozenset((*self.runs[:1], *self.tied, *self.equal))
+
+    def against(self, run_id: int) -> tuple[float | None, float | None]:
+        """Return the factor by which the winner is better than another run, and the probability that it is or, if that
+        is unknown, that the winner is the best.
+        """
+        ratio, ahead = (self.ratio, self.ahead) if run_id in self.runs[1:2] else self.further.get(run_id, (None, None))
+        return ratio, self.probability if ahead is None else ahead
+
+    def facing(self, run_id: int) -> Choice:
+        """Return the choice with another run as the runner-up."""
+        if run_id not in self.runs[2:]:
+            return self
+        (ratio, ahead), rest = self.further.get(run_id, (None, None)), [one for one in self.runs[1:] if one != run_id]
+        further = {**self.further, self.runs[1]: (self.ratio, self.ahead)}
+        return attrs.evolve(self, runs=(self.runs[0], run_id, *rest), ratio=ratio, ahead=ahead, further=further)
 
 
 @frozen(kw_only=True)
-class Cause:
-    """Category in which two runs differ most: the winner, then the other run."""
+class Lead:
+    """How a run compares with another one by a metric."""
+
+    metric: str
+    ratio: float | None
+    """Factor by which the better of both is better; None if unknown."""
+    probability: float | None
+    """Probability that the better of both is better."""
+    is_better: bool
+    """True if the first run is the better one."""
+    is_tied: bool
+    """True if the data do not tell which one is better."""
+
+
+@frozen(kw_only=True)
+class Decision:
+    """What to take: one run that may be the best by every metric, or the best run by each of two metrics."""
 
     runs: tuple[int, int]
-    metric: str
-    name: str
-    difference: Quantity
-    """Excess of the other run; negative if it spends less."""
-    share: float
-    """Share of the sum of all absolute differences by category, 0 to 1."""
+    """Run to take and the run that it is compared with; of a trade-off, the best run by each metric."""
+    leads: tuple[Lead, ...]
+    """Comparison of both runs by each metric, the deciding one first."""
+    is_trade: bool
+    """True if no run may be the best by both metrics."""
+    alike: tuple[int, ...]
+    """Other runs that may be as good as the one to take or, in a trade-off, by the deciding metric; likeliest first."""
 
 
 @frozen(kw_only=True)
@@ -301,7 +336,7 @@ class Term:
 
     runs: tuple[int, int]
     level: str
-    """Division that the term belongs to: quantity, category, contributor, subgraph or traffic."""
+    """Division that the term belongs to: quantity, category, role, contributor, subgraph or traffic."""
     quantity: str
     """Kind of the amounts: energy, time or memory."""
     name: str
@@ -312,11 +347,7 @@ class Term:
     exact: int | None = None
     """Contribution in the exact unit of the metric: fJ, fs, bytes, or twice fJ fs."""
     share: float | None = None
-    """Share of the sum of all absolute differences; negative against the whole difference."""
-    role: str = ""
-    """Role of the actions that make most of an energy."""
-    role_amounts: tuple[Quantity, ...] = ()
-    """Energy of the role on the first and on the second run."""
+    """Share of the whole difference; negative against it."""
     counts: tuple[Quantity | None, ...] = ()
     """Amount of work of each run, if it explains much of the difference."""
     prices: tuple[Quantity | None, ...] = ()
@@ -361,21 +392,7 @@ class Win:
 Kind = TypeVar("Kind")
 
 Fact: TypeAlias = (
-    Entry
-    | Choice
-    | Cause
-    | Refusal
-    | Caveat
-    | Limit
-    | Turn
-    | Supply
-    | Change
-    | Front
-    | Swing
-    | Share
-    | Term
-    | Score
-    | Win
+    Entry | Choice | Refusal | Caveat | Limit | Turn | Supply | Change | Front | Swing | Share | Term | Score | Win
 )
 
 

@@ -25,7 +25,8 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
+from joulemap.ask.cause import HOST, IDLE, ROLE, find_causes, make_term, share_out
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
@@ -37,11 +38,9 @@ from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
 from joulemap.domain.offer import WAY_UNITS
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.generated.compare import Insight
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
-from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -228,7 +227,7 @@ def find_facts(answer: RecommendAnswer) -> Facts:
         runs=scope.part(dict.fromkeys((*pivotal, *alike, *beside))).subjects(settings),
         facts=(
             *decided,
-            *_explain(answer),
+            *_explain(answer, choices),
             *_supply(answer),
             *(_enter(row, answer) for row in pivotal.values()),
             *own,
@@ -310,30 +309,20 @@ def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
         )
 
 
-def _explain(answer: RecommendAnswer) -> Iterator[Cause]:
-    """Yield the category of energy that differs most between the best two chips; hosts and idle time count too."""
-    if answer.objective not in ("energy", "energy_per_inference") or len(answer.ranked) < 2:
+def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Term]:
+    """Yield the terms of the gap between the best two chips that are told apart; hosts and idle time count too."""
+    if not choices or choices[0].tied or len(answer.ranked) < 2:
         return
-    best, rival = pair = answer.ranked[:2]
-    is_known = all(row.total_energy_per_inference_j is not None for row in pair)
-    if not is_known or (rival.objective_ratio or 1.0) < TIE_RATIO:
-        return
-    gaps: dict[str, float] = {
-        name: (getattr(rival, f"{name}_energy_per_inference_j") or 0.0)
-        - (getattr(best, f"{name}_energy_per_inference_j") or 0.0)
-        for name in ("host", "idle")
-    }
-    (row,) = fetch(answer.scope.connection, Insight, run_ids=list(list_ids(pair)))
-    gross_j = sum(abs(gap_j) for gap_j in gaps.values())
-    if row.category_share_fraction:
-        own_j = row.category_difference_j / (1 if best.batch != rival.batch else best.batch)  # per inference
-        gross_j += own_j / row.category_share_fraction
-        if (best.energy_per_inference_j or 0.0) < (rival.energy_per_inference_j or 0.0):
-            gaps[row.common_category] = own_j
-    name, gap_j = max(gaps.items(), key=lambda one: one[1])
-    if gap_j > 0.0:
-        runs, difference = (best.run_id, rival.run_id), Quantity(gap_j, "J")
-        yield Cause(runs=runs, metric=answer.objective, name=name, difference=difference, share=gap_j / gross_j)
+    best, rival = answer.ranked[:2]
+    pair = (best.run_id, rival.run_id)
+    terms = find_causes(answer.scope.connection, pair, answer.objective, (best.batch, rival.batch))
+    pair_rows = (best, rival)
+    for name, field in ((HOST, "host"), (IDLE, "idle")):
+        amounts = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in pair_rows]
+        shares = {round(one / answer.read(row), 3) for one, row in zip(amounts, pair_rows, strict=True)}
+        if METRIC[answer.objective].unit == "J" and len(shares) > 1:  # an equal share of both follows from all else
+            terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))
+    yield from share_out(terms)
 
 
 def _supply(answer: RecommendAnswer) -> Iterator[Supply]:

@@ -9,7 +9,7 @@ from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.generated.compare import Recommendation, Standing
+from joulemap.generated.compare import Standing
 from joulemap.store.query import fetch
 
 
@@ -42,25 +42,25 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     """Return the first of ranked runs as the best, with its lead over the second; `model` if there are several."""
     best, *others = rows
     behind = others[0].probability_better if others else None
-    ends = sorted((best.value, *(row.value for row in others[:1])))
+    pairs = {row.run_id: sorted((best.value, row.value)) for row in others}
+    ratios = {run_id: high / low if low else None for run_id, (low, high) in pairs.items()}
     tied = sorted((row for row in others if row.likely_best), key=lambda row: -(row.probability_best or 0.0))
     equal = [row.run_id for row in rows if row.value == best.value]
     return Choice(
         runs=tuple(row.run_id for row in rows),
         metric=best.metric,
         value=read_value(best),
-        ratio=ends[1] / ends[0] if others and ends[0] else None,
+        ratio=ratios[others[0].run_id] if others else None,
         probability=best.probability_best if others else None,
         ahead=None if behind is None else 1.0 - behind,
+        further={
+            row.run_id: (ratios[row.run_id], None if row.probability_better is None else 1.0 - row.probability_better)
+            for row in others
+        },
         tied=tuple(row.run_id for row in tied),
         equal=tuple(equal) if len(equal) > 1 else (),
         model=model,
     )
-
-
-def find_ahead(row: Recommendation, rival: int | None) -> float | None:
-    """Return the probability that the winner of a goal is better than another of its runs; None if it is unknown."""
-    return dict(zip(row.ranked_ids[1:], row.ahead_probabilities, strict=False)).get(rival or 0)
 
 
 def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:

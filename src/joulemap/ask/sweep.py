@@ -14,7 +14,6 @@ from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
-from joulemap.ask.standing import find_ahead
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
@@ -256,14 +255,16 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
         winner, *others = row.ranked_ids
         chips = {run_id: one.row.hardware for run_id, one in ids.items()}
         rival = next((one for one in others if chips[one] != chips[winner]), others[0])
-        ends = sorted((values[winner], values[rival]))
+        chances = dict(zip(others, row.ahead_probabilities, strict=False))
+        ratios = {one: max(values[winner], values[one]) / min(values[winner], values[one]) for one in others}
         yield Choice(
             runs=(winner, rival, *(one for one in others if one != rival)),
             metric=name,
             value=Quantity(values[winner], unit, getattr(scope.outlines[winner], width)),
-            ratio=ends[1] / ends[0],
+            ratio=ratios[rival],
             probability=row.probability_best,
-            ahead=find_ahead(row, rival),
+            ahead=chances.get(rival),
+            further={one: (ratio, chances.get(one)) for one, ratio in ratios.items()},
             tied=tuple(row.rival_ids),
             equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
             model=model,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from joulemap.ask.fact import Cause, Choice, Entry, Facts, Refusal, Subject
+import attrs
+
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
@@ -17,7 +19,7 @@ MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
 
 MOST_TIED: Final = 4
-"""Number of tied chips above which no chip is called the winner."""
+"""Number of tied chips above which tables mark no chip as the winner."""
 
 MOST_WHY: Final = 3
 """Maximum lines on causes."""
@@ -32,41 +34,57 @@ SPOKEN: Final[Mapping[str, Template]] = {
 """Metric -> its name in a sentence, where `per` is the unit of work; others are named by their label."""
 
 BETTER: Final[Mapping[str, Template]] = {
-    "latency": Template("is {ratio:x} faster[ than {rival}]"),
-    "edp": Template("has {ratio:x} less {noun}[ than {rival}]"),
-    "edp_per_inference": Template("has {ratio:x} less {noun}[ than {rival}]"),
-    "memory": Template("needs {ratio:x} less {noun}[ than {rival}]"),
-    "power": Template("draws {ratio:x} less {noun}[ than {rival}]"),
-    "price": Template("costs {ratio:x} less per hour[ than {rival}]"),
-    "purchase": Template("costs {ratio:x} less to buy[ than {rival}]"),
-    "cost": Template("costs {ratio:x} less per {per}[ than {rival}]"),
-    "carbon": Template("emits {ratio:x} less CO2 per {per}[ than {rival}]"),
+    "latency": Template("is {ratio:x} {faster}[ than {rival}]"),
+    "throughput": Template("has {ratio:x} {more} {noun}[ than {rival}]"),
+    "utilization": Template("has {ratio:x} {more} {noun}[ than {rival}]"),
+    "edp": Template("has {ratio:x} {less} {noun}[ than {rival}]"),
+    "edp_per_inference": Template("has {ratio:x} {less} {noun}[ than {rival}]"),
+    "memory": Template("needs {ratio:x} {less} {noun}[ than {rival}]"),
+    "power": Template("draws {ratio:x} {less} {noun}[ than {rival}]"),
+    "price": Template("costs {ratio:x} {less} per hour[ than {rival}]"),
+    "purchase": Template("costs {ratio:x} {less} to buy[ than {rival}]"),
+    "cost": Template("costs {ratio:x} {less} per {per}[ than {rival}]"),
+    "carbon": Template("emits {ratio:x} {less} CO2 per {per}[ than {rival}]"),
 }
-"""Metric -> clause on a clear winner."""
+"""Metric -> clause on a clear winner or, with the other words of `DEGREES`, on the other run."""
 
-LESS: Final = Template("uses {ratio:x} less {noun}[ than {rival}]")
-MORE: Final = Template("reaches {ratio:x} the {noun}[ of {rival}]")
-"""Clause on a clear winner by a metric that has none of its own and of which more is better."""
+ITS_RIVAL: Final = "it"
+LOWEST: Final = "lowest"
+
+LESS: Final = Template("uses {ratio:x} {less} {noun}[ than {rival}]")
+MORE: Final = Template("has {ratio:x} {more} {noun}[ than {rival}]")
+"""Clause by a metric that has none of its own, and by one of which more is better."""
+
+DEGREES: Final = {
+    True: {"less": "less", "more": "more", "faster": "faster", "lower": "lower"},
+    False: {"less": "more", "more": "less", "faster": "slower", "lower": "higher"},
+}
+"""Words of a clause by whether it is about the better run."""
+
+GOAL: Final = {"latency": "speed"}
+"""Metric -> what a run is taken for, if that is not its name."""
 
 SURE: Final = Template("{clause}[ ({chance} sure)]")
 LEADS: Final = Template("leads on {noun}[ ({chance} sure)]")
 TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
-TIES: Final = Template("ties with {tied} on {noun}[ ({chance})]")
-"""Clause after one that says what the probability is of."""
-TIED_BOTH: Final = Template(
-    "is statistically tied with {tied} on {noun}[ ({chance} likely best)] and {other}[ ({other_chance})]"
-)
-UNDECIDED: Final = Template("{name} and {count} others are statistically tied on {noun}: {value} ({first})")
-SAME: Final = Template("{names} have the same {noun}")
 ALMOST: Final = Template("matches {rival} on {noun}")
+
+TAKE: Final = Template("Take {name}: it {clauses:and}[; {tie}]")
+BEST: Final = Template("{name} {clauses:and}[; {tie}]")
+TIE: Final = Template("{noun} is a tie")
+ALIKE: Final = Template("{noun} is the same")
+TRADE: Final = Template("{name} for {noun}, {rival} for {other}: {name} {clauses:and}")
+EITHER: Final = Template("{name} or {rival}: a tie on {nouns:and}[ ({chance} for {name})]")
+ANY: Final = Template("Take {name}: the {best} {noun}, {value}")
+OTHERS: Final = Template("{head}; {count:n other} may be as good")
+OTHER: Final = Template("{head}; {name} may be as good")
+CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+CHEAPEST: Final = Template("{head}, so take the cheapest, or measure")
+SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
-BEYOND: Final = Template("{name}, which cannot be bought, {clause}")
-SHARE_OF_ALL: Final = Template("{cause}: {share:%} of all differences to {other}")
-AND_OF: Final = Template("{share:%} to {other}")
-IDLE: Final = {"idle": "idle power"}
-"""Cause beside the categories of energy -> its name: the time between inferences at a fixed rate."""
+BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
 
 
 def fits(line: str) -> bool:
@@ -90,37 +108,87 @@ def describe_answer(facts: Facts) -> str:
 def describe_choices(
     choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: Any
 ) -> str:
-    """Return a line on the winner by each of the first two metrics, by how much, and how surely.
+    """Return a line on what to take by the first one or two metrics, by how much it wins, and how surely.
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
-    first, *others = choices[:2]
-    name, noun = name_run(runs[first.runs[0]]), name_metric(first.metric, first.per)
-    if len(first.tied) > MOST_TIED:
-        given = {"value": show_value(first)}
-        given["first"] = name_run(drop_settings(runs, (*first.runs[:1], *first.tied))[first.runs[0]])
-        return UNDECIDED(name=name, count=len(first.tied), noun=noun, **given) + "."
-    if first.equal:
-        head = SAME(names=join_names(name_all(drop_settings(runs, first.equal), first.equal)), noun=noun)
-    elif others and others[0].runs[0] == first.runs[0] and first.tied and set(others[0].tied) == set(first.tied):
-        (other,) = others
-        head = f"{name} " + TIED_BOTH(
-            noun=noun, chance=show_chance(first.probability), other=name_metric(other.metric, other.per),
-            other_chance=show_chance(other.probability), tied=join_names(name_all(runs, first.tied)),
-        )  # fmt: skip
-        others = []
-    else:
-        rivals = drop_settings(runs, (*first.runs[:2], *first.tied))
-        head = f"{name} {describe_choice(first, rivals)}"
-    for other in others:
-        is_same = other.runs[0] == first.runs[0] and not first.equal
-        rival = "" if is_same and other.runs[:2] == first.runs[:2] else None
-        clause = describe_choice(other, runs, rival, is_second=bool(first.tied))
-        whole = f"{head} and {clause}" if is_same else f"{head}; {name_run(runs[other.runs[0]])} {clause}"
-        head = whole if fits(whole) else head
-    head += "" if runs[first.runs[0]].is_available else NOT_SOLD
-    whole = add(head=head, **more) if add is not None else head
-    return (whole if fits(whole) else head) + "."
+    decision = decide([_merge_alike(one, runs) for one in choices[:2]])
+    taken, _ = decision.runs
+    if len({runs[one].settings for one in decision.runs}) < 2:
+        runs = drop_settings(runs, (*decision.runs, *decision.alike))
+    lines = _list_heads(decision, choices[0], runs)
+    if add is not None:
+        lines = [*(add(head=line, **more) for line in lines), *lines]
+    unsold = "" if runs[taken].is_available else NOT_SOLD
+    return next((line for line in lines if fits(line)), lines[-1]) + unsold + "."
+
+
+def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
+    """Return a choice among names: runs of one name, such as the best batch of a chip by each metric, are one."""
+    firsts: dict[str, int] = {}
+    known = {run_id: firsts.setdefault(name_run(run), run_id) for run_id, run in sorted(runs.items())}
+
+    def merge(ids: Iterable[int]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(known[one] for one in ids))
+
+    further = {known[one]: told for one, told in choice.further.items()}
+    tied, equal = merge(choice.tied), merge(choice.equal)
+    return attrs.evolve(choice, runs=merge(choice.runs), further=further, tied=tied, equal=equal)
+
+
+def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject]) -> list[str]:
+    """Return the decision in words, the fullest first."""
+    leads, (taken, rival) = decision.leads, decision.runs
+    nouns = [name_metric(one.metric, choice.per) for one in leads]
+    given = {"name": name_run(runs[taken]), "rival": name_run(runs[rival])}
+    if decision.is_trade:
+        goals = [GOAL.get(one.metric, noun) for one, noun in zip(leads, nouns, strict=True)]
+        clauses = [[describe_lead(one, "", choice.per, is_sure=one in sure) for one in leads]
+                   for sure in (leads, leads[:1], ())]  # fmt: skip
+        return [TRADE(noun=goals[0], other=goals[1], clauses=some, **given) for some in clauses]
+    told = [one for one in leads if not one.is_tied]
+    if not told:
+        return _list_ties(decision, choice, runs, nouns)
+    tied = [(one, noun) for one, noun in zip(leads, nouns, strict=True) if one.is_tied]
+    tie = next(((ALIKE if one.ratio == 1.0 else TIE)(noun=noun) for one, noun in tied), "")
+    form = TAKE if runs[taken].is_available else BEST
+    clauses = [
+        [describe_lead(one, given["rival"] if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
+        for some, sure in ((told, told), (told, told[:1]), (told[:1], told[:1]))
+    ]
+    heads = [form(tie=tie, clauses=some, **given) for some in clauses]
+    names = name_all(runs, decision.alike)
+    rest = OTHERS if len(names) > 1 else OTHER
+    return [*(rest(head=head, count=len(names), name=names[0]) for head in heads[:1] if names), *heads]
+
+
+def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
+    """Return the words on a tie by every metric, with what to do about it."""
+    name, names = name_run(runs[decision.runs[0]]), name_all(runs, decision.alike)
+    if all(one.ratio == 1.0 for one in decision.leads):
+        return [CHEAPER(head=SAME(names=join_names([name, *names]), noun=join_names(nouns)))]
+    if len(names) < 2:
+        chance = choice.probability if choice.runs[0] == decision.runs[0] else None
+        head = EITHER(name=name, rival=names[0], nouns=nouns, chance=show_chance(chance))
+        return [CHEAPER(head=head), head]
+    known = METRIC.get(cast("MetricName", choice.metric))
+    best = known.best if known else LOWEST
+    head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
+    return [CHEAPEST(head=head), head]
+
+
+def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
+    """Return the clause on a run that is compared with another one by a metric; an empty `rival` is not named."""
+    noun = name_metric(lead.metric, per)
+    if lead.ratio is None:
+        return LEADS(noun=noun, chance="")
+    if lead.ratio < TIE_RATIO:
+        return ALMOST(rival=rival or ITS_RIVAL, noun=noun)
+    known = METRIC.get(cast("MetricName", lead.metric))
+    own = BETTER if known else read_words().better
+    better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
+    clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **DEGREES[lead.is_better])
+    return SURE(clause=clause, chance=show_chance(lead.probability) if is_sure else "")
 
 
 def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str:
@@ -145,25 +213,17 @@ def name_metric(metric: str, per: str = "inference") -> str:
     return known.label if known else read_words().nouns[metric]
 
 
-def describe_choice(
-    choice: Choice, runs: Mapping[int, Subject], rival: str | None = None, *, is_second: bool = False
-) -> str:
-    """Return the clause on the winner by one metric, without its subject; `is_second` after another on a tie."""
-    chance, noun = show_chance(choice.probability), name_metric(choice.metric, choice.per)
+def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
+    """Return the clause on the winner by one metric, without its subject; `rival` replaces the name of the next run."""
+    noun = name_metric(choice.metric, choice.per)
     if len(choice.runs) < 2 or choice.ratio is None:
         return LEADS(noun=noun, chance="")
-    other = name_run(runs[choice.runs[1]])
-    if choice.ratio < TIE_RATIO and not choice.tied:
-        return ALMOST(rival=other, noun=noun)
-    if choice.tied or is_tied(choice.probability):
-        tied = join_names(name_all(runs, choice.tied))
-        template = TIES if is_second else TIED
-        return template(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
-    known = METRIC.get(cast("MetricName", choice.metric))
-    own = BETTER if known else read_words().better
-    better = own.get(choice.metric, MORE if known and known.is_higher_better else LESS)
-    clause = better(ratio=choice.ratio, rival=other if rival is None else rival, noun=noun, per=choice.per)
-    return SURE(clause=clause, chance=show_chance(choice.lead_probability))
+    other = runs[choice.runs[1]]
+    if choice.tied or (choice.ratio >= TIE_RATIO and is_tied(choice.probability)):
+        tied, chance = join_names(name_all(runs, choice.tied)), show_chance(choice.probability)
+        return TIED(noun=noun, chance=chance, tied=tied) if tied else LEADS(noun=noun, chance=chance)
+    (lead,) = decide([choice]).leads
+    return describe_lead(lead, name_run(other) if rival is None else rival, choice.per)
 
 
 def describe_alone(facts: Facts, run_id: int) -> str:
@@ -173,29 +233,9 @@ def describe_alone(facts: Facts, run_id: int) -> str:
     return ALONE(name=name, **values) + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
 
 
-def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: what the winner saves, and hardware that cannot be bought and would win."""
-    return [*describe_causes(facts.of(Cause)[:2], facts.runs), *describe_beyond(facts)][:MOST_WHY]
-
-
 def describe_beyond(facts: Facts) -> list[str]:
-    """Return a line on named hardware that cannot be bought and would win; empty without any."""
-    beyond = [one for one in facts.of(Choice)[1:] if not facts.runs[one.runs[0]].is_available]
+    """Return a line on hardware that cannot be bought and would win; empty without any."""
+    beyond = [one for one in facts.of(Choice)[1:] if not facts.runs[one.runs[0]].is_available and not one.tied]
     return [
-        BEYOND(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
-        for one in beyond[:1]
-        if facts.runs[one.runs[0]].is_named
+        BEYOND(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs)) for one in beyond[:1]
     ]
-
-
-def describe_causes(causes: Iterable[Cause], runs: Mapping[int, Subject]) -> list[str]:
-    """Return one line per category: its share of the difference to each compared run."""
-    lines: dict[str, list[str]] = {}
-    for one in causes:
-        own, other = (name_run(runs[run_id]) for run_id in one.runs)
-        given = {"name": own, "other": other, "cause": IDLE.get(one.name) or name_category(one.name)}
-        if clauses := lines.get(one.name):
-            clauses.append(AND_OF(share=one.share, **given))
-        else:
-            lines[one.name] = [SHARE_OF_ALL(share=one.share, **given)]
-    return [", ".join(parts) for parts in lines.values()]

@@ -14,7 +14,7 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import describe_answer, list_reasons
+from joulemap.show.choice import describe_answer
 from joulemap.show.layout import mark_best
 from joulemap.show.page import Figures, draw_figure, drop_options, lay_rows
 from joulemap.show.present.cell import mark_projected, show_busy_units
@@ -22,13 +22,24 @@ from joulemap.show.present.document import Grid, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.shape import Part, Shape
+from joulemap.show.term import describe_gap
 
 COLUMNS: Final = Template(
-    "hardware | *precision! | *batch! | *runtime! | {energy} | -{energy}:energy_half_width | "
-    "[*{ratio_heading} {ratio} | ]placement? | latency_s | -latency_s:latency_half_width | *edp_js | "
+    "hardware | *precision! | *batch! | *runtime! | {decided}[*{ratio_heading} {ratio} | ]placement? | {others}"
     "throughput_per_s= | *average_power_w= | compute_utilization_fraction= | overhead_fraction= | "
-    "peak_memory_bytes= | units_used_count="
+    "units_used_count="
 )
+BLOCKS: Final[Mapping[str, str]] = {
+    "energy": "{energy} | -{energy}:energy_half_width | ",
+    "latency": "latency_s | -latency_s:latency_half_width | ",
+    "edp": "*edp_js | ",
+    "memory": "peak_memory_bytes{common} | ",
+}
+"""Metric -> its columns; those of the one that decides come first."""
+
+HEADED: Final[Mapping[str, str]] = {"edp": "edp_js", "latency": "latency_s", "memory": "peak_memory_bytes"}
+"""Metric -> its column, if that does not depend on the batch sizes."""
+
 RATIO_TO: Final = Template("ratio to {baseline}")
 POWER: Final = Template("{power:W}[ + {host}]")
 BEST_TITLE: Final = "Best of all hardware"
@@ -112,15 +123,25 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
         rows = tuple(sorted(rows, key=lambda row: not row.is_available))  # available chips first
     shown = choose_rows(rows, limit, stays)
     baseline = next(row.baseline_hardware for row in answer.rows if row.baseline_hardware)
-    has_baseline = any(row.energy_ratio == row.latency_ratio == 1.0 for row in shown)  # it is divided by itself
+    has_baseline = any(row.ratio == 1.0 for row in shown)  # it is divided by itself
     ratio = "ratio" if has_baseline else RATIO_TO(baseline=mark_projected(baseline, answer.projected))
+    metric = answer.metric
+    blocks = {name: block.format(energy=energy, common="" if name == metric else "=") for name, block in BLOCKS.items()}
+    decided = blocks.pop(metric)
     drawn = lay_rows(
         answer,
         answer.rows.with_rows(rows),
-        COLUMNS(energy=energy, ratio="energy_ratio" if len(rows) > 1 else "", ratio_heading=ratio),
-        ranked=f"{energy} latency_s",
-        keep="energy_ratio energy_half_width latency_half_width",
-        pictures="energy_half_width latency_half_width",
+        COLUMNS(
+            decided=decided,
+            others="".join(blocks.values()),
+            ratio="ratio" if len(rows) > 1 else "",
+            ratio_heading=ratio,
+        ),
+        ranked=" ".join(dict.fromkeys((HEADED.get(metric, energy), energy, "latency_s"))),
+        keep="ratio energy_half_width latency_half_width",
+        pictures=" ".join(
+            sorted(("energy_half_width", "latency_half_width"), key=lambda one: not one.startswith(metric))
+        ),
         limit=limit,
         noun="configurations" if answer.varying else "chips",
         stays=stays,
@@ -165,7 +186,7 @@ def draw(answer: CompareAnswer) -> Figures:
 
 COMPARE: Final = Shape(
     first=describe_answer,
-    why=list_reasons,
+    why=describe_gap,
     choices=choose,
     draw=draw,
     csv="rows",

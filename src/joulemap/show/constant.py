@@ -17,7 +17,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
 from joulemap.show.caveat import show_range
-from joulemap.show.choice import describe_choice, fits, name_metric
+from joulemap.show.choice import fits, name_metric
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
 from joulemap.show.present.document import Grid
@@ -34,17 +34,25 @@ DIGITS: Final = 3
 MOST_NAMED: Final = 2
 """Maximum runs whose range the line on trust states."""
 
-WINS: Final = Template("{loser} would win with {turn}")
-TURN: Final = Template("{name} of {owner} at {after}[, not {before}][ ({odds})]")
-LEAD: Final = Template("{winner} leads by {ratio:x}; {head}")
-NEARLY: Final = Template("{winner} leads by under 0.5 %; {head}")
+STAYS: Final = Template(
+    "{winner} stays ahead: no single number is likely to reverse it[ ({odds:odds} for all together)]"
+)
+UNLESS: Final = Template("{winner} leads by {ratio:x}, unless {turn}")
+CLOSE: Final = Template(
+    "{winner} or {loser}: a tie on {noun} ({chance} for {winner})[; measure first: {name} of {owner}]"
+)
+TURN: Final = Template("{name} of {owner} is {after}[, not {before}][ ({odds})]")
 ABOVE: Final = Template("just above {value}")
 BELOW: Final = Template("just below {value}")
-NO_TURN: Final = Template("No single constant reverses the order: {winner} {clause}")
 BOTH: Final = "both chips"
 
 AT_BATCH: Final = Template("{loser} wins at batch {batches:and}")
-NEXT: Final = Template("next: {turn}")
+NEAREST: Final = Template("{loser} would win if {turn}")
+NEXT: Final = Template("or if {turn}")
+
+LIKELY: Final = 0.1
+"""Minimum probability of a reversal by one constant that the first line names."""
+
 MEASURE: Final = Template("measure next: {name} of {owner} ({basis}), {share:%} of the uncertainty")
 SHARES: Final = Template("uncertainty: {parts:list}")
 PART: Final = Template("{share:%} from {owner}")
@@ -79,18 +87,22 @@ def describe_turn(facts: Facts) -> str:
 
 
 def _describe_reversal(facts: Facts) -> str:
-    """Return the likeliest reversal and the present lead, as far as the line has room."""
+    """Return how firm the order of two runs is: what to measure in a tie, the likeliest reversal, or that none is
+    likely.
+    """
     (choice,) = facts.of(Choice)
     winner, loser = (name_run(facts.runs[one]) for one in choice.runs)
-    turns = list_turns(facts)
-    if not turns:
-        return NO_TURN(winner=winner, clause=describe_choice(choice, facts.runs)) + "."
-    lead = LEAD if (choice.ratio or 1.0) >= 1.005 else NEARLY
-    heads = [
-        WINS(loser=loser, turn=describe_change(turns[0], facts.runs, has_before=has_before, has_odds=has_odds))
-        for has_before, has_odds in ((True, True), (False, True), (False, False))
-    ]
-    lines = [*(lead(head=head, winner=winner, ratio=choice.ratio) for head in heads), *heads]
+    given = {"winner": winner, "loser": loser, "noun": _name_asked(facts), "ratio": choice.ratio}
+    if choice.tied:
+        chance = show_chance(choice.probability)
+        first = [one for one in facts.of(Share) if one.axis][:1]
+        named = [{"name": one.name, "owner": name_owner(one.runs, facts.runs)} for one in first]
+        lines = [CLOSE(chance=chance, **given, **one) for one in (*named, {"name": "", "owner": ""})]
+    else:
+        odds = None if choice.probability is None else 1.0 - choice.probability
+        likely = [one for one in list_turns(facts) if (one.probability or 0.0) >= LIKELY][:1]
+        heads = [describe_change(one, facts.runs, has_before=some) for one in likely for some in (True, False)]
+        lines = [*(UNLESS(turn=head, **given) for head in heads), *([] if likely else [STAYS(odds=odds, **given)])]
     return next((one for one in lines if fits(one)), lines[-1]) + "."
 
 
@@ -99,7 +111,7 @@ def list_turns(facts: Facts) -> list[Turn]:
     return [one for one in facts.of(Turn) if one.name]
 
 
-def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True, has_odds: bool = True) -> str:
+def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool = True) -> str:
     """Return the constant of a reversal, the value that it would need, and how likely that is."""
     before, after = (
         show_value(_number(one), one.unit) for one in (turn.before, turn.after) if isinstance(one, Quantity)
@@ -112,7 +124,7 @@ def describe_change(turn: Turn, runs: Mapping[int, Subject], *, has_before: bool
         owner=name_owner(turn.of, runs),
         after=after,
         before=before if has_before else "",
-        odds=show_odds(turn.probability) if has_odds else "",
+        odds=show_odds(turn.probability),
     )
 
 
@@ -184,12 +196,14 @@ def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more:
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: other reversals, what to measure next, and the uncertainty of each chip."""
     runs = facts.runs
-    lines = list(describe_swings(facts).values())[1:]
+    lines, choices = list(describe_swings(facts).values())[1:], facts.of(Choice)
     batches = [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
     if batches:
         loser = next(one.runs[0] for one in facts.of(Turn) if one.axis == "batch")
         lines.append(AT_BATCH(loser=name_run(runs[loser]), batches=batches))
     turns = list_turns(facts)
+    nearest = [one for one in turns if (one.probability or 0.0) < LIKELY or choices[0].tied][:1]
+    lines += [NEAREST(loser=name_run(runs[one.runs[0]]), turn=describe_change(one, runs)) for one in nearest]
     lines += [NEXT(turn=describe_change(one, runs)) for one in turns[1:] if one.of != turns[0].of][:1]
     shares = facts.of(Share)
     lines += [measure_next(one, runs) for one in shares if one.axis][:1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
-from joulemap.ask.fact import Choice, Facts, Quantity, Turn
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
 from joulemap.generated.cost import GridFootprint
@@ -30,35 +30,36 @@ from joulemap.show.candidate import (
     mark_ranked,
     title_candidates,
 )
-from joulemap.show.choice import MOST_TIED, NOT_SOLD
+from joulemap.show.choice import NOT_SOLD, fits
 from joulemap.show.page import Figures
-from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_quantity
+from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain, show_quantity
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape, line
 
 CHEAPEST: Final = Template(
-    "{name} is cheapest{way} at {cost} per million {unit}[, {ratio:x} less than {rival}][, within 0.5 % of {equal}]"
-    "[ ({chance} sure)]"
+    "{verb} {name}: {cost} per million {unit}[, {ratio:x} less than {other} {rival}][ ({chance} sure)]"
 )
-TIED: Final = Template(
-    "{name} is statistically tied with {tied} as cheapest{last}, at {cost} per million {unit}"
-    "[ ({chance} likely cheapest)]"
+TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may be as cheap")
+EITHER: Final = Template(
+    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]; take the one at hand"
 )
-UNDECIDED: Final = Template(
-    "{name} and {count} others are statistically tied as cheapest{last}, from {cost} per million {unit}"
-)
-SAME: Final = Template("{equal} cost the same{last}: {cost} per million {unit}")
-ONLY: Final = Template("{name} costs {cost} per million {unit}{last}")
+LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
+OTHERS: Final = Template("{count:n other}")
+ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
+SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
+BELOW: Final = Template("{head}; below {volume} {unit}, {verb} {name}")
 NO_PRICE: Final = Template("No {price} is known for any of these chips.")
 SELLER_PRICE: Final = Template("{kind} price")
 
-TO: Final[Mapping[str, str]] = {"rented": " to rent", "bought": " to buy"}
-IF: Final[Mapping[str, str]] = {"rented": ", if rented", "bought": ", if bought"}
-"""Way of paying -> its words, where one way is compared, and where both are."""
+VERBS: Final[Mapping[str, tuple[str, str]]] = {"rented": ("rent", "renting"), "bought": ("buy", "buying")}
+"""Way of paying -> its verb, plain and after a comparison."""
+
+SCALES: Final = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
+"""Number -> its name, largest first."""
 
 BEYOND: Final = Template("{name}, which cannot be bought, would cost {ratio:x} less")
 
@@ -90,84 +91,106 @@ IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
 def describe_answer(answer: CostAnswer) -> str:
-    """Return the first line: the cheapest chip, by how much and how surely."""
-    choices = answer.facts.of(Choice)
+    """Return the first line: the cheapest chip to rent or to buy, by how much and how surely, and up to which volume
+    another one is cheaper.
+    """
+    choices, facts = answer.facts.of(Choice), answer.facts
     if not choices:
         price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
-    return describe_choice(choices[0], answer.facts, answer.best.way, is_only_way=answer.pay != "both")
+    head = describe_choice(choices[0], facts)
+    lines = [*_list_longer(head, choices[0], facts), head]
+    is_sold = facts.runs[choices[0].runs[0]].is_available
+    return next((one for one in lines if fits(one)), head) + ("." if is_sold else f"{NOT_SOLD}.")
 
 
-def describe_choice(choice: Choice, facts: Facts, way: str, *, is_only_way: bool) -> str:
-    """Return the sentence on the cheapest chip, which is paid for in a `way`; `is_only_way` is False if both ways are
-    compared.
-    """
-    runs = facts.runs
+def describe_choice(choice: Choice, facts: Facts) -> str:
+    """Return the clause on the cheapest chip, and how it is paid for."""
+    runs, ways = facts.runs, _find_ways(facts)
     name, *others = (name_run(runs[one]) for one in choice.runs[:2])
-    last = (TO if is_only_way else IF)[way]
+    verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
     given = {
+        "verb": verbs[0][0].capitalize(),
         "name": name,
-        "last": last,
-        "way": last if is_only_way else f"{last},",
         "cost": show_quantity(choice.value.value, choice.value.unit),
         "unit": f"{choice.per}s",
-        "chance": show_chance(choice.probability),
-        "count": len(choice.tied),
-        "tied": join_names(name_all(runs, choice.tied)),
-        "equal": join_names(name_all(runs, choice.equal)),
+        "rival": next(iter(others), ""),
     }
+    close = [one for one in dict.fromkeys((*choice.tied, *choice.equal)) if one != choice.runs[0]]
     if not others or choice.ratio is None:
-        form = ONLY
-    elif choice.equal and len(choice.tied) <= MOST_TIED:
-        form = SAME
-    elif choice.tied:
-        form = UNDECIDED if len(choice.tied) > MOST_TIED else TIED
-    else:
-        form, is_equal = CHEAPEST, choice.ratio < TIE_RATIO
-        given |= {
-            "rival": others[0],
-            "equal": others[0] if is_equal else None,
-            "ratio": None if is_equal else choice.ratio,
-        }
-        given["chance"] = show_chance(choice.lead_probability)
-    return form(**given) + ("." if runs[choice.runs[0]].is_available else f"{NOT_SOLD}.")
+        return ONLY(**given)
+    if len(close) > 1:
+        return TIED(others=OTHERS(count=len(close)), **given)
+    if close:
+        rival, way = name_run(runs[close[0]]), ways.get(close[0])
+        other = VERBS[way][0] if way and way != ways[choice.runs[0]] else None
+        return EITHER(**{**given, "rival": rival}, other=other, chance=show_chance(choice.probability))
+    ratio = choice.ratio if choice.ratio >= TIE_RATIO else None
+    return CHEAPEST(ratio=ratio, other=verbs[1][1], chance=show_chance(choice.against(choice.runs[1])[1]), **given)
+
+
+def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
+    """Yield the clause with the volume below which another option is cheaper, or with the likeliest of many."""
+    for one in facts.of(Turn):
+        if one.values.get("case") == "within" and one.runs[0] == choice.runs[0] and isinstance(one.after, float):
+            verb = VERBS[str(one.values["other_way"])][0]
+            name = name_run(facts.runs[one.runs[1]])
+            yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
+    for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
+        name = name_run(facts.runs[own.runs[0]])
+        yield LIKELIEST(head=head, name=name, chance=own.values["probability"])
+
+
+def _find_ways(facts: Facts) -> Mapping[int, str]:
+    """Return run -> way of paying."""
+    return {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
+
+
+def spell_count(value: float) -> str:
+    """Return a large number in words, such as `84 billion`."""
+    scale, name = next(((scale, name) for scale, name in SCALES if value >= scale), (1.0, ""))
+    return f"{show_plain(float(f'{value / scale:.2g}'))} {name}".strip()
 
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the other way of paying, the break-even, and named hardware that is left out."""
     is_named = any(one.is_named for one in facts.runs.values())
     beyond = describe_beyond(facts) if is_named else []
-    return [*describe_lost(facts), *PAY.tell(facts), *EVEN.tell(facts), *beyond]
+    return [*describe_lost(facts), *_compare_prices(facts), *EVEN.tell(facts), *beyond]
 
 
-def _compare_ways(turn: Turn) -> Mapping[str, Any]:
-    """Return how the other way of paying compares, or that it alone has a price."""
-    if turn.ratio is None:
-        return {"only": turn.after}
-    return {"less": turn.ratio} if turn.ratio >= 1.0 else {"more": 1.0 / turn.ratio}
+def _compare_prices(facts: Facts) -> list[str]:
+    """Return a line on what the cheapest two chips cost and serve; empty for one chip."""
+    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
+    pairs = [[entries[one] for one in choice.runs[:2] if one in entries] for choice in facts.of(Choice)[:1]]
+    sides = [
+        SERVES(name=name, price=show_quantity(price.value, price.unit), rate=values["throughput"].value)
+        for pair, choice in zip(pairs, facts.of(Choice)[:1], strict=True)
+        for name, values in zip((name_run(facts.runs[one]) for one in choice.runs), pair, strict=False)
+        for price in (values[way] for way in VERBS if way in values)
+    ]
+    return ["; ".join(sides)] if len(sides) > 1 else []
 
 
 def _show_time(turn: Turn) -> Mapping[str, Any]:
     time = turn.values.get("time")
-    return {"time": show_life(time) if isinstance(time, Quantity) else None}
+    life = turn.values.get("life")
+    return {
+        "time": show_life(time) if isinstance(time, Quantity) else None,
+        **{name: spell_count(one) for name, one in (("after", turn.after), ("life", life)) if isinstance(one, float)},
+    }
 
 
-PAY: Final = line(
-    "{after} {run} costs {value}[, {more:x} as much as {before} {rival}][, {less:x} less than {before} {rival}]"
-    "[ (`--pay {only}`)]",
-    "turn pay",
-    more=_compare_ways,
-)
 EVEN: Final = line(
     {
         "same": "{way} {run} and {other_way} {rival} cost the same at any volume",
         "never": "{other_way} {rival} is cheaper than {way} {run} at any volume",
-        "within": "break-even at {after:~} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, "
+        "within": "break-even at {after} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, "
         "{way} {run} above",
-        "beyond": "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after:~} {per}s "
-        "is beyond the {life:~} of one {run}'s lifetime",
-        "worn": "{other_way} {rival} is cheaper than {way} {run} up to {life:~} {per}s, the lifetime of one {rival}; "
-        "the break-even at {after:~} is beyond it",
+        "beyond": "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after} {per}s "
+        "is beyond the {life} of one {run}'s lifetime",
+        "worn": "{other_way} {rival} is cheaper than {way} {run} up to {life} {per}s, the lifetime of one {rival}; "
+        "the break-even at {after} is beyond it",
     },
     "turn inferences",
     more=_show_time,

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.explain import LEAST_CAUSE, ExplainAnswer, MetricTerm
+from joulemap.ask.cause import LEAST_CAUSE
+from joulemap.ask.explain import ExplainAnswer, MetricTerm
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table

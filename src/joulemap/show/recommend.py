@@ -10,7 +10,6 @@ import attrs
 
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import (
-    Cause,
     Caveat,
     Choice,
     Entry,
@@ -46,9 +45,9 @@ from joulemap.show.candidate import (
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
-    describe_causes,
     describe_choice,
     describe_choices,
+    fits,
     name_metric,
     show_value,
 )
@@ -57,16 +56,19 @@ from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import drop_settings, name_run
+from joulemap.show.run_name import drop_settings, name_all, name_run
 from joulemap.show.shape import Part, Shape, line
+from joulemap.show.term import describe_causes
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
 WHOLE_DAYS: Final = 10.0
 """Number of days from which a battery life is shown without decimals."""
 
-KEPT: Final = Template("{head} within {limits}")
-ONE_LIMIT, ALL_LIMITS = "the limit", "all limits"
+KEPT: Final = Template("{head} and meets {limits}")
+WITHIN: Final = Template("Take {name}: {values:and} meet {limits}; {count:n other} may be as good")
+LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
+ONE_LIMIT, BOTH_LIMITS, ALL_LIMITS = "the limit", "both limits", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}] ({noun} {value})")
 SINGLE: Final = Template("{name} is the only[ {available}] configuration ({noun} {value})")
 AVAILABLE: Final = "available"
@@ -164,13 +166,24 @@ def describe_recommendation(facts: Facts) -> str:
             return PROJECTED(**given) + "."
         only = ONLY if is_alone else BEST_OF if run.settings else SINGLE
         return only(settings=run.settings, **given) + "."
-    return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, limits=limits)
+    if not limits or not run.is_available or not first.tied:
+        return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, limits=limits)
+    values = [show_value(first), *(show_quantity(one.value.value, one.value.unit)
+                                   for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
+    (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
+    head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
+    likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
+    runs = drop_settings(facts.runs, [one.runs[0] for one in likelier])
+    told = [
+        LIKELIEST(head=head, name=name_run(runs[one.runs[0]]), chance=one.values["probability"]) for one in likelier
+    ]
+    return next((line for line in told if fits(line)), head) + "."
 
 
 def name_limits(facts: Facts) -> str:
     """Return the limits in words; empty without any."""
     count = len(facts.of(Limit))
-    return "" if not count else ONE_LIMIT if count == 1 else ALL_LIMITS
+    return "" if not count else ONE_LIMIT if count == 1 else BOTH_LIMITS if count == 2 else ALL_LIMITS
 
 
 def _find_lack(facts: Facts) -> Template | None:
@@ -210,7 +223,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [
         *missed,
         *LIVES.tell(facts),
-        *describe_causes(facts.of(Cause)[:1], runs),
+        *describe_causes(facts)[:1],
         *TURNS.tell(facts),
         *_describe_hosts(facts),
         *(BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond),

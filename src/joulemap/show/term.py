@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from joulemap.ask.cause import HOST, IDLE, UNEXPLAINED
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
 from joulemap.show.caveat import RANGES
-from joulemap.show.choice import MOST_WHY, describe_choices
+from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choice
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
 from joulemap.show.present.template import Template
@@ -22,7 +24,7 @@ SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
 
 SMALL: Final = 0.1
-"""Share of all differences below which only the largest category has a line."""
+"""Share of the difference below which only the largest cause has a line."""
 
 FEW: Final = 2
 """Number of lines on causes from which no subgraph is named."""
@@ -34,10 +36,7 @@ MOST_TIED_WHY: Final = 2
 """Maximum lines on why two runs that are tied differ."""
 
 MOSTLY: Final = 0.5
-"""Share of all differences from which a category makes most of it."""
-
-CONSEQUENCE: Final = "regulator"
-"""Role whose energy is a fixed share of the other roles' energy; no line names it as a cause."""
+"""Share of the difference from which a category makes most of it."""
 
 ITSELF: Final = Template("{name} is compared with itself, so nothing differs")
 IN_PART: Final = Template("in {part}, {line}")
@@ -51,21 +50,28 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 }
 """Category of time -> what the chip does during it."""
 
-LINE: Final = Template("{noun}: {more}, {less}[ ({remark})]")
-AGAINST: Final = Template("against it, {line}")
+PLACES: Final = Template("{noun}: {more}, {less}")
+ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
+AGAINST: Final = Template("against the gap, {noun}: {more}, {less}[ ({remark})]")
+RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
+WHOLE: Final = "more than all"
+SINGULAR: Final = ("static power", "computing", "waiting for memory", "the assumed host", "idle power")
+"""Nouns of causes that are no plurals."""
+
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
 WAY: Final = Template("{noun} {way} on {name}")
 TIMES: Final = Template("{count} x {price}")
+DURING: Final = Template("{price} for {count}")
 AT_RATE: Final = Template("{count} at {price}")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
+NOUNS: Final = {UNEXPLAINED: "energy that no counter explains", HOST: "the assumed host", IDLE: "idle power"}
+"""Term beside the roles -> its name."""
 BOTTLENECK: Final = Template("more subgraphs on {name}")
 ENERGY_AND_TIME: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
 OPPOSED: Final = Template("{along} makes the difference, and {against} reduces it")
-LEADER: Final = Template(
-    "{name}[ and {alike:n equal subgraph}] of {total:n subgraph}: {share:%} of all differences[ {each}]"
-)
+LEADER: Final = Template("{name}[ and {alike:n equal subgraph}] of {total:n subgraph}: {share:%} of the gap[ {each}]")
 EACH: Final = "each"
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
@@ -79,7 +85,7 @@ def describe_difference(facts: Facts) -> str:
     if len(choice.runs) < 2:
         line = ITSELF(name=name_run(facts.runs[choice.runs[0]]))
     else:
-        line = describe_choices([choice], facts.runs)[:-1]
+        line = f"{name_run(facts.runs[choice.runs[0]])} {describe_choice(choice, facts.runs)}"
         first = next(iter(_find_terms(facts)), None)
         if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
             is_most = first.share >= MOSTLY and facts.runs[choice.runs[0]].is_available
@@ -91,6 +97,13 @@ def describe_difference(facts: Facts) -> str:
 def _find_terms(facts: Facts) -> list[Term]:
     """Return the terms that sum to the difference, largest first."""
     return [one for one in facts.of(Term) if one.level in ("category", "contributor")]
+
+
+def find_causes(facts: Facts) -> list[Term]:
+    """Return the terms that have causes, largest first: roles of energy, kinds of time, parts of memory."""
+    roles = [one for one in facts.of(Term) if one.level == "role"]
+    others = [one for one in _find_terms(facts) if one.quantity != "energy" or not roles]
+    return sorted((*roles, *others), key=lambda one: -abs(one.share or 0.0))
 
 
 def name_term(term: Term) -> str:
@@ -112,19 +125,33 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return at most three lines on why: the largest causes, the largest one against them, and the subgraph that
     contributes most if there are few causes. A tie has at most two.
     """
-    terms = _find_terms(facts)
     choice: Choice = facts.of(Choice)[0]
-    reasons = [(one.share or 0.0, line) for one in terms if (line := describe_term(one, facts.runs))]
-    against = [AGAINST(line=line) for share, line in sorted(reasons)[:1] if share <= -LEADING]
-    along = [line for share, line in reasons if share > 0.0]
-    large = [line for share, line in reasons if share >= SMALL]
-    lines = _describe_quantities(facts) if not choice.tied and not choice.equal else []
-    most = MOST_TIED_WHY if choice.tied else MOST_WHY
-    lines += (large or along[:1])[: min(MOST_ALONG, max(0, most - len(lines) - len(against)))]
-    lines += against
+    is_close = bool(choice.tied or choice.equal)
+    most = MOST_TIED_WHY if is_close else MOST_WHY
+    lines = [] if is_close else _describe_quantities(facts)
+    lines += describe_causes(facts, most - len(lines))
     if len(lines) < FEW:
-        lines += [line for one in facts.of(Term) if (line := _describe_other(one, facts.runs, len(terms)))]
+        count = len(_find_terms(facts))
+        lines += [line for one in facts.of(Term) if (line := _describe_other(one, facts.runs, count))]
     return list(dict.fromkeys(lines))[:most]
+
+
+def describe_gap(facts: Facts) -> list[str]:
+    """Return lines on why a run wins: the causes of the gap, and hardware that cannot be bought and would win."""
+    beyond = describe_beyond(facts)
+    return [*describe_causes(facts, MOST_WHY - len(beyond)), *beyond]
+
+
+def describe_causes(facts: Facts, most: int = MOST_ALONG) -> list[str]:
+    """Return lines on the largest causes of a difference, and on the largest one against it."""
+    choices = [one for one in facts.of(Choice)[:2] if len(one.runs) > 1]
+    is_close = bool(choices) and all(one.is_tied for one in decide(choices).leads)
+    terms = [one for one in find_causes(facts) if one.share]
+    along = [one for one in terms if (one.share or 0.0) > 0.0]
+    large = [one for one in along if (one.share or 0.0) >= SMALL] or along[:1]
+    against = [] if most <= MOST_ALONG else [one for one in terms if (one.share or 0.0) <= -LEADING][:1]
+    shown = (*large[: min(MOST_ALONG, most - len(against))], *against)
+    return [describe_term(one, facts.runs, is_close=is_close) for one in shown]
 
 
 def _describe_quantities(facts: Facts) -> list[str]:
@@ -158,42 +185,40 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
     )
 
 
-def describe_term(term: Term, runs: Mapping[int, Subject]) -> str:
-    """Return the line on a cause: count x price of both runs, the larger first.
-
-    Empty for a mere consequence, and for amounts that neither explains, because the table states them.
+def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = False) -> str:
+    """Return the line on a cause with its share of the difference: count x price of both runs as far as these explain
+    it, the larger run first. Runs that are not told apart have no share.
     """
-    amounts = term.role_amounts or term.amounts
-    has_none = min(one.value for one in amounts) == 0.0 < max(one.value for one in amounts)
-    has_cause = any((*term.counts, *term.prices)) and (term.is_shared or term.quantity == "time")
-    if term.role == CONSEQUENCE or not (has_cause or has_none):
-        return ""
     names = [name_run(runs[run_id]) for run_id in term.runs]
-    sides = [_describe_side(term, amounts[side], side, name) for side, name in enumerate(names)]
-    is_more_in_b = amounts[1].value > amounts[0].value
+    sides = [_describe_side(term, side, name) for side, name in enumerate(names)]
+    is_more_in_b = term.amounts[1].value > term.amounts[0].value
     more, less = sides[::-1] if is_more_in_b else sides
+    has_none = min(one.value for one in term.amounts) == 0.0
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
-    remark = BOTTLENECK(name=names[is_more_in_b]) if is_bottleneck else ""
-    return LINE(noun=_name_cause(term), more=more, less=less, remark=remark)
+    noun, share = _name_cause(term), term.share or 0.0
+    form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if term.name == UNEXPLAINED else ALONG
+    return form(
+        noun=noun, more=more, less=less,
+        verb="is" if noun in SINGULAR else "are",
+        share=WHOLE if share > 1.0 else show_share(share),
+        remark=BOTTLENECK(name=names[is_more_in_b]) if is_bottleneck else "",
+    )  # fmt: skip
 
 
 def _name_cause(term: Term) -> str:
-    if term.quantity == "time":
-        return ACTIVITIES[term.name]
-    if term.role in ROLES:
-        return ROLES[term.role].noun
-    return term.role or name_term(term)
+    if term.level == "role":
+        return ROLES[term.name].noun if term.name in ROLES else NOUNS.get(term.name, term.name)
+    return ACTIVITIES[term.name] if term.quantity == "time" else name_term(term)
 
 
-def _describe_side(term: Term, amount: Quantity, side: int, name: str) -> str:
+def _describe_side(term: Term, side: int, name: str) -> str:
     """Return what one run spends, as count x price as far as these explain the difference."""
+    amount = term.amounts[side]
     if not amount.value:
         return NONE(name=name)
     count = term.counts[side] if term.counts else None
     price = term.prices[side] if term.prices else None
-    text = show_quantity(amount.value, amount.unit)
-    if term.is_shared or term.quantity == "time":
-        text = _multiply(term, side, count, price) or text
+    text = _multiply(term, side, count, price) or show_quantity(amount.value, amount.unit)
     return SIDE(amount=text, name=name, units=show_units(*term.units[side]) if term.units else "")
 
 
@@ -201,7 +226,7 @@ def list_ways(facts: Facts) -> list[str]:
     """Return notes on how the class of each run serves the roles that differ, if unlike most classes."""
     return [
         WAY(noun=_name_cause(term), way=way, name=name_run(facts.runs[run_id]))
-        for term in _find_terms(facts)
+        for term in find_causes(facts)
         if term.ways and term.share and abs(term.share) >= SMALL
         for way, run_id in zip(term.ways, term.runs, strict=True)
         if way
@@ -218,7 +243,8 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     is_rate = price.unit not in ("J", "W", "s", "")
     priced = show_share(price.value) if not price.unit else show_quantity(price.value, price.unit)
     if counted:
-        return (AT_RATE if is_rate else TIMES)(count=counted, price=priced)
+        form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
+        return form(count=counted, price=priced)
     return priced if is_rate or price.unit in ("W", "") else PER(price=priced)
 
 

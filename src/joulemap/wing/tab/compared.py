@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from joulemap.ask import Term
 from joulemap.show import describe_trust, name_run
-from joulemap.show.choice import describe_answer, list_reasons
-from joulemap.show.term import describe_difference, describe_ranges
+from joulemap.show.choice import describe_answer
+from joulemap.show.term import describe_difference, describe_gap, describe_ranges
 from joulemap.system import JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
@@ -43,7 +43,7 @@ def compare(state: State) -> Answer:
     return {
         **answer,
         "line": describe_answer(facts),
-        "why": list_reasons(facts),
+        "why": describe_gap(facts),
         "trust": describe_trust(facts),
         "links_text": show.WHY,
         "links": [

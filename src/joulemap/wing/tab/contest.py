@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
-from joulemap.ask.fact import Cause
+from joulemap.ask.decision import decide
 from joulemap.bundle import load_chips, open_zoo
 from joulemap.catalog import ZOO, load_models
 from joulemap.construct import ModelRequest
@@ -97,6 +97,13 @@ class Contest:
             ratio=values[others[0].place] / values[best.place] if others else None,
             probability=best.probability_best,
             ahead=None if behind is None else 1.0 - behind,
+            further={
+                one.place: (
+                    values[one.place] / values[best.place],
+                    None if one.probability_ahead is None else 1.0 - one.probability_ahead,
+                )
+                for one in others
+            },
             tied=tuple(one.place for one in tied),
             equal=equal if len(equal) > 1 else (),
         )
@@ -196,8 +203,8 @@ def hold_contest(request: ModelRequest, chips: Sequence[str], precision: str, ru
 
 
 def find_facts(contest: Contest) -> Facts:
-    """Return the facts of a comparison: choices by energy and latency, causes, values of each chip, caveats, and
-    refused chips.
+    """Return the facts of a comparison: choices by energy and latency, terms of the gap, values of each chip, caveats,
+    and refused chips.
     """
     among, every = contest.among, tuple(contest.runs)
     choices: list[Choice] = []
@@ -212,14 +219,14 @@ def find_facts(contest: Contest) -> Facts:
         Entry(runs=(row,), values={metric: contest.find_value(row, metric) for metric in POWERS})
         for row in order_rows(contest, every)
     ]
-    causes = list(_explain(contest, order_rows(contest, among)))
+    terms = list_terms(contest, *decide(choices).runs) if choices else []
     caveats = list(_find_caveats(contest, choices))
     refusals = [
         Refusal(runs=(row,), reason=str(reason), hardware=(contest.chips[row],))
         for row, reason in enumerate(contest.found.refusal)
         if reason
     ]
-    return Facts(asked=tuple(POWERS), runs=contest.runs, facts=(*choices, *causes, *entries, *caveats, *refusals))
+    return Facts(asked=tuple(POWERS), runs=contest.runs, facts=(*choices, *terms, *entries, *caveats, *refusals))
 
 
 def _find_caveats(contest: Contest, choices: Sequence[Choice]) -> Iterator[Caveat]:
@@ -251,36 +258,17 @@ def order_rows(contest: Contest, rows: Sequence[int], metric: MetricName = "ener
     return sorted(rows, key=lambda row: (contest.find_value(row, metric).value, contest.chips[row]))
 
 
-def _explain(contest: Contest, rows: Sequence[int]) -> Iterator[Cause]:
-    """Yield the category in which each row spends most above the one with the lowest energy, nearest row first."""
-    best, *others = rows or (0,)
-    for row in others:
-        if contest.points.energy_fj[row] / contest.points.energy_fj[best] < TIE_RATIO:
-            continue
-        gaps = subtract_parts(contest, best, row)
-        name = min(gaps, key=lambda one: (-gaps[one], one))
-        share = gaps[name] / sum(map(abs, gaps.values()))
-        yield Cause(
-            runs=(best, row), metric="energy", name=name, difference=Quantity(gaps[name] / FJ_PER_J, "J"), share=share
-        )
-
-
 def subtract_parts(contest: Contest, first: int, second: int) -> dict[str, int]:
     """Return category -> energy of the second chip minus that of the first in femtojoules, exactly."""
     a, b = contest.find_parts(first), contest.find_parts(second)
     return {name: b[name] - a[name] for name in a if a[name] or b[name]}
 
 
-def find_difference(contest: Contest) -> Facts:
-    """Return the facts of the difference of the second chip and the first: terms sum to it exactly."""
-    first, second = 0, 1
-    choice = contest.choose("energy", (first, second))
-    is_close = (choice.ratio or 1.0) >= TIE_RATIO and (choice.probability or 0.0) < TOLD_APART
-    choice = attrs.evolve(choice, ahead=None, tied=choice.runs[1:] if is_close else ())
+def list_terms(contest: Contest, first: int, second: int) -> list[Term]:
+    """Return the terms of the difference of the second chip and the first, largest first; they sum to it exactly."""
     a, b, gaps = contest.find_parts(first), contest.find_parts(second), subtract_parts(contest, first, second)
-    sign = -1.0 if sum(gaps.values()) < 0 else 1.0
-    gross = sum(map(abs, gaps.values()))
-    terms = [
+    net = sum(gaps.values())
+    return [
         Term(
             runs=(first, second),
             level="category",
@@ -289,10 +277,19 @@ def find_difference(contest: Contest) -> Facts:
             amounts=(Quantity(a[name] / FJ_PER_J, "J"), Quantity(b[name] / FJ_PER_J, "J")),
             difference=Quantity(gaps[name] / FJ_PER_J, "J"),
             exact=gaps[name],
-            share=sign * gaps[name] / gross if gross else None,
+            share=gaps[name] / net if net else None,
         )
         for name in sorted(gaps, key=lambda one: (-abs(gaps[one]), one))
     ]
+
+
+def find_difference(contest: Contest) -> Facts:
+    """Return the facts of the difference of the second chip and the first: terms sum to it exactly."""
+    first, second = 0, 1
+    choice = contest.choose("energy", (first, second))
+    is_close = (choice.ratio or 1.0) >= TIE_RATIO and (choice.probability or 0.0) < TOLD_APART
+    choice = attrs.evolve(choice, ahead=None, tied=choice.runs[1:] if is_close else ())
+    terms = list_terms(contest, first, second)
     entries = [Entry(runs=(row,), values={"energy": contest.find_value(row, "energy")}) for row in (first, second)]
     caveats = _find_caveats(contest, [choice])
     return Facts(asked=("energy",), runs=contest.runs, facts=(choice, *terms, *entries, *caveats))

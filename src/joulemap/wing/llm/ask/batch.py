@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
 
 GOALS: Final[Mapping[str, str]] = {
-    "energy": DECODE_ENERGY, "between_tokens": TIME, "first_token": FIRST, "cost": COST
+    "between_tokens": TIME, "cost": COST, "energy": DECODE_ENERGY, "first_token": FIRST
 }  # fmt: skip
 """Goal of a winner, most important first -> metric."""
 
@@ -91,7 +91,7 @@ def find_facts(
         scope, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
     )
     return Facts(
-        asked=(DECODE_ENERGY, TIME),
+        asked=(TIME, COST),
         runs=name_runs(scope, deployed),
         facts=(
             *choices,
@@ -117,6 +117,7 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
         first = keys[winner.label, winner.batch]
         rival = [best[winner.runner_up][1]] if winner.runner_up in best else []
         ranked = [key for _, key in sorted(best.values()) if key not in (first, *rival)]
+        further = {key: (value / winner.value, None) for value, key in best.values() if key != first}
         yield Choice(
             runs=(first, *rival, *(ranked if rival else [])),
             metric=metric,
@@ -124,6 +125,7 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
             ratio=winner.advantage_ratio,
             probability=winner.probability_best,
             ahead=winner.probability_ahead,
+            further=further,
             tied=tuple(best[one][1] for one in winner.rivals if one in best),
         )
 

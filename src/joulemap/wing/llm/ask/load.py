@@ -123,12 +123,14 @@ def _choose(rows: Mapping[int, LoadRow], metric: str, batches: Mapping[int, Serv
     own, value = half_widths[first], float(getattr(rows[first], field))
     ratios = {key: float(getattr(rows[key], field)) / value for key in others}
     widths = {key: math.hypot(own, half_widths[key]) for key in others}
-    tied = [key for key in others if widths[key] and probability_better(ratios[key], widths[key]) < TOLD_APART]
+    chances = {key: probability_better(ratios[key], widths[key]) if widths[key] else None for key in others}
+    tied = [key for key, chance in chances.items() if chance is not None and chance < TOLD_APART]
     return Choice(
         runs=(first, *others),
         metric=metric,
         value=Quantity(value, unit, own or None),
         ratio=ratios[others[0]],
+        further={key: (ratios[key], chances[key]) for key in others},
         tied=tuple(tied) if ratios[others[0]] >= TIE_RATIO or tied else (),
     )
 

@@ -8,12 +8,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Share, Subject
+from joulemap.ask import Caveat, Choice, Entry, Facts, Share, Subject
 from joulemap.show import (
     MOST_WHY,
     Template,
     describe_caveat,
-    describe_choice,
     describe_choices,
     name_all,
     name_run,
@@ -29,10 +28,12 @@ MOST_EXCEPTIONS: Final = 1
 """Maximum exceptions to the most common limit of a phase that a sentence lists."""
 
 BATCH: Final = Template("batch {batch}")
-ONE: Final = Template(
-    "{name} serves {rate} tokens/s[ with batch {batch}][ ({other_rate} with batch {other_batch})]; "
-    "decoding takes {energy} per token"
+ONE: Final = Template("{name} serves {rate} tokens/s, one every {time} per sequence, at {energy} each")
+ONE_OF_SEVERAL: Final = Template(
+    "On {name}, batch {batch} serves most, {rate} tokens/s at {energy} each; batch {other_batch} answers fastest, "
+    "{other_time} per token"
 )
+AT_BATCHES: Final = Template("{head}; batch {fast} for latency, {cheap} for cost")
 SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
 LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; {exceptions:and}][{others}]")
 LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; {exceptions:and}][{others}]")
@@ -48,8 +49,9 @@ BOUNDS: Final[Mapping[str, str]] = {
     "engine": "engine overhead",
 }
 """Limit of a phase -> its name in a sentence, if that differs."""
-COST: Final = Template("{name} {clause}: {usd} USD per million output tokens[, {way}]")
-COST_OF_ONE: Final = Template("{usd} USD per million output tokens[ at batch {batch}][, {way}]")
+CHEAPEST: Final = Template("{usd} USD per million output tokens[ on {name}][, {way}]")
+COST: Final = "usd_per_million"
+"""Metric of the cost of output tokens."""
 
 
 def name_batches(facts: Facts) -> dict[int, Subject]:
@@ -65,34 +67,30 @@ def name_batches(facts: Facts) -> dict[int, Subject]:
 
 def describe_answer(facts: Facts) -> str:
     """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
+    batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
     if choices := facts.of(Choice):
-        return describe_choices(choices[:2], name_rivals(facts, choices[0].runs[0]))
-    first, *others = facts.of(Entry)
-    last = others[-1] if others else first
-    values = show_values(last)
-    batch, other = (round(one.values["batch"].value) if others else None for one in (last, first))
-    rate = show_values(first)["rate"] if others else None
-    name = name_run(facts.runs[last.runs[0]])
-    return ONE(name=name, batch=batch, other_rate=rate, other_batch=other, **values) + "."
-
-
-def name_rivals(facts: Facts, winner: int) -> dict[int, Subject]:
-    """Return the runs by name, where those at another batch size than the winner's keep their settings.
-
-    A sentence drops a rival's settings, which are otherwise the winner's. The batch size alone may make the winner.
-    """
-    batches = {one.runs[0]: one.values["batch"].value for one in facts.of(Entry)}
-    unlike = {key for key, batch in batches.items() if batch != batches[winner]}
-    return {
-        key: attrs.evolve(run, hardware=" ".join((run.hardware, *run.settings)), settings=()) if key in unlike else run
-        for key, run in name_batches(facts).items()
-    }
+        fast, cheap = (batches[one.runs[0]] for one in (choices * 2)[:2])
+        is_several = len(set(batches.values())) > 1
+        more = {"fast": fast, "cheap": cheap if is_several and choices[1:2] and choices[1].metric == COST else None}
+        return describe_choices(choices[:2], facts.runs, AT_BATCHES if more["cheap"] else None, **more)
+    entries = facts.of(Entry)
+    most = max(entries, key=lambda one: one.values["tokens_per_s"].value)
+    fastest = min(entries, key=lambda one: one.values["time_per_token"].value)
+    given = {"name": name_run(facts.runs[most.runs[0]]), **show_values(most)}
+    if most is fastest:
+        return ONE(**given) + "."
+    other = {"other_batch": batches[fastest.runs[0]], "other_time": show_values(fastest)["time"]}
+    return ONE_OF_SEVERAL(batch=batches[most.runs[0]], **other, **given) + "."
 
 
 def show_values(entry: Entry) -> dict[str, str]:
-    """Return the tokens per second and the energy per token of a configuration."""
-    rate, energy = entry.values["tokens_per_s"], entry.values["decode_energy_per_token"]
-    return {"rate": show_quantity(rate.value, "").strip(), "energy": show_quantity(energy.value, energy.unit)}
+    """Return the tokens per second, the energy per token and the time per token of a configuration."""
+    rate, energy, time = (entry.values[name] for name in ("tokens_per_s", "decode_energy_per_token", "time_per_token"))
+    return {
+        "rate": show_quantity(rate.value, "").strip(),
+        "energy": show_quantity(energy.value, energy.unit),
+        "time": show_quantity(time.value, time.unit),
+    }
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -147,22 +145,11 @@ def _describe_cost(facts: Facts) -> Iterator[str]:
     """Yield the lowest cost per million tokens, among several chips or of the only one."""
     runs = name_batches(facts)
     ways = {key: one.values["way"] for one in facts.of(Caveat) if one.kind == "price" for key in one.runs}
-    choice = next((one for one in facts.of(Choice) if one.metric == "usd_per_million"), None)
-    if choice is not None:
-        usd = _show_usd(choice.value)
-        way = ways.get(choice.runs[0])
-        yield COST(name=name_run(runs[choice.runs[0]]), clause=describe_choice(choice, runs), usd=usd, way=way)
-        return
-    priced = [one for one in facts.of(Entry) if "usd_per_million" in one.values]
+    priced = [one for one in facts.of(Entry) if COST in one.values]
     if priced:
-        best = min(priced, key=lambda one: one.values["usd_per_million"].value)
-        batch = round(best.values["batch"].value) if len(facts.of(Entry)) > 1 else None
-        usd = _show_usd(best.values["usd_per_million"])
-        yield COST_OF_ONE(usd=usd, batch=batch, way=ways.get(best.runs[0]))
-
-
-def _show_usd(value: Quantity) -> str:
-    return show_plain(value.value)
+        best = min(priced, key=lambda one: one.values[COST].value)
+        name = name_run(runs[best.runs[0]]) if len(facts.of(Entry)) > 1 else None
+        yield CHEAPEST(usd=show_plain(best.values[COST].value), name=name, way=ways.get(best.runs[0]))
 
 
 def _spell_bound(bound: str) -> str:
