@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -12,7 +11,8 @@ import pytest
 from compare import assert_close
 from joulemap.ask import compare as summary
 from joulemap.ask.compare import CompareAnswer
-from joulemap.ask.fact import Cause, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_bias, weigh
 from joulemap.domain.settings import Settings
@@ -195,17 +195,18 @@ def test_refused_runs_are_facts_and_not_entries(workspace: Workspace) -> None:
     assert not answer.facts.of(Choice)
 
 
-def test_causes_name_the_category_with_the_largest_difference(workspace: Workspace) -> None:
+def test_causes_are_those_of_the_explained_pair(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=CHIPS, precision="fp16")
-    causes = answer.facts.of(Cause)
-    assert [one.runs[0] for one in causes] == [answer.facts.of(Choice)[0].runs[0]] * len(causes)
-    for one in causes:
-        first_chip, second_chip = (answer.facts.runs[run_id].hardware for run_id in one.runs)
-        rows = workspace.explain("resnet18", first_chip, second_chip, precision="fp16").categories
-        first = max(rows, key=lambda row: row.difference)
-        assert one.name == first.category
-        assert_close(one.difference.value, first.difference)
-        assert_close(one.share, first.share_fraction)
+    causes = [one for one in answer.facts.of(Term) if one.level == "role"]
+    pair = decide(answer.facts.of(Choice)).runs
+    assert {one.runs for one in causes} == {pair}
+    one, other = (answer.facts.runs[run_id].hardware for run_id in pair)
+    explained = workspace.explain("resnet18", one, other, precision="fp16").facts.of(Term)
+    known = {one.name: one for one in explained if one.level == "role"}
+    assert known.keys() == {one.name for one in causes}
+    for cause in causes:
+        assert_close(cause.share, known[cause.name].share)
+        assert_close(cause.difference.value, known[cause.name].difference.value)
 
 
 @pytest.mark.slow
@@ -224,10 +225,7 @@ def test_every_command_has_one_probability_and_one_share_of_a_pair(workspace: Wo
     first = [facts.of(Choice)[0] for facts in answers]
     assert len({facts.runs[one.runs[0]].hardware for facts, one in zip(answers, first, strict=True)}) == 1
     for one in first:
-        assert_close(one.lead_probability, first[0].ahead)
-    terms = {one.name: one.share for one in explained.facts.of(Term) if one.level == "category"}
-    cause = compared.facts.of(Cause)[0]
-    assert_close(cause.share, terms[cause.name])
+        assert_close(one.against(one.runs[1])[1], first[0].ahead)
 
 
 def test_a_filter_of_the_rows_stands_in_one_place(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,15 +233,13 @@ def test_a_filter_of_the_rows_stands_in_one_place(workspace: Workspace, monkeypa
     chips = ["l4", "t4", "h100_sxm5", "xeon_8490h"]
     whole = workspace.compare("resnet18", hardware=chips, precision="fp16")
     winner = whole.rows[0]
-    begin = query.start
+    begin = query.fetch
 
-    def start(connection: Connection, record: type[Any], **given: Any) -> Callable[[], Table[Any]]:
+    def fetch(connection: Connection, record: type[Any], **given: Any) -> Table[Any]:
         rows = begin(connection, record, **given)
-        if record is not Comparison:
-            return rows
-        return lambda: (kept := rows()).with_rows(row for row in kept if row.hardware != winner.hardware)
+        return rows.with_rows(row for row in rows if record is not Comparison or row.hardware != winner.hardware)
 
-    monkeypatch.setattr(summary, "start", start)
+    monkeypatch.setattr(summary, "fetch", fetch)
     answer = workspace.compare("resnet18", hardware=chips, precision="fp16")
     named = [one for one in chips if one != winner.hardware]
     monkeypatch.undo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import attrs
@@ -40,6 +41,10 @@ def test_terms_sum_to_the_difference(
     answer = ask(pair, metric, workspace)
     terms = answer.facts.of(Term)
     sums = {level: [one for one in terms if one.level == level] for level in ("category", "contributor", "quantity")}
+    for level in ("category", "role"):
+        shares = [one.share for one in terms if one.level == level and one.quantity == "energy" and one.share]
+        if shares and metric == "energy":
+            assert_close(math.fsum(shares), 1.0)
     for level, listed in sums.items():
         assert not listed or sum(one.exact or 0 for one in listed) == answer.difference_exact, level
     assert bool(sums["contributor"]) <= (metric == "memory") and bool(sums["quantity"]) == (metric == "edp")
@@ -51,16 +56,14 @@ def test_terms_sum_to_the_difference(
         if one.level == "category" and metric == "energy":
             assert_close(one.amounts[1].value - one.amounts[0].value, one.difference.value)
         for place, (count, price) in enumerate(itertools.zip_longest(one.counts, one.prices)):
-            if count and price and one.role_amounts and one.is_shared:
-                assert_close(count.value * price.value, one.role_amounts[place].value)
+            if count and price and one.level == "role":
+                assert_close(count.value * price.value, one.amounts[place].value)
 
 
 def make_term(**more: object) -> Term:
     amounts = (Quantity(1.0, "J"), Quantity(4.0, "J"))
-    given: dict[str, Any] = {"name": "static", "role": "static", "share": 0.9, "exact": 3, **more}
-    return Term(
-        runs=(1, 2), level="category", quantity="energy", amounts=amounts, difference=Quantity(3.0, "J"), **given
-    )
+    given: dict[str, Any] = {"level": "category", "name": "static", "share": 0.9, "exact": 3, **more}
+    return Term(runs=(1, 2), quantity="energy", amounts=amounts, difference=Quantity(3.0, "J"), **given)
 
 
 RUNS = {1: Subject(hardware="a"), 2: Subject(hardware="b")}
@@ -83,8 +86,8 @@ def test_what_makes_most_of_a_difference_is_in_the_first_line_unless_it_is_a_tie
 
 
 def test_what_works_against_a_difference_has_a_line() -> None:
-    against = make_term(name="compute", role="mac", share=-0.2, prices=STATIC.prices)
+    against = make_term(name="compute", share=-0.2, prices=STATIC.prices)
     lines = list_reasons(make_facts(STATIC, against))
-    assert [line.startswith("against it, ") for line in lines] == [False, True]
-    small = make_term(name="compute", role="mac", share=-0.02, prices=STATIC.prices)
+    assert [line.startswith("against the gap, ") for line in lines] == [False, True]
+    small = make_term(name="compute", share=-0.02, prices=STATIC.prices)
     assert len(list_reasons(make_facts(STATIC, small))) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import attrs
+
 from compare import assert_close
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.metric import METRIC, MetricName
@@ -24,10 +26,13 @@ def make_facts(*facts: Turn | Share | Entry | Swing, metric: MetricName = "energ
 
 
 def test_a_reversal_names_the_other_winner_the_constant_and_its_odds() -> None:
-    told = describe_turn(make_facts(make_turn(), make_turn("power limit", of=(2,))))
-    assert told == "chip_a leads by 2.4x; chip_b would win with clock of chip_a at 1 GHz, not 2 GHz (1 in 40)."
-    (line,) = list_reasons(make_facts(make_turn(), make_turn("power limit", of=(2,))))
-    assert "power limit of chip_b" in line
+    """An unlikely reversal is a reason, and only a likely one is part of the decision."""
+    facts = make_facts(make_turn(), make_turn("power limit", of=(2,)))
+    assert "clock" not in describe_turn(facts)
+    first, second = list_reasons(facts)
+    assert "clock of chip_a at 1 GHz, not 2 GHz (1 in 40)" in first and "power limit of chip_b" in second
+    likely = attrs.evolve(make_turn(), probability=0.25)
+    assert "clock of chip_a at 1 GHz, not 2 GHz (1 in 4)" in describe_turn(make_facts(likely))
 
 
 def test_the_facts_of_a_reversal_are_its_rows(workspace: Workspace) -> None:

@@ -19,7 +19,7 @@ def choose(metric: str) -> Choice:
     return Choice(runs=(1, 2), metric=metric, value=Quantity(3.0), ratio=1.5, ahead=0.99)
 
 
-@pytest.mark.parametrize(("is_higher_better", "clause"), [(False, "uses 1.5x less"), (True, "reaches 1.5x the")])
+@pytest.mark.parametrize(("is_higher_better", "clause"), [(False, "uses 1.5x less"), (True, "has 1.5x more")])
 def test_a_declared_metric_needs_no_words_of_its_own(
     *, is_higher_better: bool, clause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

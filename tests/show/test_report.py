@@ -62,7 +62,7 @@ def test_the_answer_comes_first(answer: ReportAnswer, page: Page) -> None:
         next(row for row in rows if row.goal == "energy") for rows in (compared.available, compared.recommendations)
     )
     first = answer.report.decision
-    assert first.startswith(best.hardware)
+    assert first.startswith(f"Take {best.hardware}: ")
     assert not beyond.is_available
     assert beyond.hardware not in first
     assert page.shown.index(first) < page.shown.index(COMPARE_TITLE)

@@ -10,10 +10,9 @@ import attrs
 from joulemap.ask.fact import Quantity, Term
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.role import ROLES
-from joulemap.generated.explain import CategoryDifference, RoleDifference
-from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
+    from joulemap.generated.explain import CategoryDifference, RoleDifference
     from joulemap.store.connection import Connection
 
 LEAST_CAUSE: Final = 0.25
@@ -50,6 +49,9 @@ def find_causes(connection: Connection, pair: Pair, metric: MetricName, batches:
     """Return the terms of the difference of two runs, largest first: kinds of time for a metric of time alone, roles of
     energy for any metric that contains energy, none for others. `batches` are those of a metric per inference.
     """
+    from joulemap.generated.explain import CategoryDifference, RoleDifference
+    from joulemap.store.query import fetch
+
     powers, (run_a, run_b) = METRIC[metric], pair
     given: dict[str, Any] = {"run_a": run_a, "run_b": run_b, "subgraph": ""}
     if powers.energy_power:

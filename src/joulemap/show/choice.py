@@ -235,7 +235,10 @@ def describe_alone(facts: Facts, run_id: int) -> str:
 
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on hardware that cannot be bought and would win; empty without any."""
-    beyond = [one for one in facts.of(Choice)[1:] if not facts.runs[one.runs[0]].is_available and not one.tied]
-    return [
-        BEYOND(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs)) for one in beyond[:1]
+    runs = facts.runs
+    beyond = [
+        one
+        for one in facts.of(Choice)[1:]
+        if not runs[one.runs[0]].is_available and (runs[one.runs[0]].is_named or not one.tied)
     ]
+    return [BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond[:1]]

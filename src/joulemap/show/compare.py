@@ -37,6 +37,9 @@ BLOCKS: Final[Mapping[str, str]] = {
 }
 """Metric -> its columns; those of the one that decides come first."""
 
+RANGES: Final = ("energy_half_width", "latency_half_width")
+"""Columns of ranges, which pictures draw."""
+
 HEADED: Final[Mapping[str, str]] = {"edp": "edp_js", "latency": "latency_s", "memory": "peak_memory_bytes"}
 """Metric -> its column, if that does not depend on the batch sizes."""
 
@@ -139,9 +142,7 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
         ),
         ranked=" ".join(dict.fromkeys((HEADED.get(metric, energy), energy, "latency_s"))),
         keep="ratio energy_half_width latency_half_width",
-        pictures=" ".join(
-            sorted(("energy_half_width", "latency_half_width"), key=lambda one: not one.startswith(metric))
-        ),
+        pictures=" ".join(RANGES[:: -1 if metric == "latency" else 1]),
         limit=limit,
         noun="configurations" if answer.varying else "chips",
         stays=stays,

@@ -37,18 +37,18 @@ MOST_NAMED: Final = 2
 STAYS: Final = Template(
     "{winner} stays ahead: no single number is likely to reverse it[ ({odds:odds} for all together)]"
 )
-UNLESS: Final = Template("{winner} leads by {ratio:x}, unless {turn}")
+UNLESS: Final = Template("{winner} leads by {ratio:x}, but not with {turn}")
 CLOSE: Final = Template(
-    "{winner} or {loser}: a tie on {noun} ({chance} for {winner})[; measure first: {name} of {owner}]"
+    "{winner} or {loser}: a tie on {noun}[ ({chance:chance} for {winner})][; measure first: {name} of {owner}]"
 )
-TURN: Final = Template("{name} of {owner} is {after}[, not {before}][ ({odds})]")
+TURN: Final = Template("{name} of {owner} at {after}[, not {before}][ ({odds})]")
 ABOVE: Final = Template("just above {value}")
 BELOW: Final = Template("just below {value}")
 BOTH: Final = "both chips"
 
 AT_BATCH: Final = Template("{loser} wins at batch {batches:and}")
-NEAREST: Final = Template("{loser} would win if {turn}")
-NEXT: Final = Template("or if {turn}")
+NEAREST: Final = Template("nearest: {turn}")
+NEXT: Final = Template("next: {turn}")
 
 LIKELY: Final = 0.1
 """Minimum probability of a reversal by one constant that the first line names."""
@@ -94,10 +94,9 @@ def _describe_reversal(facts: Facts) -> str:
     winner, loser = (name_run(facts.runs[one]) for one in choice.runs)
     given = {"winner": winner, "loser": loser, "noun": _name_asked(facts), "ratio": choice.ratio}
     if choice.tied:
-        chance = show_chance(choice.probability)
         first = [one for one in facts.of(Share) if one.axis][:1]
         named = [{"name": one.name, "owner": name_owner(one.runs, facts.runs)} for one in first]
-        lines = [CLOSE(chance=chance, **given, **one) for one in (*named, {"name": "", "owner": ""})]
+        lines = [CLOSE(chance=choice.probability, **given, **one) for one in (*named, {"name": "", "owner": ""})]
     else:
         odds = None if choice.probability is None else 1.0 - choice.probability
         likely = [one for one in list_turns(facts) if (one.probability or 0.0) >= LIKELY][:1]
@@ -203,7 +202,7 @@ def list_reasons(facts: Facts) -> list[str]:
         lines.append(AT_BATCH(loser=name_run(runs[loser]), batches=batches))
     turns = list_turns(facts)
     nearest = [one for one in turns if (one.probability or 0.0) < LIKELY or choices[0].tied][:1]
-    lines += [NEAREST(loser=name_run(runs[one.runs[0]]), turn=describe_change(one, runs)) for one in nearest]
+    lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]
     lines += [NEXT(turn=describe_change(one, runs)) for one in turns[1:] if one.of != turns[0].of][:1]
     shares = facts.of(Share)
     lines += [measure_next(one, runs) for one in shares if one.axis][:1]
@@ -403,7 +402,6 @@ def draw_tornados(answer: SensitivityAnswer) -> Figures:
 SENSITIVITY: Final = Shape(
     first=describe_turn,
     why=list_reasons,
-    most_why=None,
     trust=describe_odds,
     csv="rows",
     choices=choose_swings,

@@ -45,7 +45,8 @@ CHEAPEST: Final = Template(
 )
 TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may be as cheap")
 EITHER: Final = Template(
-    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]; take the one at hand"
+    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]; "
+    "take the one at hand"
 )
 LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 OTHERS: Final = Template("{count:n other}")

@@ -160,7 +160,6 @@ REVERSED: Final = {"flip_ratio": show_factor, "likelihood": Template("{likelihoo
 FLIP: Final = Shape(
     first=describe_turn,
     why=list_reasons,
-    most_why=None,
     words=lambda answer: {"sentences": list_sentences(answer.facts)},
     trust=describe_odds,
     csv="rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.ask.cause import HOST, IDLE, UNEXPLAINED
+from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, UNEXPLAINED
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
@@ -196,7 +196,8 @@ def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = F
     has_none = min(one.value for one in term.amounts) == 0.0
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
     noun, share = _name_cause(term), term.share or 0.0
-    form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if term.name == UNEXPLAINED else ALONG
+    is_residual = term.name in (UNEXPLAINED, UNATTRIBUTED)
+    form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if is_residual else ALONG
     return form(
         noun=noun, more=more, less=less,
         verb="is" if noun in SINGULAR else "are",
