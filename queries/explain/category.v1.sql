@@ -18,7 +18,7 @@ work_b = { type = "DOUBLE", null = true, meaning = "amount of work on B for time
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
 difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ or fs; for edp twice the contribution, in fJ fs" }
 difference = { shown = "+", type = "DOUBLE", meaning = "contribution to the difference, in unit" }
-by_count_exact = { heading = "why the larger is larger", type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
+by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
 by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a different energy per action or time per unit of work; for static power, to more or fewer watts" }
 by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one run has: roles without a counterpart, and subgraphs with this bottleneck on one side alone" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }

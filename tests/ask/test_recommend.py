@@ -12,7 +12,7 @@ from joulemap.ask.candidate import find_chip
 from joulemap.ask.fact import Caveat, Choice, Facts, Limit, Quantity, Subject, Supply, Term, Turn
 from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain.metric import MetricName
-from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.domain.settings import Limits, Settings
 from joulemap.show.caveat import describe_trust, rank_caveats
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.workspace import Workspace
@@ -118,16 +118,6 @@ def test_without_hosts_another_chip_may_lead(workspace: Workspace) -> None:
     assert {run for one in hosts for run in one.runs} == {
         row.run_id for row in answer.rows if row.rank == 1 or row is other
     }
-
-
-def test_the_other_way_of_paying_is_a_turn(workspace: Workspace) -> None:
-    answer = workspace.recommend("resnet18", hardware=CHIPS, objective="cost", usage=Usage(pay="rented"))
-    other = answer.other_way
-    assert other is not None
-    (turn,) = (one for one in answer.facts.of(Turn) if one.axis == "pay")
-    assert (turn.runs[0], turn.before, turn.after) == (other.run_id, "rented", "bought")
-    assert turn.value is not None
-    assert_close(turn.value.value, other.bought_usd_per_million)
 
 
 def test_chips_without_a_price_are_weighed_by_the_best_of_them(workspace: Workspace) -> None:

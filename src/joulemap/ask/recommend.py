@@ -36,7 +36,7 @@ from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
 from joulemap.domain.offer import WAY_UNITS
-from joulemap.domain.settings import Limits, Settings, Usage, check_name
+from joulemap.domain.settings import Limits, Pay, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
@@ -51,9 +51,6 @@ TOTAL: Final[Mapping[str, str]] = {
     "purchase": "total_purchase_usd",
 }  # fmt: skip
 """Metric -> column that includes the host; limits apply to it."""
-
-OTHER_PAY: Final[Mapping[str, str]] = {"rented": "bought", "bought": "rented"}
-"""Way of paying that is ranked -> the other way."""
 
 MOST_SHARE: Final = 2.0
 """Factor from which a host is stated as a factor of the value, and no longer as a share to add."""
@@ -110,18 +107,6 @@ class RecommendAnswer(RankedAnswer):
         return min(ranked, key=lambda row: (self.order(row.hostless_value), row.rank or 0), default=None)
 
     @property
-    def other_way(self) -> RankedConfiguration | None:
-        """Cheapest configuration in the way of paying that is not ranked.
-
-        None if both ways are ranked, or if the objective is no cost.
-        """
-        if self.objective != "cost":
-            return None
-        kept = [row for row in self.select("feasible", "unranked") if row.is_available]
-        priced = [row for row in kept if find_other_cost(row) is not None]
-        return min(priced, key=lambda row: find_other_cost(row) or 0.0, default=None)
-
-    @property
     def use_case(self) -> Scenario | None:
         """Scenario that the question names; None if it names none."""
         name = self.scope.settings.scenario
@@ -166,7 +151,7 @@ class RecommendAnswer(RankedAnswer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the limits. The best configurations are separate records."""
         rows = super().data()
-        names = ("best", "projection", "nearest_miss", "other_way", "best_without_host")
+        names = ("best", "projection", "nearest_miss", "best_without_host")
         by_run = {row["run_id"]: row for row in rows["rows"]}
         return {
             **rows,
@@ -179,11 +164,6 @@ class RecommendAnswer(RankedAnswer):
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
         }
-
-
-def find_other_cost(row: RankedConfiguration) -> float | None:
-    """Return the cost in the way of paying that is not ranked; None without a price, or if both ways are ranked."""
-    return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
 
 def find_facts(answer: RecommendAnswer) -> Facts:
@@ -276,14 +256,11 @@ def _bound(row: RankedConfiguration | None, answer: RecommendAnswer) -> list[Lim
 
 
 def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
-    """Yield what would make another configuration the best: another way of paying, no hosts, or a looser limit."""
+    """Yield what would make another configuration the best: no hosts, or a looser limit."""
     best, unit = answer.best, METRIC[answer.objective].unit
     if best is None:
         return
-    other, alone = answer.other_way, answer.best_without_host
-    if other is not None and (cost := find_other_cost(other)) is not None:
-        runs = list_ids((other, best))
-        yield Turn(runs=runs, axis="pay", before=other.pay, after=OTHER_PAY[other.pay], value=Quantity(cost, unit))
+    alone = answer.best_without_host
     if alone is not None and find_chip(alone) != find_chip(best) and alone.hostless_value is not None:
         value, runs = Quantity(alone.hostless_value, unit), list_ids((alone, best))
         yield Turn(runs=runs, axis="host", before=answer.find_value(alone), value=value)
@@ -423,7 +400,8 @@ def recommend_at_rate(
     """
     check_name("objective", objective, METRIC_NAMES)
     settings = price_at_wall(settings, (objective,))
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings)
+    usual: Pay = "both" if objective == "cost" else "rented"
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual=usual)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:

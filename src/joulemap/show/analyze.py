@@ -280,8 +280,8 @@ def describe_run(answer: AnalyzeAnswer) -> Mapping[str, Any]:
 
 ANALYZE: Final = Shape(
     first=line(
-        "{run} uses {energy}[ ({energy_share:%} {energy_name:category})] and takes {latency}[ per {per}]"
-        "[ ({time_share:%} limited by {time_name:bound})]",
+        "[Start with {energy_name:category}, {energy_share:%} of the energy: ]{run} uses {energy} and takes {latency}"
+        "[ per {per}][, {time_share:%} limited by {time_name:bound}]",
         "entry",
         "share energy category as energy",
         "share time bottleneck as time",

@@ -79,6 +79,10 @@ ANY: Final = Template("Take {name}: the {best} {noun}, {value}")
 OTHERS: Final = Template("{head}; {count:n other} may be as good")
 OTHER: Final = Template("{head}; {name} may be as good")
 CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+AT_HAND: Final = Template("{head}; take the one at hand")
+PAID: Final = ("cost", "price", "purchase")
+"""Metrics by which a tie is no question of the price."""
+
 CHEAPEST: Final = Template("{head}, so take the cheapest, or measure")
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
@@ -165,16 +169,17 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, with what to do about it."""
     name, names = name_run(runs[decision.runs[0]]), name_all(runs, decision.alike)
+    advice = AT_HAND if choice.metric in PAID else CHEAPER
     if all(one.ratio == 1.0 for one in decision.leads):
-        return [CHEAPER(head=SAME(names=join_names([name, *names]), noun=join_names(nouns)))]
+        return [advice(head=SAME(names=join_names([name, *names]), noun=join_names(nouns)))]
     if len(names) < 2:
         chance = choice.probability if choice.runs[0] == decision.runs[0] else None
         head = EITHER(name=name, rival=names[0], nouns=nouns, chance=show_chance(chance))
-        return [CHEAPER(head=head), head]
+        return [advice(head=head), head]
     known = METRIC.get(cast("MetricName", choice.metric))
     best = known.best if known else LOWEST
     head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
-    return [CHEAPEST(head=head), head]
+    return [(AT_HAND if advice is AT_HAND else CHEAPEST)(head=head), head]
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:

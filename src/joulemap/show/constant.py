@@ -58,7 +58,9 @@ SHARES: Final = Template("uncertainty: {parts:list}")
 PART: Final = Template("{share:%} from {owner}")
 ODDS: Final = Template("chance of the other order: {odds:odds}[; of half the lead or less: {half:odds}]")
 
-MOVES: Final = Template("The {name} of {chip} ([{ends}, ]{basis}) moves {noun} most: {values}[ (predicted {value})]")
+MOVES: Final = Template(
+    "Measure the {name} of {chip} first ([{ends}, ]{basis}): it moves {noun} most, {values}[ (predicted {value})]"
+)
 MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends}, ]{basis}): {values}")
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
@@ -239,8 +241,8 @@ FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 EVIDENCE_TITLE: Final = Template("numbers that move {metric.label} by a tenth or more")
 SAID: Final = Template(
-    "{known} of {count} numbers that move {noun} on {chip} by a tenth or more are measured or published; "
-    "measuring {name} ({basis}) would narrow it most"
+    "Measure the {name} of {chip} first ({basis}): that narrows {noun} most; {known} of {count} numbers behind it are "
+    "known"
 )
 NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
 STATED: Final = {"measured": "the chip itself", "published": "a document"}

@@ -100,7 +100,7 @@ def sketch_parts(answer: EdpAnswer, by: str) -> Drawings:
 
 EDP: Final = Shape(
     first=line(
-        "{run} has an energy x delay of {edp}[; {share:%} of it in {count} of {total} subgraphs]",
+        "{run} has an energy x delay of {edp}[: start with {count} of {total} subgraphs, {share:%} of it]",
         "entry",
         "share edp subgraph",
     ),

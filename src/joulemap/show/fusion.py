@@ -83,8 +83,8 @@ LEAST_SHARE: Final = 5e-4
 WHOLE: Final = "fusion"
 """Cause of the changes of whole runs."""
 
-SAVES: Final = Template("Fusion saves {gains:and} on {name}[, but costs {costs:and}]: {kernels}")
-COSTS: Final = Template("Fusion costs {costs:and} on {name}: {kernels}")
+SAVES: Final = Template("Fuse on {name}: it saves {gains:and}[, but costs {costs:and}]; {kernels}")
+COSTS: Final = Template("Do not fuse on {name}: it costs {costs:and}; {kernels}")
 NEITHER: Final = Template("Fusion saves under 0.1 % of energy and time on {name}: {kernels}")
 SHARE: Final = Template("{share:%} of the {noun}")
 KERNELS: Final = Template("{after} kernels replace {before} separate ones")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.cause import LEAST_CAUSE
 from joulemap.ask.explain import ExplainAnswer, MetricTerm
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
-from joulemap.generated.explain import CategoryDifference, RoleDifference, RunPair
+from joulemap.generated.explain import CategoryDifference, RoleDifference
 from joulemap.show.layout import lay
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import (
@@ -40,36 +38,6 @@ HIDDEN_ATTENTION: Final = Template(
 )
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
 """Metric -> unit in which terms are integers and sum exactly."""
-
-COUNT, PRICE, PRESENCE = "count", "price", "presence"
-MORE_PARTS: Final = ("more subgraphs", "")
-CAUSES: Final[Mapping[str, tuple[str, str]]] = {
-    COUNT: ("more actions", "but fewer actions"),
-    PRICE: ("more energy each", "but less energy each"),
-    PRESENCE: ("extra actions", ""),
-}
-"""Cause -> two texts: if it widens the difference, and if it narrows the difference."""
-
-CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
-    ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
-    ("energy", "host"): {PRICE: ("more work", "but less work")},
-    ("time", "compute"): {COUNT: ("more work", "but less work"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
-    ("time", "memory"): {
-        COUNT: ("more bytes", "but fewer bytes"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS,
-    },
-    ("time", "launch"): {
-        COUNT: ("more kernels", "but fewer kernels"), PRICE: ("longer launches", "but shorter launches"),
-        PRESENCE: MORE_PARTS,
-    },
-}  # fmt: skip
-"""(Quantity, category) -> texts that replace those of CAUSES for this category."""
-
-FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
-SLOWER_UNITS: Final = ("slower units", "but faster units")
-"""Two texts on the time of one subgraph: if its units are slower, and if they are faster."""
-
-MOSTLY: Final = 0.5
-"""Minimum share of a time ratio (logarithmic) due to fewer busy units, for the text to name these as the cause."""
 
 MORE_ON: Final = Template("more on {name}")
 OTHERS: Final = Template("{count} others")
@@ -134,33 +102,6 @@ def name_spent(row: CategoryDifference) -> str:
     return name_category(row.category) if row.quantity == "energy" else BOUND[row.category]
 
 
-def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
-    """Return the causes of a difference in a few words, largest first; small causes are omitted.
-
-    If `total` holds unit counts, a longer compute time is attributed to fewer or to slower units.
-    """
-    difference = abs(row.difference_exact)
-    if not difference:
-        return ""
-    if not (row.spent_a_exact and row.spent_b_exact):
-        return "absent on the other"
-    words = {**CAUSES, **CAUSES_OF.get((row.quantity, row.category), {})}
-    if (row.quantity, row.category) == ("time", "compute") and total and total.units_used_a and total.units_used_b:
-        times, units = row.spent_b / row.spent_a, total.units_used_a / total.units_used_b
-        is_by_units = math.log(units) / math.log(times) >= MOSTLY if times != 1.0 else False
-        words[PRICE] = FEWER_UNITS if is_by_units else SLOWER_UNITS
-    sign = 1 if row.difference_exact > 0 else -1
-    moved = {COUNT: row.by_count_exact, PRICE: row.by_price_exact, PRESENCE: row.by_presence_exact}
-    large = sorted(
-        ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= LEAST_CAUSE * difference),
-        key=lambda one: -one[1],
-    )
-    along = [words[cause][0] for cause, exact in large if exact > 0]
-    against = [words[cause][1] for cause, exact in large[::-1] if exact < 0 and words[cause][1]]
-    first, *others = [along[0], *against, *along[1:]]
-    return f"{first}, {others[0]}" if others else first
-
-
 def find_role(row: RoleDifference) -> Role:
     """Return the role of a row. An action without a known role forms its own role."""
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
@@ -176,25 +117,23 @@ def choose_shares(answer: ExplainAnswer) -> dict[str, str]:
 
 
 def lay_categories(answer: ExplainAnswer, *, most: int | None = None, least: float = 0.0) -> Grid:
-    """Return a grid of the energy or time of both runs per category, with the cause of each difference.
+    """Return a grid of the energy or time of both runs per category.
 
     With `most`, a grid for a screen: at most so many categories, each with at least the share `least`, have a row, the
-    others share one, and the reasons below the table state the causes.
+    others share one.
     """
     names = name_pair(answer)
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
     large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
-    why = "" if most else "by_count_exact"
     drawn = lay(
         answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_shares(answer)['share']}{why}",
+        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_shares(answer)['share']}",
         ranked="difference",
         keep="spent_a spent_b",
         pictures="difference",
         category=name_spent,
-        by_count_exact=lambda row: name_cause(row, answer.total),
     )
     drawn = label_sides(answer, drawn)
     if rest:

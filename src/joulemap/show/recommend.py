@@ -65,7 +65,7 @@ YEAR_DAYS: Final = 365.0
 WHOLE_DAYS: Final = 10.0
 """Number of days from which a battery life is shown without decimals."""
 
-KEPT: Final = Template("{head} and meets {limits}")
+KEPT: Final = Template("{head} and meets {limits}[ ({chance:chance} likely)]")
 WITHIN: Final = Template("Take {name}: {values:and} meet {limits}; {count:n other} may be as good")
 LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 ONE_LIMIT, BOTH_LIMITS, ALL_LIMITS = "the limit", "both limits", "all limits"
@@ -86,9 +86,6 @@ UNPRICED: Final = Template("its {label} is unknown (limit {bound})")
 
 ALSO: Final = Template("{name} also misses the limit on {labels:and}")
 WITHOUT: Final = Template("{host} ({alone} without it)")
-WAYS: Final = {"rented": "rent", "bought": "buy"}
-"""Way of paying -> its verb."""
-
 ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
 TRIED: Final = Template("{configurations} of {chips:n chip}")
 PLUS_HOST: Final = " plus host"
@@ -167,7 +164,9 @@ def describe_recommendation(facts: Facts) -> str:
         only = ONLY if is_alone else BEST_OF if run.settings else SINGLE
         return only(settings=run.settings, **given) + "."
     if not limits or not run.is_available or not first.tied:
-        return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, limits=limits)
+        unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
+        more = {"limits": limits, "chance": next(iter(unsure), None)}
+        return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, **more)
     values = [show_value(first), *(show_quantity(one.value.value, one.value.unit)
                                    for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
     (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
@@ -252,9 +251,9 @@ def show_life(life: Quantity) -> str:
 
 
 def _loosen(turn: Turn) -> Mapping[str, Any]:
-    """Return the verb of a way of paying, or the label of a limit and the direction in which it is looser."""
+    """Return the label of a limit and the direction in which it is looser."""
     if turn.axis not in METRIC:
-        return {"verb": WAYS.get(str(turn.after))}
+        return {}
     metric = METRIC[turn.axis]
     return {"label": metric.label, "word": "down to" if metric.is_higher_better else "up to"}
 
@@ -266,7 +265,6 @@ LIVES: Final = line(
 )
 TURNS: Final = line(
     {
-        "pay": "{run} is the cheapest to {verb}: {value} (--pay {after})",
         "host": "without hosts, {run} would lead: {value} ({before} with its host)",
         "": "{label} {word} {after}: {run} would lead with {value}",
     },

@@ -39,8 +39,8 @@ from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
 
 ALONE: Final = Template(
-    "{name} uses {energy_per_inference} per inference (batch {energy_batch}) and reaches {throughput} (batch "
-    "{throughput_batch})."
+    "Use batch {energy_batch} on {name} for energy, {energy_per_inference} per inference, and batch {throughput_batch} "
+    "for throughput, {throughput}."
 )
 ONE_CHIP: Final = Template(
     "{name} uses the least energy per inference at batch {lean:range} and has its highest throughput at batch "

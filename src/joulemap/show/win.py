@@ -27,6 +27,7 @@ OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
 OF_ALL: Final = Template("all {total} {level}s")
 
 LEADS: Final = Template("{name} has the lowest {noun} for {won}")
+TAKES: Final = Template("Take {name}: it has the lowest {noun} for {won}")
 SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
 TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
 TIES: Final = Template("{name} ties for the lowest {noun} of {won}")
@@ -126,7 +127,8 @@ def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
         return TIE(names=names, **given)
     if len(alike) > MOST_TIED:
         return MANY(count=len(alike), **given)
-    return LEADS(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
+    lead = TAKES if facts.runs[first.runs[0]].is_available else LEADS
+    return lead(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
 
 
 def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:
