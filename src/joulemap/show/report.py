@@ -88,7 +88,7 @@ SCORE_COLUMNS: Final = (
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
-GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
+GRADES: Final = {"this hardware": "better", "its class": "fair", "other classes": "unknown"}
 """Measured hardware that supports a prediction -> grade of its badge."""
 
 LEAST_FRACTION: Final = 0.005

@@ -56,7 +56,7 @@ SHOWN_FEW_ROWS: Final = 6
 IN_CHARACTERS: Final = f"Figures are drawn as text: {INSTALL} draws images."
 """Line at the top of a page without images."""
 
-MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
+MARKS: Final = {"better": "●", "fair": "◐", "unknown": "○"}
 """Grade of a badge -> symbol, so that the grade does not depend on colour alone."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')

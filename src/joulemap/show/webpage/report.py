@@ -95,7 +95,7 @@ class Badge:
     """Aspect that is graded."""
     text: str
     grade: str
-    """`good`, `fair` or `poor`; decides the colour and the mark."""
+    """`better`, `fair` or `unknown`; decides the colour and the mark."""
 
 
 @frozen(kw_only=True)

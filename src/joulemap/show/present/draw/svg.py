@@ -55,11 +55,9 @@ def _frame(inside: str) -> str:
 
 
 def _draw_heading(picture: Picture) -> str:
-    if picture.kind == "difference":
-        is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
-        return escape(picture.left if is_left else picture.heading)
     if picture.kind != "interval":
-        return escape(picture.heading)
+        is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
+        return f"<small>{escape(picture.left if is_left else picture.heading)}</small>"
     axis = Axis(label="", unit=picture.unit, is_log=True)
     scale = find_scale(picture.bounds, axis)
     shown = place_ticks(scale, axis, CELLS)[1]
