@@ -1,4 +1,4 @@
-"""Pages of reports: the answers on one or several models as chapters of figures, sentences and queries."""
+"""Pages of reports: the answers on one or several models as chapters of figures, sentences and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
 from joulemap.show.edp import EDP
 from joulemap.show.figure.spec import find_spec
-from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
 from joulemap.show.pair import lay_categories
 from joulemap.show.present.category import name_category
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
 MADE: Final = Template("joulemap {version}, {time}")
 OF_MODEL: Final = Template("{model}: {line}")
-MODELS: Final = "Models side by side"
 FOLD: Final = Template("{title}: {fold}")
 TABLE: Final = "As a table"
 BADGE: Final = Template("{quantity} on {name}")
@@ -80,10 +78,6 @@ MORE_NAMES: Final = Template("{count} more")
 ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
     "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
-)
-SCORES: Final = "Scores as a table"
-SCORE_COLUMNS: Final = (
-    "hardware | quantity | half_width | standing | measurement_count | group_count | basis | calibration"
 )
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
@@ -172,7 +166,7 @@ class Drawn:
         document: Document,
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> tuple[Block, ...]:
-        """Return the decision, figure and reasons of an answer, and its tables with their queries."""
+        """Return the decision, figure and reasons of an answer, and its tables."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
         drawn = join_exhibits(self.prefix, figure, [("", answer)], "hardware", has_finding=False)
         return (Text(document.answer), *drawn, *_list(document.insights), *folds)
@@ -180,14 +174,14 @@ class Drawn:
     def make_whole(self, name: str, title: str, answer: Answer) -> Chapter:
         """Return an answer as one chapter, whose decision is in the head of the report.
 
-        Tables of details and queries are folded. Notes are those that the answer has beyond its line on trust.
+        Tables of details are folded. Notes are those that the answer has beyond its line on trust.
         """
         document, name = answer.document(), f"{self.prefix}{name}"
         tables = (block for section in document.sections for block in read_blocks(section))
         folds = (Fold(title=one.title or TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
         notes = Fold(title="Notes and assumptions", blocks=(Lines(document.notes, is_numbered=True),))
         exhibits = (attrs.evolve(one, name=f"{name}-{one.name}", has_finding=False) for one in _list_exhibits(answer))
-        blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, _list_queries(document))
+        blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, *_list_sources(document))
         return Chapter(name=name, title=title, blocks=blocks)
 
     def exhibit(self, name: FigureName, asked: Sequence[tuple[str, Answer]], opens: str = "") -> tuple[Exhibit, ...]:
@@ -200,12 +194,11 @@ class Drawn:
         return mark_projected(name, self.finding.compare.projected)
 
 
-def draw_compare(drawn: Drawn) -> Chapter:
-    """Return the chapter that compares all hardware; the head of the page has its decision and its picture."""
+def draw_compare(drawn: Drawn) -> Chapter | None:
+    """Return the chapter that compares all hardware; None for the only model, whose comparison heads the page."""
     rows = drawn.finding.compare.rows
     document = drawn.finding.compare.document(limit=len(rows))
-    tables = (block for section in document.sections for block in read_blocks(section))
-    return drawn.make("compare", COMPARE_TITLE, (*tables, *_fold(document.details, Source(table=rows))))
+    return drawn.make("compare", COMPARE_TITLE, _list_tables(document, rows)) if drawn.prefix else None
 
 
 def draw_energy(drawn: Drawn) -> Chapter:
@@ -270,10 +263,8 @@ def draw_explain(drawn: Drawn) -> Chapter:
 def draw_accuracy(drawn: Drawn) -> Chapter:
     """Return the chapter on the accuracy of predictions for each chip."""
     rows = drawn.finding.accuracy
-    table = lay(rows, SCORE_COLUMNS, projected=drawn.finding.compare.projected)
     badges = Badges(badges=tuple(_grade(row, drawn.mark(row.hardware)) for row in rows))
-    scores = Fold(title=SCORES, blocks=(table,))
-    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), badges, scores, Source(table=rows)))
+    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), badges, Source(table=rows)))
 
 
 def draw_sources(drawn: Drawn) -> Chapter:
@@ -338,8 +329,7 @@ CHAPTERS: Final[tuple[Callable[[Drawn], Chapter | None], ...]] = (
 def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
     """Return the page of an answer from its document, with a chapter for each kind of figure.
 
-    `command` reproduces the page. The page holds every row of every table; tables without a figure are listed with
-    their queries at the end.
+    `command` reproduces the page, which holds every row of every table in its data.
     """
     exhibits = list(_list_exhibits(answer))
     made = Report(
@@ -375,12 +365,12 @@ def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
         yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
 
 
-def _list_queries(document: Document) -> Fold:
-    return Fold(title="Queries", blocks=tuple(Source(table=table) for table in document.tables if table.rows))
+def _list_sources(document: Document) -> tuple[Source, ...]:
+    return tuple(Source(table=table) for table in document.tables if table.rows)
 
 
 def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[Chapter]:
-    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
+    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
         yield Chapter(name="answer", title="Side by side", blocks=blocks)
@@ -388,7 +378,8 @@ def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
         yield Chapter(name=f"table-{index}", title=section.title or TABLE, blocks=read_blocks(section))
-    rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
+    rest: tuple[Block, ...] = (Lines(document.notes, is_numbered=True), Steps(document.steps))
+    rest += _list_sources(document)
     yield Chapter(name="sources", title="Assumptions and next questions", blocks=rest)
 
 
@@ -396,8 +387,10 @@ def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report: the decision, and the chapters on each model."""
     findings, beside = answer.findings, answer.models
     several = beside is not None
-    document = beside.document() if beside is not None else findings[0].compare.document()
-    chapters = [_compare_models(document)] if beside is not None else []
+    compared = findings[0].compare
+    rows: Table[Any] = compared.rows if beside is None else beside.rows
+    document = compared.document(limit=len(rows)) if beside is None else beside.document()
+    chapters: list[Chapter] = []
     for index, finding in enumerate(findings, 1):
         listed = Drawn(finding, f"m{index}-" if several else "").list_chapters()
         titled = (attrs.evolve(one, title=OF_MODEL(finding, line=one.title)) for one in listed)
@@ -408,13 +401,12 @@ def compose_report(answer: ReportAnswer) -> Report:
         for one in list_parts()
         if one.label and one.name in finding.added
     ]
-    compared = [(finding.model, finding.compare) for finding in findings]
     is_held = any(map(is_module_name, answer.names))
     made = Report(
         title=PAGE_TITLE(models=answer.names),
         decision=document.answer,
         subject=document.title,
-        lead=join_exhibits("", "comparison", compared, "model", has_finding=False),
+        lead=_list_tables(document, rows),
         reasons=_list_reasons(document, added),
         chapters=tuple(chapters),
         made=_describe_making(),
@@ -423,10 +415,10 @@ def compose_report(answer: ReportAnswer) -> Report:
     return unify_colours(made)
 
 
-def _compare_models(document: Document) -> Chapter:
-    """Return the chapter that compares the models, whose decision and reasons are those of the page."""
-    blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
-    return Chapter(name="models", title=MODELS, blocks=(*blocks, Source(table=document.table)))
+def _list_tables(document: Document, rows: Table[Any]) -> tuple[Block, ...]:
+    """Return the main tables of a document, and those of its details in folds; `rows` are the rows behind them."""
+    tables = (block for section in document.sections for block in read_blocks(section))
+    return (*tables, *_fold(document.details, Source(table=rows)))
 
 
 def join_exhibits(
@@ -453,7 +445,7 @@ def join_exhibits(
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
-    """Return each table of an answer as a collapsed section, with the query behind it."""
+    """Return each table of an answer as a collapsed section."""
     return tuple(Fold(title=one.title or TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 

@@ -107,7 +107,7 @@ class Badges:
 
 @frozen(kw_only=True)
 class Source:
-    """Reference to the query from which the block above was made."""
+    """Table behind the blocks above, whose rows are in the data of the page."""
 
     table: Table[Any]
 
@@ -146,7 +146,7 @@ class Report:
     subject: str
     """Models and settings of the runs."""
     lead: tuple[Block, ...]
-    """Picture of the decision."""
+    """Table or picture of the decision."""
     reasons: tuple[Labelled, ...]
     """Why, and how far to trust the decision."""
     chapters: tuple[Chapter, ...]
