@@ -95,8 +95,12 @@ RAMP: Final = ("#fdf1e7", "#f5b98c", "#D55E00", "#7a3300")
 
 
 def write_variables() -> str:
-    """Return the palette as CSS variables, `--better` for letters and `--fill-better` for areas."""
-    fills = "".join(f" --fill-{name}: {one.fill};" for name, one in COLOURS.items())
+    """Return the palette as CSS variables: `--better` for letters, `--fill-better` for areas, `--part-static` for an
+    energy category.
+    """
+    areas = {f"fill-{name}": one.fill for name, one in COLOURS.items()}
+    areas |= {f"part-{name}": COLOURS[colour].fill for name, colour in CATEGORY_COLOURS.items()}
+    fills = "".join(f" --{name}: {fill};" for name, fill in areas.items())
     light, dark = ("".join(f" --{name}: {one[theme]};" for name, one in PAGE.items()) for theme in THEMES)
     return f":root {{{light}{fills} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark} }} }}\n"
 

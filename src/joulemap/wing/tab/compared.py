@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from joulemap.ask import Term
+from joulemap.ask import Choice, Term
+from joulemap.domain import MetricName
 from joulemap.show import describe_trust, name_run
 from joulemap.show.choice import describe_answer, list_reasons
+from joulemap.show.present.cell import show_signed
 from joulemap.show.term import describe_difference, describe_ranges
-from joulemap.system import JoulemapError, UsageError
+from joulemap.system import FJ_PER_J, JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
 from joulemap.wing.tab.draw import draw_front, draw_intervals, draw_parts, draw_waterfall
@@ -37,7 +39,14 @@ def compare(state: State) -> Answer:
         return {**answer, "line": show.NO_CHIP, "blocks": []}
     facts = find_facts(contest)
     by_energy, by_latency = (order_rows(contest, tuple(contest.runs), metric) for metric in ("energy", "latency"))
+    shown: Mapping[MetricName, tuple[str, list[int]]] = {
+        "energy": (show.ENERGY, by_energy),
+        "latency": (show.LATENCY, by_latency),
+    }
     names = {row: name_run(run) for row, run in contest.runs.items()}
+    marks = {  # of a metric's choices, the first is that among available chips
+        one.metric: ([names[one.runs[0]]], [names[row] for row in one.tied]) for one in reversed(facts.of(Choice))
+    }
     chances = contest.find_front() if len(names) > 1 else {}
     found = contest.found
     return {
@@ -51,8 +60,12 @@ def compare(state: State) -> Answer:
             for row in by_energy[1:]
         ],
         "blocks": [
-            draw_intervals(show.ENERGY, [(names[row], contest.find_value(row, "energy")) for row in by_energy]),
-            draw_intervals(show.LATENCY, [(names[row], contest.find_value(row, "latency")) for row in by_latency]),
+            *(
+                draw_intervals(
+                    heading, [(names[row], contest.find_value(row, metric)) for row in order], *marks.get(metric, ())
+                )
+                for metric, (heading, order) in shown.items()
+            ),
             draw_parts([(names[row], contest.find_parts(row)) for row in by_energy]),
             *(
                 [
@@ -89,7 +102,11 @@ def explain(state: State) -> Answer:
         "command": command,
         "left_out": left_out,
         "line": describe_difference(facts),
-        "why": [show.SUM(parts=sum(one.exact or 0 for one in terms), first=first, second=second)],
+        "why": [
+            show.SUM(
+                parts=show_signed(sum(one.exact or 0 for one in terms) / FJ_PER_J, "J"), first=first, second=second
+            )
+        ],
         "trust": describe_trust(facts, describe_ranges(facts)),
         "links": [],
         "blocks": [draw_waterfall((first, second), (before, after), terms)],

@@ -15,12 +15,17 @@ from joulemap.system import FJ_PER_J
 from joulemap.wing.tab import show
 from joulemap.wing.tab.axis import Axis
 
+BEST, TIED = "best", "tied"
+"""Marks of the row with the best value, and of rows that are statistically tied with it."""
+
 Block = dict[str, Any]
 """Picture as JSON; `kind` says how it is drawn."""
 
 
-def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]]) -> Block:
-    """Return values with their intervals on one logarithmic axis."""
+def draw_intervals(
+    heading: str, rows: Sequence[tuple[str, Quantity]], best: Sequence[str] = (), tied: Sequence[str] = ()
+) -> Block:
+    """Return values with their intervals on one logarithmic axis; rows of `best` and `tied` names are marked."""
     ends = [_find_ends(value) for _, value in rows]
     axis = Axis.over((one for pair in ends for one in pair), rows[0][1].unit)
     return {
@@ -30,6 +35,7 @@ def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]]) -> Block:
         "rows": [
             {
                 "name": name,
+                "mark": BEST if name in best else TIED if name in tied else "",
                 "places": [axis.place(low), axis.place(value.value), axis.place(high)],
                 "value": show_quantity(value.value, value.unit),
                 "range": show_ends(value.value, value.unit, value.half_width),
@@ -54,7 +60,13 @@ def draw_parts(rows: Sequence[tuple[str, Mapping[str, int]]]) -> Block:
         shares = [parts.get(one, 0) / whole for one in names]
         value = show_quantity(whole / FJ_PER_J, "J")
         drawn.append({"name": name, "shares": shares, "texts": [show_share(one) for one in shares], "value": value})
-    return {"kind": "parts", "heading": show.PARTS, "names": [name_category(one) for one in names], "rows": drawn}
+    return {
+        "kind": "parts",
+        "heading": show.PARTS,
+        "keys": names,
+        "names": [name_category(one) for one in names],
+        "rows": drawn,
+    }
 
 
 def draw_front(rows: Sequence[tuple[str, float, float, float]]) -> Block:
