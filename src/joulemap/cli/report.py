@@ -80,13 +80,13 @@ def report(
     """
     from joulemap.ask.subject import split_models
     from joulemap.system.errors import UsageError
-    from joulemap.system.file import check_output, is_stream, is_there
+    from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")
     wanted = {one.chapter: one for one in split_records("report_options", parts)}
     asked = {name: question for name, one in wanted.items() if (question := one.ask()) is not None}
     check_output(output, (database.db,), force=force)
-    if is_there(output) and not (force or is_stream(output)):
+    if output.is_file() and not force:
         raise UsageError(f"{output} is already there: add --force to replace it, or name another file with -o")
     begin_drawing()
     models, named = split_models(words)

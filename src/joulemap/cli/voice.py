@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -156,11 +157,9 @@ INDENT: Final = "  "
 
 
 def find_width() -> int | None:
-    """Return the columns of the terminal that messages go to; the variable `COLUMNS` overrides them.
+    """Return the columns of the terminal that messages go to, or those of the variable `COLUMNS`.
 
     None for a file or a pipe, in which a message is one line.
     """
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal():
-        return int(columns) or None
-    return os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else None
+    is_known = sys.stderr.isatty() or os.environ.get("COLUMNS")
+    return shutil.get_terminal_size().columns if is_known else None

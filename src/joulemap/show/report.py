@@ -14,11 +14,11 @@ from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
 from joulemap.domain.figure import FigureName
 from joulemap.domain.table import Table
-from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.generated.report import EnergyLeaf, NumberSource
 from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
-from joulemap.show.edp import EDP
 from joulemap.show.figure.spec import find_spec
+from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
 from joulemap.show.pair import lay_categories
 from joulemap.show.present.category import name_category
@@ -31,8 +31,6 @@ from joulemap.show.term import list_reasons as list_causes
 from joulemap.show.title import bind
 from joulemap.show.webpage.page import write_page as write_page
 from joulemap.show.webpage.report import (
-    Badge,
-    Badges,
     Block,
     Branch,
     Chapter,
@@ -61,38 +59,23 @@ MADE: Final = Template("joulemap {version}, {time}")
 OF_MODEL: Final = Template("{model}: {line}")
 FOLD: Final = Template("{title}: {fold}")
 TABLE: Final = "As a table"
-BADGE: Final = Template("{quantity} on {name}")
-STANDING: Final = Template("{half_width:±}, {standing}")
-SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
-SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
-UNSCORED: Final = "no measurements of its class, so the interval comes from other classes and is wider"
 COMPARE_TITLE: Final = "All chips side by side"
 ENERGY_TITLE: Final = "Where the energy goes"
 OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
 SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
-EDP_OF: Final = Template("Findings on {name}")
 EXPLAIN_TITLE: Final = "Why the chips differ"
 PAIR: Final = Template("{a} to {b}")
 FROM: Final = Template("From {a} to {b}")
-MORE_NAMES: Final = Template("{count} more")
 ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
-    "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
+    "80 % of the measurements should fall inside the interval. It is wider for hardware that was not measured itself."
 )
+SCORE_COLUMNS: Final = "hardware | quantity | half_width | standing | measurement_count"
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
-GRADES: Final = {"this hardware": "better", "its class": "fair", "other classes": "unknown"}
-"""Measured hardware that supports a prediction -> grade of its badge."""
-
 LEAST_FRACTION: Final = 0.005
 """Share of the run's energy below which actions are merged into one leaf of the energy tree."""
-
-SHOWN_PARTS: Final = 30
-"""Maximum subgraphs in the table across hardware; the data of the page contains all."""
-
-SHOWN_LINES: Final = 6
-"""Maximum sentences of a list that are visible before the reader expands it."""
 
 SHOWN_SOURCES: Final = 200
 
@@ -101,12 +84,6 @@ SHOWN_USERS: Final = 4
 
 SHOWN_NAMES: Final = 90
 """Maximum characters of the names of numbers listed with a source."""
-
-
-def _grade(row: PredictionStanding, name: str) -> Badge:
-    is_scored = row.standing in SUBJECTS and row.measurement_count is not None
-    standing = SCORED(row, subject=SUBJECTS[row.standing]) if is_scored else UNSCORED
-    return Badge(label=BADGE(row, name=name), text=STANDING(row, standing=standing), grade=GRADES[row.standing])
 
 
 @frozen(kw_only=True)
@@ -169,7 +146,7 @@ class Drawn:
         """Return the decision, figure and reasons of an answer, and its tables."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
         drawn = join_exhibits(self.prefix, figure, [("", answer)], "hardware", has_finding=False)
-        return (Text(document.answer), *drawn, *_list(document.insights), *folds)
+        return (Text(document.answer), *drawn, Lines(document.insights), *folds)
 
     def make_whole(self, name: str, title: str, answer: Answer) -> Chapter:
         """Return an answer as one chapter, whose decision is in the head of the report.
@@ -236,18 +213,15 @@ def draw_parts(drawn: Drawn) -> Chapter | None:
     answer = drawn.finding.parts
     if answer is None:
         return None
-    folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
-    return drawn.make("parts", "Best chip for each subgraph", (*drawn.exhibit("heatmap", [("", answer)]), *folds))
+    blocks: tuple[Block, ...] = (*drawn.exhibit("heatmap", [("", answer)]), Source(table=answer.rows))
+    return drawn.make("parts", "Best chip for each subgraph", blocks)
 
 
 def draw_edp(drawn: Drawn) -> Chapter:
     """Return the chapter on energy x delay per chip."""
     asked = [(drawn.mark(one.total.hardware), one) for one in drawn.finding.edp]
-    folds = (
-        Fold(title=EDP_OF(name=name), blocks=(Lines(EDP.explain(one.facts)), Source(table=one.bounds)))
-        for name, one in asked
-    )
-    return drawn.make("edp", "Energy-delay product by subgraph", (*drawn.exhibit("edp", asked), *folds))
+    sources = (Source(table=one.bounds) for one in drawn.finding.edp)
+    return drawn.make("edp", "Energy-delay product by subgraph", (*drawn.exhibit("edp", asked), *sources))
 
 
 def draw_explain(drawn: Drawn) -> Chapter:
@@ -263,8 +237,8 @@ def draw_explain(drawn: Drawn) -> Chapter:
 def draw_accuracy(drawn: Drawn) -> Chapter:
     """Return the chapter on the accuracy of predictions for each chip."""
     rows = drawn.finding.accuracy
-    badges = Badges(badges=tuple(_grade(row, drawn.mark(row.hardware)) for row in rows))
-    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), badges, Source(table=rows)))
+    table = lay(rows, SCORE_COLUMNS, projected=drawn.finding.compare.projected)
+    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), table, Source(table=rows)))
 
 
 def draw_sources(drawn: Drawn) -> Chapter:
@@ -452,13 +426,6 @@ def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
 def read_blocks(section: Section) -> tuple[Block, ...]:
     """Return the blocks of a section that a page shows: all but text drawings, which its figures replace."""
     return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
-
-
-def _list(lines: Sequence[str]) -> tuple[Block, ...]:
-    """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
-    rest = lines[SHOWN_LINES:]
-    folded = (Fold(title=MORE_NAMES(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
-    return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
 
 
 def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:

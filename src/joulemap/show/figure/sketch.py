@@ -107,12 +107,11 @@ FONT_SIZE: Final = 12
 
 def draw_text_svg(figure: Figure, theme: str = "light") -> str:
     """Draw a figure in characters as SVG, without vl-convert; UnknownNameError for an unknown theme."""
-    own = next((one for one in THEMES if one == theme), None)
-    if own is None:
+    if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
     lines = [figure.title, "", *draw_text(figure).splitlines()]
     width, height = (max(map(len, lines)) + 2) * CHARACTER_WIDTH, (len(lines) + 1) * LINE_HEIGHT
-    ink, page = (PAGE[name][own] for name in ("ink", "page"))
+    ink, page = (PAGE[name][theme] for name in ("ink", "page"))
     rows = "".join(
         f'<text x="{CHARACTER_WIDTH:g}" y="{(index + 1) * LINE_HEIGHT}">{html.escape(line)}</text>'
         for index, line in enumerate(lines)

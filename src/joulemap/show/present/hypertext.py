@@ -21,7 +21,6 @@ from joulemap.show.present.draw.sketch import draw_sketch
 from joulemap.show.present.draw.svg import Images
 from joulemap.show.present.format import Page
 from joulemap.show.present.palette import write_variables
-from joulemap.show.present.picture import Picture
 from joulemap.show.present.text import longest_line
 from joulemap.system.frame import escape
 from joulemap.system.name import PROJECTED
@@ -145,14 +144,8 @@ def _draw_pictures(block: Grid) -> dict[str, Images]:
     for picture in block.pictures:
         heading = picture.of if picture.of in block.headings else picture.after
         if picture.is_drawn and heading in block.headings:
-            pictures[heading] = draw_images(picture, best=_find_best(block, picture))
+            pictures[heading] = draw_images(picture, best=block.find_best(picture))
     return pictures
-
-
-def _find_best(block: Grid, picture: Picture) -> frozenset[int]:
-    own = picture.of or picture.after
-    column = block.headings.index(own) if own in block.headings else -1
-    return frozenset(row for row, index in (*block.best, *block.tied) if index == column)
 
 
 def _name_columns(block: Grid, pictures: Container[str]) -> list[str]:
@@ -189,7 +182,7 @@ def write_text(text: str) -> str:
 def write_list(texts: Sequence[str], *, is_numbered: bool = False) -> str:
     """Return sentences as a list; empty without any."""
     kind = "ol" if is_numbered else "ul"
-    return f"<{kind}>{''.join(f'<li>{write_text(one)}' for one in texts)}</{kind}>" if texts else NO_BLOCKS
+    return f"<{kind}>{''.join(f'<li>{write_text(one)}</li>' for one in texts)}</{kind}>" if texts else NO_BLOCKS
 
 
 def write_steps(texts: Sequence[str]) -> str:

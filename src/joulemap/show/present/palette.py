@@ -2,7 +2,7 @@
 
     better     the best value, a value tied with it, and less of what is spent
     worse      more of what is spent
-    unknown    what nobody measured, or no counter explains
+    unknown    what was never measured, or no counter explains
     a hue      a chip, or one of several parts without an order
 
 A sign, letter, shape or word always says the same. Hues are Okabe and Ito's without the two that are near `better` and
@@ -31,7 +31,7 @@ class Colour:
     """Nearest of a terminal's 256 colours."""
 
 
-Pair = Mapping[Theme, str]
+Pair = Mapping[str, str]
 """Hexadecimal code by theme."""
 
 

@@ -23,7 +23,6 @@ from joulemap.show.present.hypertext import frame, write_block, write_fold, writ
 from joulemap.show.present.palette import THEMES
 from joulemap.show.present.sketch import Bars, Chart, Heat
 from joulemap.show.webpage.report import (
-    Badges,
     Block,
     Branch,
     Chapter,
@@ -48,9 +47,6 @@ the others.
 
 IN_CHARACTERS: Final = f"Figures are drawn as text: {INSTALL} draws images."
 """Line at the top of a page without images."""
-
-MARKS: Final = {"better": "●", "fair": "◐", "unknown": "○"}
-"""Grade of a badge -> symbol, so that the grade does not depend on colour alone."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')
 _NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
@@ -135,14 +131,10 @@ class _Page:
             return write_block(block)
         if isinstance(block, Labels):
             return write_labelled(block.lines)
-        if isinstance(block, Bars | Chart | Heat):
-            return ""  # a page shows figures instead
+        if isinstance(block, Bars | Chart | Heat | Source):
+            return ""  # a page shows figures instead of sketches, and its data have the rows
         if isinstance(block, Fold):
             return write_fold(block.title, self._blocks(block.blocks))
-        if isinstance(block, Badges):
-            return _badges(block)
-        if isinstance(block, Source):
-            return ""  # its rows are in the data
         if isinstance(block, Trees):
             return _trees(block)
         return self._exhibit(block)
@@ -191,15 +183,6 @@ def _draw_text(figure: Figure, _name: str) -> str:
 def _round(match: re.Match[str]) -> str:
     """Return a matched coordinate rounded to a tenth of a pixel."""
     return f"{float(match[0]):.1f}".removesuffix(".0")
-
-
-def _badges(block: Badges) -> str:
-    made = "".join(
-        f'<li class="badge {one.grade}"><span aria-hidden="true">{MARKS[one.grade]}</span> <b>{escape(one.label)}</b> '
-        f"{escape(one.text)}</li>"
-        for one in block.badges
-    )
-    return f'<ul class="badges" aria-label="Accuracy of the predictions">{made}</ul>' if made else ""
 
 
 def _trees(block: Trees) -> str:

@@ -88,24 +88,6 @@ class Fold:
 
 
 @frozen(kw_only=True)
-class Badge:
-    """Grade of one aspect of the numbers, in a few words."""
-
-    label: str
-    """Aspect that is graded."""
-    text: str
-    grade: str
-    """`better`, `fair` or `unknown`; decides the colour and the mark."""
-
-
-@frozen(kw_only=True)
-class Badges:
-    """Badges side by side."""
-
-    badges: tuple[Badge, ...]
-
-
-@frozen(kw_only=True)
 class Source:
     """Table behind the blocks above, whose rows are in the data of the page."""
 
@@ -123,7 +105,7 @@ class Labels:
     lines: tuple[Labelled, ...]
 
 
-Block = Labels | Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
+Block = Labels | Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Source
 
 
 @frozen(kw_only=True)

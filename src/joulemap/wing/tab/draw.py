@@ -15,18 +15,13 @@ from joulemap.system import FJ_PER_J
 from joulemap.wing.tab import show
 from joulemap.wing.tab.axis import Axis
 
-BEST, TIED = "best", "tied"
-"""Marks of the row with the best value, and of rows that are statistically tied with it."""
-
 Block = dict[str, Any]
 """Picture as JSON; `kind` says how it is drawn."""
 
 
-def draw_intervals(
-    heading: str, rows: Sequence[tuple[str, Quantity]], best: Sequence[str] = (), tied: Sequence[str] = ()
-) -> Block:
-    """Return values with their intervals on one logarithmic axis; rows of `best` and `tied` names are marked."""
-    ends = [_find_ends(value) for _, value in rows]
+def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity, str]]) -> Block:
+    """Return values with intervals on one logarithmic axis; rows have name, value and mark: `best`, `tied` or none."""
+    ends = [_find_ends(value) for _, value, _ in rows]
     axis = Axis.over((one for pair in ends for one in pair), rows[0][1].unit)
     return {
         "kind": "intervals",
@@ -35,13 +30,13 @@ def draw_intervals(
         "rows": [
             {
                 "name": name,
-                "mark": BEST if name in best else TIED if name in tied else "",
+                "mark": mark,
                 "places": [axis.place(low), axis.place(value.value), axis.place(high)],
                 "value": show_quantity(value.value, value.unit),
                 "range": show_ends(value.value, value.unit, value.half_width),
                 "numbers": [low, value.value, high],
             }
-            for (name, value), (low, high) in zip(rows, ends, strict=True)
+            for (name, value, mark), (low, high) in zip(rows, ends, strict=True)
         ],
     }
 
@@ -112,7 +107,6 @@ def draw_waterfall(names: Sequence[str], ends_fj: Sequence[int], terms: Sequence
             "to": after / largest,
             "sides": [show_quantity(one.value, one.unit) for one in term.amounts],
             "value": show_signed(term.difference.value, term.difference.unit),
-            "share": show_share(term.share),
             "exact": str(term.exact),
         }
         for term, before, after in zip(terms, places, places[1:], strict=False)

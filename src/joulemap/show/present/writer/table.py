@@ -184,8 +184,7 @@ def _draw_pictures(
     drawn = {}
     for column, picture in pictures.items():
         if column in widths:
-            own = grid.headings.index(picture.of or picture.after)
-            best = {row for row, index in (*grid.best, *grid.tied) if index == own}
+            best = grid.find_best(picture)
             drawn[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
     return drawn
 
