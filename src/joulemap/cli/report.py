@@ -12,7 +12,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import begin_drawing
-from joulemap.cli.option.run import Models, RunOptions, repeat_options
+from joulemap.cli.option.run import Models, RunOptions
 from joulemap.cli.output import DatabaseOptions, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
@@ -93,14 +93,8 @@ def report(
     settings = run.settings(**hardware.keywords(named))
     explained = ("--between", between) if between else ()
     further = [word for one in wanted.values() for word in one.repeat()]
-    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
+    repeated = (*named, *hardware.repeat(), *run.repeat(), *explained, *further)
     voice.begin_progress()
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
     voice.inform(answer.report.decision)
-
-
-def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
-    """Return the hardware options as words, for the command that the page shows."""
-    names = ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
-    return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

@@ -105,10 +105,6 @@ def write_variables() -> str:
     return f":root {{{light}{fills} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark} }} }}\n"
 
 
-END: Final = "\x1b[0m"
-"""Escape sequence that ends a colour."""
-
-
 def begin_colour(name: str) -> str:
     """Return the escape sequence that begins a colour on a terminal."""
     return f"\x1b[38;5;{COLOURS[name].terminal}m"

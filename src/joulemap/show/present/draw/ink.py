@@ -9,7 +9,8 @@ from typing import Final
 
 from plotille import Canvas, color
 
-from joulemap.show.present.palette import COLOURS, END, HUES
+from joulemap.show.present.palette import COLOURS, HUES
+from joulemap.show.present.text import END
 
 LETTERS: Final = string.ascii_letters + string.digits
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
-from joulemap.show.present.palette import END, begin_colour
+from joulemap.show.present.palette import begin_colour
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.sketch import Axis
+from joulemap.show.present.text import END
 from joulemap.system.record import frozen
 
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"

@@ -14,8 +14,7 @@ from joulemap.show.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEX
 from joulemap.show.present.cell import PROJECTION_MARK, PROJECTION_NOTE
 from joulemap.show.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.show.present.format import Page
-from joulemap.show.present.palette import END, begin_colour
-from joulemap.show.present.text import count_cells, longest_line, longest_word, wrap, wrap_command
+from joulemap.show.present.text import END, count_cells, longest_line, longest_word, wrap, wrap_command
 from joulemap.system.name import PROJECTED
 
 if TYPE_CHECKING:
@@ -152,6 +151,8 @@ def _find_colours(grid: Grid, pictures: Collection[int]) -> dict[tuple[int, int]
     """Return the colours of cells, by row and column of the widened table: green for the best and what ties with it,
     dim for rows of hardware that cannot be had.
     """
+    from joulemap.show.present.palette import begin_colour
+
     count = len(grid.headings) + len(pictures)
     columns = [index for index in range(count) if index not in pictures]
     away = [row for row, cells in enumerate(grid.rows) if cells[0].startswith(PROJECTED)]
