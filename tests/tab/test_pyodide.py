@@ -201,7 +201,7 @@ def settle(page: Page, act: str) -> str:
     page.evaluate("() => { times.last = undefined; }")
     page.evaluate(act)
     page.wait_for_function("() => times.last && !document.querySelector('#answer[aria-busy]')", timeout=60_000)
-    return str(page.inner_text("#answer > p"))
+    return str(page.inner_text(".decision, .fault"))
 
 
 def test_the_page_paints_first_and_answers_soon(browser: Browser, address: str) -> None:

@@ -31,7 +31,7 @@ from joulemap.cli.argument import (
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
-from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice
+from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
 from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
 
 EXIT_CODES: Final = (
@@ -352,7 +352,6 @@ def _find_damage() -> str:
 def _report(message: str, code: ExitCode) -> int:
     from joulemap.show.present.text import one_line
 
-    if sys.stderr is not None and not is_asked():
-        with contextlib.suppress(OSError, ValueError):
-            print(f"joulemap: {one_line(message, MOST_MESSAGE)}", file=sys.stderr)
+    if not is_asked():
+        write_message(f"joulemap: {one_line(message, MOST_MESSAGE)}")
     return int(code)

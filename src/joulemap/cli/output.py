@@ -204,8 +204,9 @@ class OutputOptions(DatabaseOptions):
         return (*options.repeat(), *self.repeat_database())
 
     def repeat_database(self) -> tuple[str, ...]:
-        """Return the words for the option `--db`; none for the default database."""
-        return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
+        """Return the words for the option `--db`; none for the database that a command without them opens."""
+        usual = os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE
+        return () if self.db == Path(usual) else ("--db", str(self.db))
 
     def write(self, document: Document, checked: CheckedAnswer | None = None) -> None:
         """Write a document, and with --show-sql the statements behind it.
@@ -318,10 +319,12 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def has_colour(self) -> bool:
-        """True if charts may have colours: on a terminal that supports them, unless `NO_COLOR` is set."""
-        is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
-        is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-        return is_terminal and is_wanted and self.written_form == TABLE
+        """True if answers have colours: on a terminal that supports them, unless `NO_COLOR` is set, or with
+        `FORCE_COLOR` anywhere.
+        """
+        is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        is_wanted = is_terminal or bool(os.environ.get("FORCE_COLOR"))
+        return is_wanted and not os.environ.get("NO_COLOR") and self.output is None and self.written_form == TABLE
 
 
 def make_head() -> dict[str, Any]:

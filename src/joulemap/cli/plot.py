@@ -17,8 +17,8 @@ from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, voice
 from joulemap.domain.figure import FigureName
 from joulemap.domain.metric import MetricName
-from joulemap.show.figure.convert import Theme
 from joulemap.show.present.format import TABLE
+from joulemap.show.present.palette import Theme
 from joulemap.system.errors import UsageError
 from joulemap.system.file import check_output, is_stream, write_pieces
 from joulemap.system.record import frozen

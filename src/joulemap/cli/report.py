@@ -12,8 +12,8 @@ from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import begin_drawing
-from joulemap.cli.option.run import Models, RunOptions, repeat_options
-from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
+from joulemap.cli.option.run import Models, RunOptions
+from joulemap.cli.output import DatabaseOptions, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
 from joulemap.system.name import split_names
@@ -59,7 +59,7 @@ def report(
         shown="the best with each other chip",
         complete=complete_hardware,
     ),
-    force: Force = False,
+    force: bool = option(False, "Replace an existing file.", panel=OUTPUT),
     parts: ReportOptions,
     hardware: HardwareOptions,
     run: RunOptions,
@@ -79,25 +79,22 @@ def report(
     joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module
     """
     from joulemap.ask.subject import split_models
+    from joulemap.system.errors import UsageError
     from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")
     wanted = {one.chapter: one for one in split_records("report_options", parts)}
     asked = {name: question for name, one in wanted.items() if (question := one.ask()) is not None}
     check_output(output, (database.db,), force=force)
+    if output.is_file() and not force:
+        raise UsageError(f"{output} is already there: add --force to replace it, or name another file with -o")
     begin_drawing()
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
     explained = ("--between", between) if between else ()
     further = [word for one in wanted.values() for word in one.repeat()]
-    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *further)
+    repeated = (*named, *hardware.repeat(), *run.repeat(), *explained, *further)
     voice.begin_progress()
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
     voice.inform(answer.report.decision)
-
-
-def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
-    """Return the hardware options as words, for the command that the page shows."""
-    names = ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
-    return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

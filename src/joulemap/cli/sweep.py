@@ -84,9 +84,7 @@ def sweep(
     again = (
         *named,
         *repeat_options(run, ("batch", *ASKED)),
-        *repeat_options(
-            hardware, ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
-        ),
+        *hardware.repeat(),
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (

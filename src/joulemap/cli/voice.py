@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.show.present.text import make_visible
+from joulemap.show.present.text import make_visible, wrap
 from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
 
@@ -142,8 +143,23 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:
-    """Print to stderr; control characters are shown as text, except those in `keep`."""
+    """Print to stderr, wrapped at the width of its terminal; control characters are shown as text, except those in
+    `keep`.
+    """
     end_progress()
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(make_visible(text, keep), end=end, file=sys.stderr)
+            print(wrap(make_visible(text, keep), find_width(), INDENT), end=end, file=sys.stderr)
+
+
+INDENT: Final = "  "
+"""Begin of the second and further lines of a message."""
+
+
+def find_width() -> int | None:
+    """Return the columns of the terminal that messages go to, or those of the variable `COLUMNS`.
+
+    None for a file or a pipe, in which a message is one line.
+    """
+    is_known = sys.stderr.isatty() or os.environ.get("COLUMNS")
+    return shutil.get_terminal_size().columns if is_known else None

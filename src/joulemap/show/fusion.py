@@ -272,7 +272,7 @@ def lay_run(answer: FusionAnswer, *_: Any, **__: Any) -> Grid:
     shares = [saved, *(getattr(total, f"saved_{name}_fraction") for name in DRAWN)]
     marks = tuple(() if share is None else (share,) for share in shares)
     kind: PictureKind = "difference" if any(min(one, default=0.0) < 0.0 for one in marks) else "share"
-    return attrs.evolve(drawn, pictures=(Picture(kind=kind, after=SAVED_SHARE, rows=(*marks, ())),))
+    return attrs.evolve(drawn, pictures=(Picture(kind=kind, is_gain=True, after=SAVED_SHARE, rows=(*marks, ())),))
 
 
 def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: str, **_: Any) -> Iterable[Block]:

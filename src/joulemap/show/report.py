@@ -1,4 +1,4 @@
-"""Pages of reports: the answers on one or several models as chapters of figures, sentences and queries."""
+"""Pages of reports: the answers on one or several models as chapters of figures, sentences and tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
 from joulemap.domain.figure import FigureName
 from joulemap.domain.table import Table
-from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.generated.report import EnergyLeaf, NumberSource
 from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
-from joulemap.show.edp import EDP
 from joulemap.show.figure.spec import find_spec
 from joulemap.show.layout import lay
 from joulemap.show.page import add_marks
@@ -32,8 +31,6 @@ from joulemap.show.term import list_reasons as list_causes
 from joulemap.show.title import bind
 from joulemap.show.webpage.page import write_page as write_page
 from joulemap.show.webpage.report import (
-    Badge,
-    Badges,
     Block,
     Branch,
     Chapter,
@@ -60,45 +57,25 @@ if TYPE_CHECKING:
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
 MADE: Final = Template("joulemap {version}, {time}")
 OF_MODEL: Final = Template("{model}: {line}")
-MODELS: Final = "Models side by side"
 FOLD: Final = Template("{title}: {fold}")
 TABLE: Final = "As a table"
-BADGE: Final = Template("{quantity} on {name}")
-STANDING: Final = Template("{half_width:±}, {standing}")
-SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
-SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
-UNSCORED: Final = "no measurements of its class, so the interval comes from other classes and is wider"
 COMPARE_TITLE: Final = "All chips side by side"
 ENERGY_TITLE: Final = "Where the energy goes"
 OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
 SMALLER_ACTIONS: Final = Template("{count:n smaller action}")
-EDP_OF: Final = Template("Findings on {name}")
 EXPLAIN_TITLE: Final = "Why the chips differ"
 PAIR: Final = Template("{a} to {b}")
 FROM: Final = Template("From {a} to {b}")
-MORE_NAMES: Final = Template("{count} more")
 ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
-    "80 % of the measurements should fall inside the interval. Each badge says which measurements it was scored on."
+    "80 % of the measurements should fall inside the interval. It is wider for hardware that was not measured itself."
 )
-SCORES: Final = "Scores as a table"
-SCORE_COLUMNS: Final = (
-    "hardware | quantity | half_width | standing | measurement_count | group_count | basis | calibration"
-)
+SCORE_COLUMNS: Final = "hardware | quantity | half_width | standing | measurement_count"
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
-GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
-"""Measured hardware that supports a prediction -> grade of its badge."""
-
 LEAST_FRACTION: Final = 0.005
 """Share of the run's energy below which actions are merged into one leaf of the energy tree."""
-
-SHOWN_PARTS: Final = 30
-"""Maximum subgraphs in the table across hardware; the data of the page contains all."""
-
-SHOWN_LINES: Final = 6
-"""Maximum sentences of a list that are visible before the reader expands it."""
 
 SHOWN_SOURCES: Final = 200
 
@@ -107,12 +84,6 @@ SHOWN_USERS: Final = 4
 
 SHOWN_NAMES: Final = 90
 """Maximum characters of the names of numbers listed with a source."""
-
-
-def _grade(row: PredictionStanding, name: str) -> Badge:
-    is_scored = row.standing in SUBJECTS and row.measurement_count is not None
-    standing = SCORED(row, subject=SUBJECTS[row.standing]) if is_scored else UNSCORED
-    return Badge(label=BADGE(row, name=name), text=STANDING(row, standing=standing), grade=GRADES[row.standing])
 
 
 @frozen(kw_only=True)
@@ -172,22 +143,22 @@ class Drawn:
         document: Document,
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> tuple[Block, ...]:
-        """Return the decision, figure and reasons of an answer, and its tables with their queries."""
+        """Return the decision, figure and reasons of an answer, and its tables."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
         drawn = join_exhibits(self.prefix, figure, [("", answer)], "hardware", has_finding=False)
-        return (Text(document.answer), *drawn, *_list(document.insights), *folds)
+        return (Text(document.answer), *drawn, Lines(document.insights), *folds)
 
     def make_whole(self, name: str, title: str, answer: Answer) -> Chapter:
         """Return an answer as one chapter, whose decision is in the head of the report.
 
-        Tables of details and queries are folded. Notes are those that the answer has beyond its line on trust.
+        Tables of details are folded. Notes are those that the answer has beyond its line on trust.
         """
         document, name = answer.document(), f"{self.prefix}{name}"
         tables = (block for section in document.sections for block in read_blocks(section))
         folds = (Fold(title=one.title or TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
         notes = Fold(title="Notes and assumptions", blocks=(Lines(document.notes, is_numbered=True),))
         exhibits = (attrs.evolve(one, name=f"{name}-{one.name}", has_finding=False) for one in _list_exhibits(answer))
-        blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, _list_queries(document))
+        blocks = (*exhibits, Labels(_list_reasons(document)), *tables, *folds, notes, *_list_sources(document))
         return Chapter(name=name, title=title, blocks=blocks)
 
     def exhibit(self, name: FigureName, asked: Sequence[tuple[str, Answer]], opens: str = "") -> tuple[Exhibit, ...]:
@@ -200,12 +171,11 @@ class Drawn:
         return mark_projected(name, self.finding.compare.projected)
 
 
-def draw_compare(drawn: Drawn) -> Chapter:
-    """Return the chapter that compares all hardware; the head of the page has its decision and its picture."""
+def draw_compare(drawn: Drawn) -> Chapter | None:
+    """Return the chapter that compares all hardware; None for the only model, whose comparison heads the page."""
     rows = drawn.finding.compare.rows
     document = drawn.finding.compare.document(limit=len(rows))
-    tables = (block for section in document.sections for block in read_blocks(section))
-    return drawn.make("compare", COMPARE_TITLE, (*tables, *_fold(document.details, Source(table=rows))))
+    return drawn.make("compare", COMPARE_TITLE, _list_tables(document, rows)) if drawn.prefix else None
 
 
 def draw_energy(drawn: Drawn) -> Chapter:
@@ -243,18 +213,15 @@ def draw_parts(drawn: Drawn) -> Chapter | None:
     answer = drawn.finding.parts
     if answer is None:
         return None
-    folds = _fold(answer.document(limit=SHOWN_PARTS).sections, Source(table=answer.rows))
-    return drawn.make("parts", "Best chip for each subgraph", (*drawn.exhibit("heatmap", [("", answer)]), *folds))
+    blocks: tuple[Block, ...] = (*drawn.exhibit("heatmap", [("", answer)]), Source(table=answer.rows))
+    return drawn.make("parts", "Best chip for each subgraph", blocks)
 
 
 def draw_edp(drawn: Drawn) -> Chapter:
     """Return the chapter on energy x delay per chip."""
     asked = [(drawn.mark(one.total.hardware), one) for one in drawn.finding.edp]
-    folds = (
-        Fold(title=EDP_OF(name=name), blocks=(Lines(EDP.explain(one.facts)), Source(table=one.bounds)))
-        for name, one in asked
-    )
-    return drawn.make("edp", "Energy-delay product by subgraph", (*drawn.exhibit("edp", asked), *folds))
+    sources = (Source(table=one.bounds) for one in drawn.finding.edp)
+    return drawn.make("edp", "Energy-delay product by subgraph", (*drawn.exhibit("edp", asked), *sources))
 
 
 def draw_explain(drawn: Drawn) -> Chapter:
@@ -271,9 +238,7 @@ def draw_accuracy(drawn: Drawn) -> Chapter:
     """Return the chapter on the accuracy of predictions for each chip."""
     rows = drawn.finding.accuracy
     table = lay(rows, SCORE_COLUMNS, projected=drawn.finding.compare.projected)
-    badges = Badges(badges=tuple(_grade(row, drawn.mark(row.hardware)) for row in rows))
-    scores = Fold(title=SCORES, blocks=(table,))
-    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), badges, scores, Source(table=rows)))
+    return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), table, Source(table=rows)))
 
 
 def draw_sources(drawn: Drawn) -> Chapter:
@@ -338,8 +303,7 @@ CHAPTERS: Final[tuple[Callable[[Drawn], Chapter | None], ...]] = (
 def report_answer(answer: Answer, document: Document, *, command: str = "") -> Report:
     """Return the page of an answer from its document, with a chapter for each kind of figure.
 
-    `command` reproduces the page. The page holds every row of every table; tables without a figure are listed with
-    their queries at the end.
+    `command` reproduces the page, which holds every row of every table in its data.
     """
     exhibits = list(_list_exhibits(answer))
     made = Report(
@@ -375,12 +339,12 @@ def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
         yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
 
 
-def _list_queries(document: Document) -> Fold:
-    return Fold(title="Queries", blocks=tuple(Source(table=table) for table in document.tables if table.rows))
+def _list_sources(document: Document) -> tuple[Source, ...]:
+    return tuple(Source(table=table) for table in document.tables if table.rows)
 
 
 def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[Chapter]:
-    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes with the queries."""
+    """Yield the main tables, a chapter for each kind of figure, tables of details, and notes."""
     blocks = tuple(block for section in document.sections for block in read_blocks(section))
     if blocks:
         yield Chapter(name="answer", title="Side by side", blocks=blocks)
@@ -388,7 +352,8 @@ def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[
         yield Chapter(name=exhibit.name, title=find_spec(exhibit.choices[0].figure.name).title, blocks=(exhibit,))
     for index, section in enumerate(one for one in document.details if one.texts):
         yield Chapter(name=f"table-{index}", title=section.title or TABLE, blocks=read_blocks(section))
-    rest = (Lines(document.notes, is_numbered=True), Steps(document.steps), _list_queries(document))
+    rest: tuple[Block, ...] = (Lines(document.notes, is_numbered=True), Steps(document.steps))
+    rest += _list_sources(document)
     yield Chapter(name="sources", title="Assumptions and next questions", blocks=rest)
 
 
@@ -396,8 +361,10 @@ def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report: the decision, and the chapters on each model."""
     findings, beside = answer.findings, answer.models
     several = beside is not None
-    document = beside.document() if beside is not None else findings[0].compare.document()
-    chapters = [_compare_models(document)] if beside is not None else []
+    compared = findings[0].compare
+    rows: Table[Any] = compared.rows if beside is None else beside.rows
+    document = compared.document(limit=len(rows)) if beside is None else beside.document()
+    chapters: list[Chapter] = []
     for index, finding in enumerate(findings, 1):
         listed = Drawn(finding, f"m{index}-" if several else "").list_chapters()
         titled = (attrs.evolve(one, title=OF_MODEL(finding, line=one.title)) for one in listed)
@@ -408,13 +375,12 @@ def compose_report(answer: ReportAnswer) -> Report:
         for one in list_parts()
         if one.label and one.name in finding.added
     ]
-    compared = [(finding.model, finding.compare) for finding in findings]
     is_held = any(map(is_module_name, answer.names))
     made = Report(
         title=PAGE_TITLE(models=answer.names),
         decision=document.answer,
         subject=document.title,
-        lead=join_exhibits("", "comparison", compared, "model", has_finding=False),
+        lead=_list_tables(document, rows),
         reasons=_list_reasons(document, added),
         chapters=tuple(chapters),
         made=_describe_making(),
@@ -423,10 +389,10 @@ def compose_report(answer: ReportAnswer) -> Report:
     return unify_colours(made)
 
 
-def _compare_models(document: Document) -> Chapter:
-    """Return the chapter that compares the models, whose decision and reasons are those of the page."""
-    blocks = tuple(block for one in (*document.sections, *document.details) for block in read_blocks(one))
-    return Chapter(name="models", title=MODELS, blocks=(*blocks, Source(table=document.table)))
+def _list_tables(document: Document, rows: Table[Any]) -> tuple[Block, ...]:
+    """Return the main tables of a document, and those of its details in folds; `rows` are the rows behind them."""
+    tables = (block for section in document.sections for block in read_blocks(section))
+    return (*tables, *_fold(document.details, Source(table=rows)))
 
 
 def join_exhibits(
@@ -453,20 +419,13 @@ def join_exhibits(
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
-    """Return each table of an answer as a collapsed section, with the query behind it."""
+    """Return each table of an answer as a collapsed section."""
     return tuple(Fold(title=one.title or TABLE, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 
 def read_blocks(section: Section) -> tuple[Block, ...]:
     """Return the blocks of a section that a page shows: all but text drawings, which its figures replace."""
     return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
-
-
-def _list(lines: Sequence[str]) -> tuple[Block, ...]:
-    """Return sentences as a list; all after the first `SHOWN_LINES` are collapsed."""
-    rest = lines[SHOWN_LINES:]
-    folded = (Fold(title=MORE_NAMES(count=len(rest)), blocks=(Lines(rest),)),) if rest else ()
-    return (Lines(lines[:SHOWN_LINES]), *folded) if lines else ()
 
 
 def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:

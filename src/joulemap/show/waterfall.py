@@ -15,10 +15,13 @@ from joulemap.domain.table import Table
 from joulemap.generated.explain import WaterfallBar
 from joulemap.show.figure.figure import Figure, describe_metric, make_figure
 from joulemap.show.pair import find_role, name_pair, name_spent
-from joulemap.show.present.cell import show_quantity, show_signed
+from joulemap.show.present.cell import show_count, show_quantity, show_signed
 
 SHOWN: Final = 14
 """Maximum causes with a bar each; the other causes share one bar."""
+
+LEAST_SHARE: Final = 0.01
+"""Share of the largest cause below which a cause has no bar of its own, because nobody would see it."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
 """Metric -> exact units per SI unit: fJ per J, fs per s, half fJ fs per J s, bytes per byte.
@@ -41,10 +44,12 @@ def form_bars(
 
     Amounts are in an exact unit; `scale` is the number of exact units per `unit`.
     """
-    rest = terms[SHOWN:]
-    shown = [(name, "term", exact) for name, exact in terms[:SHOWN]]
+    least = LEAST_SHARE * max((abs(exact) for _, exact in terms), default=0)
+    count = min(sum(abs(exact) >= least for _, exact in terms), SHOWN)
+    rest = terms[count:]
+    shown = [(name, "term", exact) for name, exact in terms[:count]]
     if rest:
-        shown.append((f"{len(rest)} smaller causes", "rest", sum(exact for _, exact in rest)))
+        shown.append((show_count(len(rest), "smaller cause"), "rest", sum(exact for _, exact in rest)))
     (name_a, start), (name_b, end) = ends
     here, bars = start, []
     for index, (name, kind, exact) in enumerate([(name_a, "run", start), *shown, (name_b, "run", end)]):

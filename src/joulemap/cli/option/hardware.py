@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
+import attrs
 import typer
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
+from joulemap.cli.option.run import repeat_options
 from joulemap.cli.panel import HARDWARE
 from joulemap.cli.value import read_quantity
 from joulemap.system.errors import UsageError
@@ -122,6 +124,10 @@ class HardwareOptions(FilterOptions):
     """Options that name or filter hardware."""
 
     hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090")
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command repeats to ask about the same hardware."""
+        return repeat_options(self, [one.name for one in reversed(attrs.fields(HardwareOptions))])
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
         """Return the settings of these options and of hardware named as arguments."""

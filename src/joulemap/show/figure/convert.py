@@ -12,28 +12,17 @@ import re
 import subprocess
 import sys
 from functools import cache
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
+from joulemap.show.present.palette import HUES, PAGE, RAMP, THEMES, Theme
 from joulemap.system.cache import cache_folder
 from joulemap.system.errors import MissingPackageError, UnknownNameError
 from joulemap.system.resource import package_version
-
-Theme = Literal["light", "dark"]
-
-THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 
 INSTALL: Final = "`pip install 'joulemap[plot]'`"
 """Command that installs the package that draws images."""
 
 FONT: Final = "sans-serif"
-
-PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-"""Colours of categories. Source: Okabe and Ito, Color Universal Design (2008), with black replaced by a grey that is
-visible on both backgrounds."""
-
-INK: Final[dict[Theme, str]] = {"light": "#1a1a1a", "dark": "#f0f0f0"}
-FAINT: Final[dict[Theme, str]] = {"light": "#d9d9d9", "dark": "#4a4a4a"}
-PAGE: Final[dict[Theme, str]] = {"light": "#ffffff", "dark": "#15181c"}
 
 SYMBOLS: Final = (
     "circle",
@@ -49,24 +38,26 @@ SYMBOLS: Final = (
 
 def configure(theme: Theme = "light") -> dict[str, Any]:
     """Return the Vega-Lite `config` of a theme: colours, fonts and lines that a figure does not set itself."""
-    ink, faint, page = INK[theme], FAINT[theme], PAGE[theme]
+    ink, faint, page = (PAGE[name][theme] for name in ("ink", "faint", "page"))
     return {
         "background": page,
         "font": FONT,
         "padding": 8,
         "range": {
-            "category": [*PALETTE, ink],
+            "category": [one.fill for one in HUES.values()],
             "symbol": list(SYMBOLS),
-            "heatmap": {"scheme": "cividis"},
-            "ramp": {"scheme": "cividis"},
+            "heatmap": list(RAMP),
+            "ramp": list(RAMP),
         },
         "title": {"anchor": "start", "color": ink, "subtitleColor": ink, "fontSize": 15, "subtitleFontSize": 12,
                   "subtitlePadding": 4, "offset": 12},
         "axis": {"labelColor": ink, "titleColor": ink, "gridColor": faint, "domainColor": ink, "tickColor": ink,
-                 "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220},
+                 "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220,
+                 "labelSeparation": 4},
         "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
         "legend": {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 12,
-                   "titleFontWeight": "normal", "labelLimit": 220},
+                   "titleFontWeight": "normal", "labelLimit": 220, "symbolBaseFillColor": ink,
+                   "symbolBaseStrokeColor": ink},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": ink},
         "line": {"strokeWidth": 2},

@@ -11,9 +11,10 @@ import attrs
 from joulemap.domain.figure import DrawingName, ShownName
 from joulemap.domain.metric import Metric
 from joulemap.domain.table import Table
-from joulemap.show.figure.convert import PALETTE, SYMBOLS, is_installed, to_png, to_svg
+from joulemap.show.figure.convert import SYMBOLS, is_installed, to_png, to_svg
 from joulemap.show.figure.spec import Spec, find_spec, place_parts
 from joulemap.show.present.cell import plain
+from joulemap.show.present.palette import COLOURS, HUES
 from joulemap.show.present.text import make_visible
 from joulemap.system.record import frozen
 
@@ -142,7 +143,7 @@ def make_figure(
 Paint = tuple[str, str]
 """Colour and shape of a chip."""
 
-NO_CHIP: Final[Paint] = ("#999999", "circle")
+NO_CHIP: Final[Paint] = (COLOURS["unknown"].fill, "circle")
 """Paint of a series that belongs to several chips."""
 
 
@@ -153,9 +154,10 @@ def choose_colours(chips: Iterable[str]) -> dict[str, Paint]:
     No two chips have the same colour and shape, unless there are more than the palette has pairs.
     """
     names = sorted({*chips} - {""})
-    count = len(PALETTE)
+    fills = [one.fill for one in HUES.values()]
+    count = len(fills)
     return {
-        name: (PALETTE[index % count], SYMBOLS[(index + index // count) % len(SYMBOLS)])
+        name: (fills[index % count], SYMBOLS[(index + index // count) % len(SYMBOLS)])
         for index, name in enumerate(names)
     }
 

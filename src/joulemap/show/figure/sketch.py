@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Column
-from joulemap.show.figure.convert import INK, PAGE, THEMES
 from joulemap.show.figure.figure import NO_TEXTS, Drawing, Figure
 from joulemap.show.present.cell import mark_projected, show_in, show_share
 from joulemap.show.present.draw.scale import show_tick
+from joulemap.show.present.palette import PAGE, THEMES
 from joulemap.show.present.sketch import INTERVAL, Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch, cut_bars
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
@@ -111,7 +111,7 @@ def draw_text_svg(figure: Figure, theme: str = "light") -> str:
         raise UnknownNameError("theme", theme, THEMES)
     lines = [figure.title, "", *draw_text(figure).splitlines()]
     width, height = (max(map(len, lines)) + 2) * CHARACTER_WIDTH, (len(lines) + 1) * LINE_HEIGHT
-    ink, page = (INK["dark"], PAGE["dark"]) if theme == "dark" else (INK["light"], PAGE["light"])
+    ink, page = (PAGE[name][theme] for name in ("ink", "page"))
     rows = "".join(
         f'<text x="{CHARACTER_WIDTH:g}" y="{(index + 1) * LINE_HEIGHT}">{html.escape(line)}</text>'
         for index, line in enumerate(lines)
@@ -197,12 +197,13 @@ def make_steps(
     end: str,
     text: str,
     is_whole: Mapping[str, Any],
-    parts: Sequence[str],
+    parts: Mapping[str, str],
     axis: Mapping[str, Any],
 ) -> Bars:
     """Return the bars of a waterfall, each from the column `begin` to the column `end`.
 
-    `parts` names whole amounts, which are the rows with the values of `is_whole`, then rises and falls.
+    `parts` maps the names of whole amounts, which are the rows with the values of `is_whole`, then of rises and falls,
+    to their colours.
     """
     bars = []
     for row in rows:
@@ -213,7 +214,8 @@ def make_steps(
         bars.append(Bar(label=label.format_map(row), value=high, begin=low, parts=sizes, text=text.format_map(row)))
     shown, rest = cut_bars(bars, most, noun)
     names, shown = _drop_empty(tuple(parts), shown)
-    return Bars(title=title, axis=Axis(**axis), bars=shown, parts=names, notes=rest)
+    colours = tuple(parts[name] for name in names)
+    return Bars(title=title, axis=Axis(**axis), bars=shown, parts=names, colours=colours, notes=rest)
 
 
 def _drop_empty(names: tuple[str, ...], bars: Sequence[Bar]) -> tuple[tuple[str, ...], tuple[Bar, ...]]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from joulemap.domain.figure import FIGURES, DrawingName
 from joulemap.show.present.category import DRAWN, NUMBERED
+from joulemap.show.present.palette import CATEGORY_COLOURS, COLOURS
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.system.resource import folder
@@ -98,11 +99,15 @@ def _list_categories(columns: Sequence[str]) -> dict[str, dict[str, dict[str, An
 
 @cache
 def _share_parts() -> dict[str, Any]:
-    """Return the parts that several figures share: those of the file, and expressions on the energy categories."""
+    """Return the parts that several figures share: those of the file, colours by name, and expressions on the energy
+    categories.
+    """
     number = f"indexof({json.dumps(DRAWN)}, datum.common_category)"
     shared: dict[str, Any] = json.loads((folder("queries") / "figure" / "parts.json").read_text(encoding="utf-8"))
     return {
         **shared,
+        **{name: one.fill for name, one in COLOURS.items()},
+        "category_colours": [COLOURS[CATEGORY_COLOURS[name]].fill for name in DRAWN],
         "category_names": list(NUMBERED),
         "category_name": f"{json.dumps(NUMBERED)}[{number}]",
         "category_number": f"{number} + 1",

@@ -156,6 +156,12 @@ class Grid:
             rows[row][column] = type(cell)(f"{word} {cell}")
         return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
+    def find_best(self, picture: Picture) -> frozenset[int]:
+        """Return the rows that are best, or tied with the best, in the column that a picture is of."""
+        own = picture.of or picture.after
+        column = self.headings.index(own) if own in self.headings else -1
+        return frozenset(row for row, index in (*self.best, *self.tied) if index == column)
+
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
         """Return the grid with the assumed share of each energy, as formatted by `show_share_of`.
 

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Container, Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.show.present.arrange import arrange
+from joulemap.show.present.cell import show_count
 from joulemap.show.present.document import NEXT, SHORT_TEXT, Block, Grid, Lines, Steps, Text
 from joulemap.show.present.draw.sketch import draw_sketch
+from joulemap.show.present.draw.svg import Images
 from joulemap.show.present.format import Page
-from joulemap.show.present.picture import Picture
+from joulemap.show.present.palette import write_variables
 from joulemap.show.present.text import longest_line
 from joulemap.system.frame import escape
 from joulemap.system.name import PROJECTED
+
+MOST_CARDS: Final = 12
+"""Maximum rows of a table without pictures whose rows are cards on a phone."""
+
+WIDTH: Final = 92
+"""Width of a table on a page, in characters."""
+
+PICTURE_WIDTH: Final = 15
+"""Characters by which a picture widens its column."""
+
+CODE: Final = re.compile("`([^`]+)`")
+"""Pattern of a quotation of code in a sentence."""
 
 NO_BLOCKS: Final = ""
 """HTML of a block without content."""
@@ -54,7 +70,7 @@ def frame(title: str, body: str, *, scripts: Sequence[str] = (), after: str = ""
 
 @cache
 def _read_style() -> str:
-    return (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+    return write_variables() + (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
@@ -71,73 +87,81 @@ def write_block(block: Block) -> str:
     if isinstance(block, Steps):
         return write_steps(block.texts)
     if isinstance(block, Text):
-        return f"<p>{escape(block.text)}</p>" if block.text else NO_BLOCKS
+        return f"<p>{write_text(block.text)}</p>" if block.text else NO_BLOCKS
     drawn = draw_sketch(block, Page())
     return f"<pre>{escape(drawn)}</pre>" if drawn else NO_BLOCKS
 
 
 def write_table(block: Grid) -> str:
-    """Return a table with its pictures as HTML that scrolls inside itself.
+    """Return a table with its pictures as HTML; columns for which a page has no room are in a fold below it.
+
+    A long table scrolls inside itself. The rows of any other are cards on a phone, where no column is out of sight.
 
     Optional end tags are left out, because they would be a fifth of a large page.
     """
     if not block.texts:
         return NO_BLOCKS
     pictures = _draw_pictures(block)
-    long = _find_long(block)
+    columns = range(len(block.headings))
+    arranged = arrange(block, WIDTH - PICTURE_WIDTH * len(pictures))
+    kept = sorted({*arranged[0], *map(block.headings.index, pictures)}) if arranged is not None else columns
+    rest = [index for index in columns if index not in kept]
+    below = f"<p>{escape(block.cut_text)}</p>" if block.cut else ""
+    title = show_count(len(rest), "more column")
+    folded = write_fold(title, _write_columns(block, (0, *rest), pictures)) if rest else NO_BLOCKS
+    return _write_columns(block, kept, pictures) + below + folded
+
+
+def _write_columns(block: Grid, columns: Sequence[int], pictures: Mapping[str, Images]) -> str:
+    names = _name_columns(block, pictures)
+    is_cards = bool(pictures) or len(block.rows) <= MOST_CARDS
+    labels = [f' data-label="{escape(one)}"' if is_cards else "" for one in block.headings]
+    empty = Images(heading="", rows=("",) * len(block.rows))
+    drawn = [pictures.get(one, empty) for one in block.headings]
     heads = "".join(
-        f"<th{_name_class(block, long, index)}>{escape(one)}"
-        + "".join(f"<th>{images[0]}" for images in pictures.get(one, ()))
-        for index, one in enumerate(block.headings)
+        f"<th{_write_class(names[index])}>{escape(block.headings[index])}{drawn[index].heading}" for index in columns
     )
-    rows = []
+    best, rows = block.best | block.tied, []
     for row, cells in enumerate(block.marked().rows):
         texts = "".join(
-            f"<td{_name_class(block, long, index, row)}>{_write_cell(cell)}"
-            + "".join(f"<td>{images[1][row]}" for images in pictures.get(block.headings[index], ()))
-            for index, cell in enumerate(cells)
+            f"<td{_write_class(names[index], is_best=(row, index) in best)}{labels[index] if cells[index] else ''}>"
+            f"{_write_cell(cells[index])}{drawn[index].rows[row]}"
+            for index in columns
         )
         rows.append(f"<tr{_name_row(cells)}>{texts}")
-    below = f"<p>{escape(block.cut_text)}</p>" if block.cut else ""
+    kind = ' class="cards"' if is_cards else ""
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
-        f"<thead><tr>{heads}\n<tbody>{chr(10).join(rows)}</table></div>{below}"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Table"><table{kind}>'
+        f"<thead><tr>{heads}\n<tbody>{chr(10).join(rows)}</table></div>"
     )
 
 
-def _draw_pictures(block: Grid) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """Return the pictures of a table by the heading of the column that they follow: heading and image of each row.
-
-    An interval follows the value that it is of, so that a narrow screen shows it.
-    """
+def _draw_pictures(block: Grid) -> dict[str, Images]:
+    """Return the picture of each column that has one, by its heading; an interval stands with its value."""
     from joulemap.show.present.draw.svg import draw_images
 
-    pictures: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    pictures: dict[str, Images] = {}
     for picture in block.pictures:
-        if picture.is_drawn and picture.after in block.headings:
-            images = draw_images(picture, best=_find_best(block, picture))
-            heading = picture.of if picture.of in block.headings else picture.after
-            pictures.setdefault(heading, []).append((images.heading, images.rows))
+        heading = picture.of if picture.of in block.headings else picture.after
+        if picture.is_drawn and heading in block.headings:
+            pictures[heading] = draw_images(picture, best=block.find_best(picture))
     return pictures
 
 
-def _find_best(block: Grid, picture: Picture) -> frozenset[int]:
-    own = picture.of or picture.after
-    column = block.headings.index(own) if own in block.headings else -1
-    return frozenset(row for row, index in (*block.best, *block.tied) if index == column)
+def _name_columns(block: Grid, pictures: Container[str]) -> list[str]:
+    """Return the classes of each column: of numbers, of texts that need more than one line, and with a picture."""
+    names = []
+    for index, heading in enumerate(block.headings):
+        is_number = index in block.numbers
+        is_long = not is_number and longest_line(block.column(index)) > SHORT_TEXT
+        kinds = {"n": is_number, "long": is_long, "pic": heading in pictures}
+        names.append(" ".join(name for name, is_one in kinds.items() if is_one))
+    return names
 
 
-def _find_long(block: Grid) -> frozenset[int]:
-    """Return the columns of texts that need more than one line."""
-    texts = (index for index in range(len(block.headings)) if index not in block.numbers)
-    return frozenset(index for index in texts if longest_line(block.column(index)) > SHORT_TEXT)
-
-
-def _name_class(block: Grid, long: Container[int], index: int, row: int | None = None) -> str:
-    is_first = row is not None and ((row, index) in block.best or (row, index) in block.tied)
-    kinds = {"n": index in block.numbers, "long": index in long, "best": is_first}
-    names = [name for name, is_one in kinds.items() if is_one]
-    return f' class="{" ".join(names)}"' if names else ""
+def _write_class(names: str, *, is_best: bool = False) -> str:
+    joined = f"{names} better".strip() if is_best else names
+    return f' class="{joined}"' if joined else ""
 
 
 def _name_row(cells: Sequence[str]) -> str:
@@ -150,10 +174,15 @@ def _write_cell(text: str) -> str:
     return "&nbsp;" * (len(text) - len(rest)) + escape(rest).replace("\n", "<br>")
 
 
+def write_text(text: str) -> str:
+    """Return a sentence; what it quotes in backticks is code."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
+
+
 def write_list(texts: Sequence[str], *, is_numbered: bool = False) -> str:
     """Return sentences as a list; empty without any."""
     kind = "ol" if is_numbered else "ul"
-    return f"<{kind}>{''.join(f'<li>{escape(one)}' for one in texts)}</{kind}>" if texts else NO_BLOCKS
+    return f"<{kind}>{''.join(f'<li>{write_text(one)}</li>' for one in texts)}</{kind}>" if texts else NO_BLOCKS
 
 
 def write_steps(texts: Sequence[str]) -> str:
@@ -168,7 +197,7 @@ def write_labelled(parts: Iterable[tuple[str, Sequence[str]]]) -> str:
     """
     made = "".join(
         f"<dt>{escape(label)}</dt>"
-        + "".join(f"<dd>{f'<code>{escape(one)}</code>' if label == NEXT else escape(one)}</dd>" for one in texts)
+        + "".join(f"<dd>{f'<code>{escape(one)}</code>' if label == NEXT else write_text(one)}</dd>" for one in texts)
         for label, texts in parts
         if texts
     )

@@ -60,6 +60,8 @@ class Picture:
     """Heading of a picture without an axis; of differences, such as `more on l4`, at the right of zero."""
     left: str = attrs.field(default="", converter=make_visible)
     """Heading at the left of zero, which replaces the other one if negative differences are larger."""
+    is_gain: bool = False
+    """True if positive differences are better, such as savings."""
     yields: bool = False
     """True if a narrow terminal shows the columns that the table keeps rather than this picture."""
 

@@ -55,6 +55,8 @@ class Bars:
     bars: tuple[Bar, ...]
     parts: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Names of the parts of each value."""
+    colours: tuple[str, ...] = ()
+    """Names of the parts' colours; hues in their order by default."""
     has_zero: bool = True
     """True if bar lengths represent values, so that a linear axis includes zero."""
     mark: float | None = None

@@ -33,6 +33,9 @@ UNIT: Final = re.compile(
 
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
+END: Final = "\x1b[0m"
+"""Escape sequence that ends a colour or a style."""
+
 COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 """Pattern of a colour escape sequence, which takes no room; only drawings have any."""
 

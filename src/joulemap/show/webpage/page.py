@@ -15,16 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.domain.table import Table
-from joulemap.show.figure.convert import INSTALL, THEMES, bundle_script, configure, is_installed, to_svg
+from joulemap.show.figure.convert import INSTALL, bundle_script, configure, is_installed, to_svg
 from joulemap.show.figure.figure import Figure, draw_svg
 from joulemap.show.figure.sketch import draw_text
-from joulemap.show.figure.spec import find_spec
-from joulemap.show.present.document import Grid, Lines, Steps, Text, draw_columns
-from joulemap.show.present.hypertext import frame, write_block, write_fold, write_labelled, write_table
+from joulemap.show.present.document import Grid, Lines, Steps, Text
+from joulemap.show.present.hypertext import frame, write_block, write_fold, write_labelled
+from joulemap.show.present.palette import THEMES
 from joulemap.show.present.sketch import Bars, Chart, Heat
 from joulemap.show.webpage.report import (
-    Badges,
     Block,
     Branch,
     Chapter,
@@ -47,17 +45,8 @@ STATIC_CHOICES: Final = 4
 the others.
 """
 
-SHOWN_ROWS: Final = 14
-"""Maximum rows of the table under the first figure of an exhibit; the data of the page has all rows."""
-
-SHOWN_FEW_ROWS: Final = 6
-"""Maximum rows of the table under every other figure of an exhibit."""
-
 IN_CHARACTERS: Final = f"Figures are drawn as text: {INSTALL} draws images."
 """Line at the top of a page without images."""
-
-MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
-"""Grade of a badge -> symbol, so that the grade does not depend on colour alone."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')
 _NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
@@ -142,14 +131,10 @@ class _Page:
             return write_block(block)
         if isinstance(block, Labels):
             return write_labelled(block.lines)
-        if isinstance(block, Bars | Chart | Heat):
-            return ""  # a page shows figures instead
+        if isinstance(block, Bars | Chart | Heat | Source):
+            return ""  # a page shows figures instead of sketches, and its data have the rows
         if isinstance(block, Fold):
             return write_fold(block.title, self._blocks(block.blocks))
-        if isinstance(block, Badges):
-            return _badges(block)
-        if isinstance(block, Source):
-            return _source(block.table)
         if isinstance(block, Trees):
             return _trees(block)
         return self._exhibit(block)
@@ -161,28 +146,21 @@ class _Page:
             is_static = index == 0 or len(exhibit.choices) <= STATIC_CHOICES or not self._has_images
             draw = _draw if self._has_images else _draw_text
             drawn = draw(choice.figure, name_figure(exhibit, index)) if is_static else ""
-            limit = SHOWN_FEW_ROWS if index else SHOWN_ROWS
             finding = choice.figure.finding if exhibit.has_finding else ""
-            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, finding, drawn, limit))
+            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, finding, drawn))
         chooses = f' data-chooses="{escape(exhibit.chooses)}"' if exhibit.chooses else ""
         chooses += f' data-opens="{escape(exhibit.opens)}"' if exhibit.opens else ""
         return f'<div class="exhibit" id="{escape(exhibit.name)}-figures"{chooses}>\n' + "\n".join(figures) + "\n</div>"
 
 
-def _figure(name: str, figure: Figure, label: str, finding: str, drawn: str, limit: int) -> str:
-    columns = find_spec(figure.name).columns
-    shown = draw_columns(figure.table, columns=" | ".join(columns), limit=limit)
-    rest = len(figure.table) - limit
-    more = f'<p>{rest:,} more rows: <a href="#data">the data</a></p>' if rest > 0 else ""
+def _figure(name: str, figure: Figure, label: str, finding: str, drawn: str) -> str:
     title = f'<h3 class="choice">{escape(label)}</h3>' if label else ""
     empty = "" if drawn else ' data-empty="yes"'
-    behind = f"{len(figure.table):,} rows of {figure.query}, drawn by {figure.name}@{figure.version}"
     return (
         f'<figure id="{escape(name)}" data-label="{escape(label)}"{empty}>{title}'
         f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
-        f'<figcaption id="{escape(name)}-told"><b>{escape(finding)}</b> {escape(figure.reading)} '
-        f'<span class="query">{escape(behind)}</span></figcaption>'
-        f"{write_fold('Data of the figure', write_table(shown) + more)}</figure>"
+        f'<figcaption id="{escape(name)}-told"><b>{escape(finding)}</b> {escape(figure.reading)}'
+        "</figcaption></figure>"
     )
 
 
@@ -207,31 +185,9 @@ def _round(match: re.Match[str]) -> str:
     return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
-def _badges(block: Badges) -> str:
-    made = "".join(
-        f'<li class="badge {one.grade}"><span aria-hidden="true">{MARKS[one.grade]}</span> <b>{escape(one.label)}</b> '
-        f"{escape(one.text)}</li>"
-        for one in block.badges
-    )
-    return f'<ul class="badges" aria-label="Accuracy of the predictions">{made}</ul>' if made else ""
-
-
-def _source(table: Table[object]) -> str:
-    parameters = ", ".join(f"{name} = {_show_parameter(value)}" for name, value in table.parameters.items())
-    return f'<p class="query">{escape(table.title)}{escape(f": {parameters}") if parameters else ""}</p>'
-
-
-def _show_parameter(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _trees(block: Trees) -> str:
     made = "\n".join(map(_branch, block.trees))
-    return (
-        f'<div class="tree" id="{escape(block.name)}"><h3>{escape(block.caption)}</h3>\n{made}\n'
-        f"{_source(block.table)}</div>"
-    )
+    return f'<div class="tree" id="{escape(block.name)}"><h3>{escape(block.caption)}</h3>\n{made}</div>'
 
 
 def _branch(node: Branch | Leaf) -> str:

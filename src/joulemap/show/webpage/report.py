@@ -88,26 +88,8 @@ class Fold:
 
 
 @frozen(kw_only=True)
-class Badge:
-    """Grade of one aspect of the numbers, in a few words."""
-
-    label: str
-    """Aspect that is graded."""
-    text: str
-    grade: str
-    """`good`, `fair` or `poor`; decides the colour and the mark."""
-
-
-@frozen(kw_only=True)
-class Badges:
-    """Badges side by side."""
-
-    badges: tuple[Badge, ...]
-
-
-@frozen(kw_only=True)
 class Source:
-    """Reference to the query from which the block above was made."""
+    """Table behind the blocks above, whose rows are in the data of the page."""
 
     table: Table[Any]
 
@@ -123,7 +105,7 @@ class Labels:
     lines: tuple[Labelled, ...]
 
 
-Block = Labels | Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
+Block = Labels | Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Source
 
 
 @frozen(kw_only=True)
@@ -146,7 +128,7 @@ class Report:
     subject: str
     """Models and settings of the runs."""
     lead: tuple[Block, ...]
-    """Picture of the decision."""
+    """Table or picture of the decision."""
     reasons: tuple[Labelled, ...]
     """Why, and how far to trust the decision."""
     chapters: tuple[Chapter, ...]

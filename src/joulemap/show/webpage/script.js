@@ -28,7 +28,7 @@
 
   const NARROW = 560;
   const LEAST = 80;
-  const LEAST_SHARE = 0.45;
+  const LEAST_SHARE = 0.35;
   const WIDE = 760;
   const MARGIN = 130;
   const isNumber = (value) => typeof value === "number";

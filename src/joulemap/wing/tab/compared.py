@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from joulemap.ask import Term
+from joulemap.ask import Choice, Facts, Term
+from joulemap.domain import MetricName
 from joulemap.show import describe_trust, name_run
 from joulemap.show.choice import describe_answer
+from joulemap.show.present.cell import show_signed
 from joulemap.show.term import describe_difference, describe_gap, describe_ranges
-from joulemap.system import JoulemapError, UsageError
+from joulemap.system import FJ_PER_J, JoulemapError, UsageError
 from joulemap.wing.tab import show
 from joulemap.wing.tab.contest import Contest, find_difference, find_facts, find_request, hold_contest, order_rows
-from joulemap.wing.tab.draw import draw_front, draw_intervals, draw_parts, draw_waterfall
+from joulemap.wing.tab.draw import Block, draw_front, draw_intervals, draw_parts, draw_waterfall
 from joulemap.wing.tab.state import Answer, State, find_plain, read_whole
 
 MOST_CHIPS = 60
@@ -36,10 +38,13 @@ def compare(state: State) -> Answer:
     if not contest.runs:
         return {**answer, "line": show.NO_CHIP, "blocks": []}
     facts = find_facts(contest)
-    by_energy, by_latency = (order_rows(contest, tuple(contest.runs), metric) for metric in ("energy", "latency"))
+    by_energy = order_rows(contest, tuple(contest.runs))
     names = {row: name_run(run) for row, run in contest.runs.items()}
     chances = contest.find_front() if len(names) > 1 else {}
     found = contest.found
+    points = [
+        (names[row], float(found.latency_s[row]), float(found.energy_j[row]), chance) for row, chance in chances.items()
+    ]
     return {
         **answer,
         "line": describe_answer(facts),
@@ -51,23 +56,23 @@ def compare(state: State) -> Answer:
             for row in by_energy[1:]
         ],
         "blocks": [
-            draw_intervals(show.ENERGY, [(names[row], contest.find_value(row, "energy")) for row in by_energy]),
-            draw_intervals(show.LATENCY, [(names[row], contest.find_value(row, "latency")) for row in by_latency]),
+            _draw_intervals(show.ENERGY, contest, facts, "energy"),
+            _draw_intervals(show.LATENCY, contest, facts, "latency"),
             draw_parts([(names[row], contest.find_parts(row)) for row in by_energy]),
-            *(
-                [
-                    draw_front(
-                        [
-                            (names[row], float(found.latency_s[row]), float(found.energy_j[row]), chance)
-                            for row, chance in chances.items()
-                        ]
-                    )
-                ]
-                if chances
-                else []
-            ),
+            *([draw_front(points)] if points else []),
         ],
     }
+
+
+def _draw_intervals(heading: str, contest: Contest, facts: Facts, metric: MetricName) -> Block:
+    """Return the values of all chips in a metric, with marks at the best of the available chips and its ties."""
+    choice = next((one for one in facts.of(Choice) if one.metric == metric), None)
+    marks = {} if choice is None else dict.fromkeys(choice.tied, "tied") | {choice.runs[0]: "best"}
+    rows = [
+        (name_run(contest.runs[row]), contest.find_value(row, metric), marks.get(row, ""))
+        for row in order_rows(contest, tuple(contest.runs), metric)
+    ]
+    return draw_intervals(heading, rows)
 
 
 def explain(state: State) -> Answer:
@@ -89,7 +94,11 @@ def explain(state: State) -> Answer:
         "command": command,
         "left_out": left_out,
         "line": describe_difference(facts),
-        "why": [show.SUM(parts=sum(one.exact or 0 for one in terms), first=first, second=second)],
+        "why": [
+            show.SUM(
+                parts=show_signed(sum(one.exact or 0 for one in terms) / FJ_PER_J, "J"), first=first, second=second
+            )
+        ],
         "trust": describe_trust(facts, describe_ranges(facts)),
         "links": [],
         "blocks": [draw_waterfall((first, second), (before, after), terms)],

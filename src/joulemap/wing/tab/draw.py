@@ -19,9 +19,9 @@ Block = dict[str, Any]
 """Picture as JSON; `kind` says how it is drawn."""
 
 
-def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]]) -> Block:
-    """Return values with their intervals on one logarithmic axis."""
-    ends = [_find_ends(value) for _, value in rows]
+def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity, str]]) -> Block:
+    """Return values with intervals on one logarithmic axis; rows have name, value and mark: `best`, `tied` or none."""
+    ends = [_find_ends(value) for _, value, _ in rows]
     axis = Axis.over((one for pair in ends for one in pair), rows[0][1].unit)
     return {
         "kind": "intervals",
@@ -30,12 +30,13 @@ def draw_intervals(heading: str, rows: Sequence[tuple[str, Quantity]]) -> Block:
         "rows": [
             {
                 "name": name,
+                "mark": mark,
                 "places": [axis.place(low), axis.place(value.value), axis.place(high)],
                 "value": show_quantity(value.value, value.unit),
                 "range": show_ends(value.value, value.unit, value.half_width),
                 "numbers": [low, value.value, high],
             }
-            for (name, value), (low, high) in zip(rows, ends, strict=True)
+            for (name, value, mark), (low, high) in zip(rows, ends, strict=True)
         ],
     }
 
@@ -54,7 +55,13 @@ def draw_parts(rows: Sequence[tuple[str, Mapping[str, int]]]) -> Block:
         shares = [parts.get(one, 0) / whole for one in names]
         value = show_quantity(whole / FJ_PER_J, "J")
         drawn.append({"name": name, "shares": shares, "texts": [show_share(one) for one in shares], "value": value})
-    return {"kind": "parts", "heading": show.PARTS, "names": [name_category(one) for one in names], "rows": drawn}
+    return {
+        "kind": "parts",
+        "heading": show.PARTS,
+        "keys": names,
+        "names": [name_category(one) for one in names],
+        "rows": drawn,
+    }
 
 
 def draw_front(rows: Sequence[tuple[str, float, float, float]]) -> Block:
@@ -100,7 +107,6 @@ def draw_waterfall(names: Sequence[str], ends_fj: Sequence[int], terms: Sequence
             "to": after / largest,
             "sides": [show_quantity(one.value, one.unit) for one in term.amounts],
             "value": show_signed(term.difference.value, term.difference.unit),
-            "share": show_share(term.share),
             "exact": str(term.exact),
         }
         for term, before, after in zip(terms, places, places[1:], strict=False)

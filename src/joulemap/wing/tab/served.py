@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask import Quantity
@@ -66,8 +66,12 @@ def serve(state: State) -> Answer:
     }
     models = (state["file"],) if state["file"] else [one.strip() for one in state["models"].split(",")][:MOST_MODELS]
     rows = [_serve_one(model, chip.id, state["weights"], prompt, factors) for model in models]
-    running = [one for one in rows if one.rate is not None]
+    running = sorted((one for one in rows if one.rate is not None), key=_find_rate, reverse=True)
     best = _choose(rows)
+    drawn = {
+        heading: [(_shorten(one.model), value, "") for one in running if (value := find(one)) is not None]
+        for heading, find in DRAWN.items()
+    }
     changes = [f"{name}={factor}" for name, factor in factors.items()]
     return {
         "title": show.SERVED(
@@ -83,17 +87,8 @@ def serve(state: State) -> Answer:
         "trust": RANGES if running else "",
         "left_out": [show.REFUSED(model=_shorten(one.model), reason=one.refusal) for one in rows if one.refusal],
         "links": [],
-        "blocks": [draw_intervals(heading, list(_list_values(running, find))) for heading, find in DRAWN.items()]
-        if running
-        else [],
+        "blocks": [draw_intervals(heading, rows) for heading, rows in drawn.items() if rows],
     }
-
-
-def _list_values(rows: Sequence[Served], find: Callable[[Served], Quantity | None]) -> Iterator[tuple[str, Quantity]]:
-    """Yield the name of each model with its value."""
-    for one in rows:
-        if (value := find(one)) is not None:
-            yield _shorten(one.model), value
 
 
 DRAWN: Final[Mapping[str, Callable[[Served], Quantity | None]]] = {
@@ -106,8 +101,12 @@ DRAWN: Final[Mapping[str, Callable[[Served], Quantity | None]]] = {
 
 def _choose(rows: Sequence[Served]) -> Served:
     """Return the largest model at reading speed, else the fastest one; rows are in the order of their size."""
-    fluent = [one for one in rows if one.rate is not None and one.rate.value >= READING_RATE]
-    return fluent[-1] if fluent else max(rows, key=lambda one: one.rate.value if one.rate is not None else 0.0)
+    fluent = [one for one in rows if _find_rate(one) >= READING_RATE]
+    return fluent[-1] if fluent else max(rows, key=_find_rate)
+
+
+def _find_rate(one: Served) -> float:
+    return one.rate.value if one.rate is not None else 0.0
 
 
 def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:

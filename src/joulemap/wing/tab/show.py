@@ -24,7 +24,7 @@ LEGEND: Final = (
     "in both."
 )
 WHY: Final = "Why does the winner need less energy than"
-SUM: Final = Template("the parts add up to the difference of {second} and {first} exactly: {parts:#} fJ")
+SUM: Final = Template("the parts add up to the difference of {second} and {first}, to the femtojoule: {parts}")
 
 SERVED: Final = Template(
     "{label} with {engine}, one user[, weights {weights}], first token after a prompt of {prompt:n token}"

@@ -28,6 +28,7 @@ from joulemap.bundle.version import PACKED, STAMP, check_stamp, form_stamp
 from joulemap.bundle.workload import FILE as WORKLOADS, is_predicted
 from joulemap.catalog import ZOO
 from joulemap.catalog.digest import VARIABLE
+from joulemap.show import write_variables
 from joulemap.system import MissingPackageError, UsageError, make_folder
 from joulemap.system.file import write_file
 from joulemap.wing.tab import browser
@@ -82,7 +83,8 @@ def write_site(
         **scored,
         "choices.json": _dump(found["choices"]).encode(),
         "joulemap.zip": _pack(found),
-        **{name: (SOURCE / name).read_bytes() for name in ("page.css", "page.js", "worker.js")},
+        "page.css": write_variables().encode() + (SOURCE / "page.css").read_bytes(),
+        **{name: (SOURCE / name).read_bytes() for name in ("page.js", "worker.js")},
     }
     for path in copied:
         files[f"pyodide/{path.name}"] = _trim_wheel(path) if path.suffix == WHEEL else path.read_bytes()

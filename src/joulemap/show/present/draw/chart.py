@@ -76,12 +76,14 @@ def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | 
     for point in curve.points:
         if not _holds(point, x, y):
             continue
-        if point.x_low is not None and point.x_high is not None:
-            ends = [_locate(end, point.y, x, y, canvas) for end in (point.x_low, point.x_high) if x.holds(end)]
-            if len(ends) == 2:
-                canvas.line(*ends[0], *ends[1], color=colour)
-        if point.y_low is not None and point.y_high is not None:
-            ends = [_locate(point.x, end, x, y, canvas) for end in (point.y_low, point.y_high) if y.holds(end)]
+        across = (point.x_low, point.y), (point.x_high, point.y)
+        upright = (point.x, point.y_low), (point.x, point.y_high)
+        for interval in (across, upright):
+            ends = [
+                _locate(left, up, x, y, canvas)
+                for left, up in interval
+                if left is not None and up is not None and x.holds(left) and y.holds(up)
+            ]
             if len(ends) == 2:
                 canvas.line(*ends[0], *ends[1], color=colour)
 

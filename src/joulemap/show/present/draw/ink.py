@@ -1,4 +1,4 @@
-"""Colours, letters and patterns; every meaning of a colour is also shown by a letter, pattern or word."""
+"""Letters and patterns; every meaning of a colour is also shown by a letter, pattern or word."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from plotille import Canvas, color
 
-COLOURS: Final = (74, 214, 36, 175, 166, 32)
-"""Colours of a 256-colour palette nearest to Okabe and Ito's that are legible on light and dark backgrounds."""
+from joulemap.show.present.palette import COLOURS, HUES
+from joulemap.show.present.text import END
 
 LETTERS: Final = string.ascii_letters + string.digits
 
@@ -22,9 +22,6 @@ PATTERNS: Final = "█▓▒░#=+:%"
 
 BLANK: Final = "\N{BRAILLE PATTERN BLANK}"
 
-END: Final = "\x1b[0m"
-"""Escape sequence that ends a colour."""
-
 RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+")
 """Pattern of adjacent cells of one colour."""
 
@@ -32,12 +29,13 @@ RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+
 class Ink:
     """Colours of the items in a drawing, or no colours."""
 
-    def __init__(self, *, has_colour: bool) -> None:
+    def __init__(self, *, has_colour: bool, colours: Sequence[str] = ()) -> None:
         self.has_colour = has_colour
+        self.colours = colours or tuple(HUES)
 
     def code(self, index: int) -> int | None:
         """Return the colour of the index-th item; None without colours."""
-        return COLOURS[index % len(COLOURS)] if self.has_colour else None
+        return COLOURS[self.colours[index % len(self.colours)]].terminal if self.has_colour else None
 
     def paint(self, text: str, index: int) -> str:
         """Return a text in the colour of the index-th item."""

@@ -7,18 +7,20 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
+from joulemap.show.present.palette import begin_colour
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.sketch import Axis
+from joulemap.show.present.text import END
 from joulemap.system.record import frozen
 
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 """Ends of a bar, in eighths of a cell."""
 
+BESIDE: Final = "unknown"
+"""Colour beside a value: the ends of its interval, and what came before it."""
+
 STEPS: Final = "▁▂▃▄▅▆▇█"
 """Heights of a trend."""
-
-GREEN, RED, GREY = "38;5;36", "38;5;166", "38;5;245"
-"""Parameters of colour escape sequences: the best, more, and what matters less."""
 
 
 @frozen(kw_only=True)
@@ -31,14 +33,14 @@ class Drawn:
 
 
 Paint = Callable[[str, str], str]
-"""Function that colours a text, given a colour."""
+"""Function that paints a text, given the name of a colour."""
 
 
 def draw_picture(picture: Picture, width: int, *, best: Collection[int] = (), has_colour: bool = False) -> Drawn:
     """Draw a picture; `best` are the rows that have the best value, or tie with it."""
 
     def paint(text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if has_colour and text.strip() else text
+        return f"{begin_colour(colour)}{text}{END}" if has_colour and text.strip() else text
 
     return DRAW[picture.kind](picture, width, frozenset(best), paint)
 
@@ -55,8 +57,8 @@ def _draw_intervals(picture: Picture, width: int, best: frozenset[int], paint: P
         first, middle, last = (scale.cell(one, width) for one in row)
         before = f"├{'─' * (middle - first - 1)}" if first < middle else ""
         after = f"{'─' * (last - middle - 1)}┤" if middle < last else ""
-        dot = paint("●", GREEN) if index in best else "●"
-        return f"{' ' * first}{paint(before, GREY)}{dot}{paint(after, GREY)}"
+        dot = paint("●", "better") if index in best else "●"
+        return f"{' ' * first}{paint(before, BESIDE)}{dot}{paint(after, BESIDE)}"
 
     rule = "".join("+" if cell in ticks else "-" for cell in range(width))
     return Drawn(heading=heading, rule=rule, rows=tuple(draw(*one) for one in enumerate(picture.rows)))
@@ -96,6 +98,7 @@ def _draw_differences(picture: Picture, width: int, _best: frozenset[int], paint
     span = high - low or 1.0
     left = min(max(round(-low / span * (width - 1)), low < 0.0), width - 1 - (high > 0.0))
     right = width - 1 - left
+    kinds = name_kinds(picture)
 
     def draw(row: Marks) -> str:
         if not row:
@@ -103,14 +106,19 @@ def _draw_differences(picture: Picture, width: int, _best: frozenset[int], paint
         (value,) = row
         if value < 0.0:
             bar = "█" * round(value / low * left)
-            return f"{' ' * (left - len(bar))}{paint(bar, RED if is_left else GREEN)}│"
-        return f"{' ' * left}│{paint(_draw_bar(value, high, right), GREEN if is_left else RED)}".rstrip()
+            return f"{' ' * (left - len(bar))}{paint(bar, kinds[0])}│"
+        return f"{' ' * left}│{paint(_draw_bar(value, high, right), kinds[1])}".rstrip()
 
     is_left = -low > high
     heading = _fit_heading(picture.left if is_left and picture.left else picture.heading, width)
     begin = max(0, left - len(heading)) if is_left and picture.left else min(left + 1, width - len(heading))
     rule = "".join("+" if cell == left else "-" for cell in range(width))
     return Drawn(heading=" " * begin + heading, rule=rule, rows=tuple(map(draw, picture.rows)))
+
+
+def name_kinds(picture: Picture) -> tuple[str, str]:
+    """Return the names of the colours of negative and positive differences."""
+    return ("worse", "better") if picture.is_gain else ("better", "worse")
 
 
 def _fit_heading(heading: str, width: int) -> str:
@@ -123,7 +131,7 @@ def _draw_shares(picture: Picture, width: int, best: frozenset[int], paint: Pain
 
     def draw(index: int, row: Marks) -> str:
         bar = _draw_bar(row[0], most, width) if row else ""
-        return paint(bar, GREEN) if index in best else bar
+        return paint(bar, "better") if index in best else bar
 
     rows = tuple(draw(*one) for one in enumerate(picture.rows))
     return Drawn(heading=_fit_heading(picture.heading, width), rule="-" * width, rows=rows)
@@ -136,7 +144,7 @@ def _draw_cumulative(picture: Picture, width: int, _best: frozenset[int], paint:
         if not row:
             return ""
         begin, end = (min(max(round(one * width), 0), width) for one in row)
-        return f"{paint('░' * begin, GREY)}{'█' * (end - begin)}"
+        return f"{paint('░' * begin, BESIDE)}{'█' * (end - begin)}"
 
     heading = _fit_heading(picture.heading, width)
     return Drawn(heading=heading, rule="-" * width, rows=tuple(map(draw, picture.rows)))

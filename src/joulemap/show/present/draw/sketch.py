@@ -27,6 +27,9 @@ SHADES: Final = ((1.0 + 1e-9, "█"), (1.25, "▓"), (2.0, "▒"), (5.0, "░"))
 
 FAR: Final = "·"
 
+BEST: Final = ("better",)
+"""Colour of the best cell of a row."""
+
 LEGEND: Final = "*█ best of its row, ▓ up to 1.25x, ▒ up to 2x, ░ up to 5x, · more, - none"
 
 
@@ -92,7 +95,7 @@ def _cell(ratio: float | None, *, has_ratios: bool, size: int, ink: Ink) -> str:
     text = f"{star}{shade}"
     shown = f"{text} {_show_ratio(ratio)}" if has_ratios else text
     padding = " " * (size - len(shown))
-    return ink.paint(shown, 0) + padding if level == 0 else shown + padding
+    return Ink(has_colour=ink.has_colour, colours=BEST).paint(shown, 0) + padding if level == 0 else shown + padding
 
 
 def _show_ratio(ratio: float) -> str:
@@ -111,6 +114,7 @@ BELOW: Final = "log axis: equal distances are equal factors"
 def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
     """Draw bars in lines of at most `width` characters."""
     bars, axis = sketch.bars, sketch.axis
+    ink = Ink(has_colour=ink.has_colour, colours=sketch.colours)
     values = [bar.text or ("" if bar.value is None else show_tick(bar.value, axis.unit)) for bar in bars]
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high, bar.begin or bar.value)]
     scale = find_scale([*ends, sketch.mark], axis, has_zero=sketch.has_zero)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Final
 
-from joulemap.show.present.draw.picture import place_ticks
+from joulemap.show.present.draw.picture import name_kinds, place_ticks
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.sketch import Axis
@@ -41,7 +41,7 @@ class Images:
 def draw_images(picture: Picture, *, best: Collection[int] = ()) -> Images:
     """Draw a picture as SVG; `best` are the rows that have the best value, or tie with it.
 
-    Colours are classes: `best`, `more`, `less` and `faint`, so that a page decides them for light and dark themes.
+    Colours are classes: `better`, `worse`, `bar` and `faint`, so that a page decides them for light and dark themes.
     """
     rows = (DRAW[picture.kind](picture, index in best, row) if row else "" for index, row in enumerate(picture.rows))
     return Images(heading=_draw_heading(picture), rows=tuple(_frame(one) if one else "" for one in rows))
@@ -55,11 +55,9 @@ def _frame(inside: str) -> str:
 
 
 def _draw_heading(picture: Picture) -> str:
-    if picture.kind == "difference":
-        is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
-        return escape(picture.left if is_left else picture.heading)
     if picture.kind != "interval":
-        return escape(picture.heading)
+        is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
+        return f"<small>{escape(picture.left if is_left else picture.heading)}</small>"
     axis = Axis(label="", unit=picture.unit, is_log=True)
     scale = find_scale(picture.bounds, axis)
     shown = place_ticks(scale, axis, CELLS)[1]
@@ -88,7 +86,7 @@ def _draw_interval(picture: Picture, is_best: bool, row: Marks) -> str:
     """Draw the ends of an interval with a dot at the value, on a logarithmic axis."""
     scale = find_scale(picture.bounds, Axis(label="", unit=picture.unit, is_log=True))
     low, middle, high = (_across(scale, one) for one in row)
-    kind = ' class="best"' if is_best else ""
+    kind = ' class="better"' if is_best else ""
     return (
         f'<path class="faint" stroke="currentColor" stroke-width="1.5" fill="none" '
         f'd="M{low:.1f} 4v8M{low:.1f} 8H{high:.1f}M{high:.1f} 4v8"/><circle{kind} cx="{middle:.1f}" cy="8" r="4"/>'
@@ -100,10 +98,9 @@ def _draw_difference(picture: Picture, _is_best: bool, row: Marks) -> str:
     low, high = min(picture.bounds[0], 0.0), max(picture.bounds[1], 0.0)
     zero = -low / ((high - low) or 1.0) * WIDTH
     length = abs(row[0]) / ((high - low) or 1.0) * WIDTH
-    is_more = (row[0] > 0.0) == (high >= -low)
     begin = zero if row[0] > 0.0 else zero - length
     return (
-        f'<rect class="{"more" if is_more else "less"}" x="{begin:.1f}" y="3" width="{length:.1f}" height="10"/>'
+        f'<rect class="{name_kinds(picture)[row[0] > 0.0]}" x="{begin:.1f}" y="3" width="{length:.1f}" height="10"/>'
         f'<path stroke="currentColor" d="M{min(max(zero, 0.5), WIDTH - 0.5):.1f} 0v{HEIGHT}"/>'
     )
 
@@ -111,7 +108,7 @@ def _draw_difference(picture: Picture, _is_best: bool, row: Marks) -> str:
 def _draw_share(picture: Picture, is_best: bool, row: Marks) -> str:
     """Draw a bar from zero; the largest fills the width."""
     length = max(row[0], 0.0) / (picture.bounds[1] or 1.0) * WIDTH
-    return f'<rect class="{"best" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>'
+    return f'<rect class="{"better" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>'
 
 
 def _draw_cumulative(_picture: Picture, _is_best: bool, row: Marks) -> str:
@@ -129,7 +126,7 @@ def _draw_trend(picture: Picture, is_best: bool, row: Marks) -> str:
     count = max(map(len, picture.rows))
     step = min(WIDTH / count, 14.0)
     heights = (2.0 + 13.0 * ((math.log(one) - low) / (high - low) if high > low else 0.0) for one in row)
-    kind = "best" if is_best else "bar"
+    kind = "better" if is_best else "bar"
     return "".join(
         f'<rect class="{kind}" x="{index * step:.1f}" y="{HEIGHT - height:.1f}" width="{step - 2.0:.1f}" '
         f'height="{height:.1f}"/>'

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from joulemap.domain.table import Table
 from joulemap.show.present.cell import PROJECTION_MARK, PROJECTION_NOTE, show_count
-from joulemap.show.present.document import NEXT, TRUST, Block, Document, Grid, Lines, Steps, Text, draw_columns
+from joulemap.show.present.document import NEXT, TRUST, Block, Document, Grid, Text, draw_columns
 from joulemap.show.present.format import Page
 from joulemap.system.frame import escape, make_cells, make_table
 
@@ -75,22 +75,13 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
         else:
             yield "".join(f"<tr>{make_cells(row, first.numbers)}</tr>\n" for row in block.rows)
     yield end if first else f"<div>\n{_block(draw_columns(head))}"
-    yield (f"\n<p>{escape(PROJECTION_NOTE)}</p>" if is_marked else "") + "\n</div>"
+    yield (f"\n{_block(Text(PROJECTION_NOTE))}" if is_marked else "") + "\n</div>"
 
 
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
         below = f"<p>{escape(block.cut_text)}</p>" if block.cut else ""
         return make_table(block.headings, block.marked().rows, block.numbers) + below if block.texts else ""
-    if isinstance(block, Lines):
-        kind = "ol" if block.is_numbered else "ul"
-        items = "".join(f"<li>{escape(line)}</li>" for line in block.texts)
-        return f"<{kind}>{items}</{kind}>" if items else ""
-    if isinstance(block, Steps):
-        return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
-    if isinstance(block, Text):
-        return f"<p>{escape(block.text)}</p>" if block.text else ""
-    from joulemap.show.present.draw.sketch import draw_sketch
+    from joulemap.show.present.hypertext import write_block
 
-    drawn = draw_sketch(block, Page())
-    return f"<pre>{escape(drawn)}</pre>" if drawn else ""
+    return write_block(block)

@@ -14,7 +14,7 @@ from joulemap.show.present.arrange import GAP, LEAST_TEXT, MOST_BLOCKS, MOST_TEX
 from joulemap.show.present.cell import PROJECTION_MARK, PROJECTION_NOTE
 from joulemap.show.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.show.present.format import Page
-from joulemap.show.present.text import count_cells, longest_line, longest_word, wrap, wrap_command
+from joulemap.show.present.text import END, count_cells, longest_line, longest_word, wrap, wrap_command
 from joulemap.system.name import PROJECTED
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ LABEL: Final = 7
 MOST_TITLE: Final = 3
 """Maximum columns that identify a row if the table does not state its distinguishing columns."""
 
-DIM, END = "\x1b[2m", "\x1b[0m"
-"""Escape sequences around the subject of an answer on a colour terminal."""
+DIM, BOLD = "\x1b[2m", "\x1b[1m"
+"""Escape sequences before the subject and the decision of an answer on a colour terminal."""
 
 NO_DRAWN: Final[Mapping[int, Drawn]] = {}
 NO_COLOURS: Final[Mapping[tuple[int, int], str]] = {}
@@ -40,8 +40,8 @@ def write(document: Document, page: Page) -> str:
     sections = document.shown
     parts = [wrap(document.title, width)] if document.title else []
     if document.is_screen and document.answer:  # the decision comes first, then what it is about
-        subject = (f"{DIM}{line}{END}" if page.has_colour else line for part in parts for line in part.split("\n"))
-        parts = ["\n".join((wrap(document.answer, width), *subject))]
+        marks = (BOLD, DIM) if page.has_colour else ("", "")
+        parts = ["\n".join(map(_paint, (wrap(document.answer, width), *parts), marks))]
         sections = sections[1:]
     explained = not document.is_screen  # the first table with marked hardware says what the mark means
     for section in sections:
@@ -151,13 +151,13 @@ def _find_colours(grid: Grid, pictures: Collection[int]) -> dict[tuple[int, int]
     """Return the colours of cells, by row and column of the widened table: green for the best and what ties with it,
     dim for rows of hardware that cannot be had.
     """
-    from joulemap.show.present.draw.picture import GREEN
+    from joulemap.show.present.palette import begin_colour
 
     count = len(grid.headings) + len(pictures)
     columns = [index for index in range(count) if index not in pictures]
     away = [row for row, cells in enumerate(grid.rows) if cells[0].startswith(PROJECTED)]
     dim = {(row, column): DIM for row in away for column in columns}
-    return dim | {(row, columns[index]): f"\x1b[{GREEN}m" for row, index in (*grid.best, *grid.tied)}
+    return dim | {(row, columns[index]): begin_colour("better") for row, index in (*grid.best, *grid.tied)}
 
 
 def _insert_pictures(block: Grid) -> tuple[Grid, dict[int, Picture]]:
@@ -185,8 +185,7 @@ def _draw_pictures(
     drawn = {}
     for column, picture in pictures.items():
         if column in widths:
-            own = grid.headings.index(picture.of or picture.after)
-            best = {row for row, index in (*grid.best, *grid.tied) if index == own}
+            best = grid.find_best(picture)
             drawn[column] = draw_picture(picture, widths[column], best=best, has_colour=page.has_colour)
     return drawn
 

@@ -6,7 +6,7 @@ const form = find("form"), fields = form.elements;
 const FIELDS = { compare: ["model", "chips", "precision", "batch", "runtime"], why: ["model", "chips", "precision", "batch", "runtime"], gpu: ["chip", "models", "weights", "prompt", "power", "bandwidth", "file"] };
 const known = JSON.parse(find("static").textContent), defaults = known.defaults;
 const times = (window.times = {});
-let state, worker, isReady = false, detected = null, asked = 0;
+let state, worker, isReady = false, lost = "", detected = null, asked = 0;
 const waiting = new Map();
 
 function make(tag, attributes = {}, ...children) {
@@ -119,11 +119,11 @@ function ask(call, ...args) {
 }
 function begin() {
   const base = new URL(".", location.href).href, pyodide = new URL(document.body.dataset.pyodide, base).href;
-  if (location.protocol === "file:") return tell("Python cannot load from a file. Serve this folder: python -m http.server");
+  if (location.protocol === "file:") return lose("a page opened from a file cannot load Python. Serve this folder instead: python -m http.server");
   const source = new Blob([`importScripts(${JSON.stringify(new URL("worker.js", base).href)})`], { type: "text/javascript" });
   worker = new Worker(URL.createObjectURL(source)); // a worker of a blob has the policy of this page
   worker.onmessage = ({ data }) => {
-    if (data.fault) return tell(`Python did not load: ${data.fault}`);
+    if (data.fault) return lose(`Python did not load from ${new URL(pyodide).host}. Check your connection, then reload the page`, data.fault);
     if (data.stage) {
       times[data.stage] = performance.now();
       if (data.stage === "joulemap") {
@@ -135,8 +135,14 @@ function begin() {
     waiting.get(data.id)(JSON.parse(data.text));
     return waiting.delete(data.id);
   };
-  worker.onerror = (event) => tell(`Python did not load: ${event.message || "the worker was refused"}`);
+  worker.onerror = (event) => lose("this browser refused to start Python", event.message);
   return worker.postMessage({ base, pyodide, numpy: document.body.dataset.numpy && new URL(document.body.dataset.numpy, pyodide).href });
+}
+function lose(reason, detail = "") {
+  lost = `Only stored answers can be shown: ${reason}.`;
+  find("state").title = detail;
+  tell(lost);
+  show();
 }
 const tell = (text) => { find("state").textContent = text; };
 
@@ -162,6 +168,8 @@ async function show() {
   fill();
   const ready = known.answers.find(([one]) => isSame(one, state));
   if (ready) paint(ready[1]);
+  else if (lost) paint({ error: "The answer to this question is not stored in the page." });
+  find("decision").classList.toggle("stale", !ready && !isReady && !lost);
   if (!isReady) {
     find("answer").setAttribute("aria-busy", "true");
     return;
@@ -190,14 +198,20 @@ async function show() {
 }
 function paint(found) {
   times.paint ??= performance.now();
-  const answer = find("answer");
-  if (found.error) return answer.replaceChildren(make("p", { class: "fault" }, found.error));
+  const answer = find("answer"), decision = find("decision");
+  decision.classList.remove("stale");
+  if (found.error) {
+    decision.replaceChildren(make("p", { class: "fault" }, found.error));
+    return answer.replaceChildren();
+  }
   const list = (items) => (items && items.length ? [make("ul", {}, ...items.map((one) => make("li", {}, one)))] : []);
-  return answer.replaceChildren(
+  decision.replaceChildren(
     make("p", { class: "decision" }, found.line),
     make("p", { class: "soft" }, found.title ?? ""),
     ...list(found.why),
     ...(found.trust ? [make("p", { class: "soft" }, found.trust)] : []),
+  );
+  return answer.replaceChildren(
     ...found.left_out.map((one) => make("p", { class: "soft left-out" }, `Left out: ${one}`)),
     ...found.blocks.map((one) => make("section", {}, make("h2", {}, one.heading), ...DRAWN[one.kind](one))),
     ...(found.links && found.links.length
@@ -212,18 +226,19 @@ const pick = (one) => Object.fromEntries([["view", one.view], ...FIELDS[one.view
 
 const axis = (ticks) => make("div", { class: "axis", "aria-hidden": "true" }, make("span", { class: "name" }), make("span", { class: "track" }, ...ticks.map((one) => make("span", { style: { left: percent(one.at) } }, one.text))), make("span", { class: "number" }));
 const breakable = (name) => name.split("_").flatMap((part, index) => (index ? ["_", make("wbr"), part] : [part]));
-const bar = (name, drawn, value, under) => make("div", { class: "bar" }, make("span", { class: "name" }, ...breakable(name)), drawn, make("span", { class: "number" }, value, ...(under ? [" ", make("small", {}, under)] : [])));
+const MARK = { best: "★ ", tied: "tied " };
+const bar = (name, drawn, value, under, mark) => make("div", { class: `bar ${mark || ""}` }, make("span", { class: "name" }, ...breakable(name)), drawn, make("span", { class: "number" }, MARK[mark] || "", value, ...(under ? [" ", make("small", {}, under)] : [])));
 const DRAWN = {
   intervals: ({ ticks, rows }) => [
     axis(ticks),
-    ...rows.map(({ name, places: [low, at, high], value, range }) =>
-      bar(name, make("span", { class: "track", "aria-hidden": "true" }, ...ticks.map((one) => make("i", { class: "tick", style: { left: percent(one.at) } })), make("i", { class: "band", style: { left: percent(low), width: percent(high - low) } }), make("i", { class: "dot", style: { left: percent(at) } })), value, range && `(${range})`),
+    ...rows.map(({ name, mark, places: [low, at, high], value, range }) =>
+      bar(name, make("span", { class: "track", "aria-hidden": "true" }, ...ticks.map((one) => make("i", { class: "tick", style: { left: percent(one.at) } })), make("i", { class: "band", style: { left: percent(low), width: percent(high - low) } }), make("i", { class: "dot", style: { left: percent(at) } })), value, range && `(${range})`, mark),
     ),
   ],
-  parts: ({ names, rows }) => [
-    make("ul", { class: "key" }, ...names.map((name, index) => make("li", {}, make("i", { style: { background: `var(--c${index % 10})` } }), name))),
+  parts: ({ keys, names, rows }) => [
+    make("ul", { class: "key" }, ...names.map((name, index) => make("li", {}, make("i", { style: { background: `var(--part-${keys[index]})` } }), name))),
     ...rows.map(({ name, shares, texts, value }) =>
-      bar(name, make("span", { class: "stack", role: "img", "aria-label": names.map((one, index) => `${one} ${texts[index]}`).join(", ") }, ...shares.map((share, index) => make("i", { title: `${names[index]}: ${texts[index]}`, style: { width: percent(share), background: `var(--c${index % 10})` } }))), value),
+      bar(name, make("span", { class: "stack", role: "img", "aria-label": names.map((one, index) => `${one} ${texts[index]}`).join(", ") }, ...shares.map((share, index) => make("i", { title: `${names[index]}: ${texts[index]}`, style: { width: percent(share), background: `var(--part-${keys[index]})` } }))), value),
     ),
   ],
   front: ({ x, y, points, legend }) => {
@@ -248,7 +263,7 @@ const DRAWN = {
     const step = (one, kind) => make("span", { class: "track", "aria-hidden": "true" }, make("i", { class: `step ${kind}`, style: { left: percent(Math.min(one.from, one.to)), width: percent(Math.abs(one.to - one.from)) } }));
     return [
       bar(`A: ${ends[0].name}`, step(ends[0], ""), ends[0].value),
-      ...steps.map((one) => bar(one.name, step(one, one.to > one.from ? "more" : "less"), one.value, `${one.sides[0]} → ${one.sides[1]}`)),
+      ...steps.map((one) => bar(one.name, step(one, one.to > one.from ? "worse" : "better"), one.value, `${one.sides[0]} → ${one.sides[1]}`)),
       bar(`B: ${ends[1].name}`, step(ends[1], ""), ends[1].value),
     ];
   },
