@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate, pairwise
 from typing import Final
 
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
-from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.picture import KEY_GAP, Marks, Picture
 from joulemap.show.present.sketch import Axis
+from joulemap.show.present.text import HARD_SPACE, wrap
 from joulemap.system.record import frozen
 
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -19,6 +21,9 @@ STEPS: Final = "▁▂▃▄▅▆▇█"
 
 GREEN, RED, GREY = "38;5;36", "38;5;166", "38;5;245"
 """Parameters of colour escape sequences: the best, more, and what matters less."""
+
+PARTS: Final = (("█", "38;5;74"), ("▓", "38;5;214"), ("▒", "38;5;175"), ("░", GREY), ("#", "38;5;32"), ("=", "38;5;74"))
+"""Fill and colour of each part of a stack, neither green nor red, which mean better and worse."""
 
 
 @frozen(kw_only=True)
@@ -153,6 +158,22 @@ def _draw_trends(picture: Picture, width: int, _best: frozenset[int], _paint: Pa
     return Drawn(heading=_fit_heading(picture.heading, width), rule="-" * width, rows=tuple(map(draw, picture.rows)))
 
 
+def _draw_stacks(picture: Picture, width: int, _best: frozenset[int], paint: Paint) -> Drawn:
+    """Draw the parts of each row one after another; the longest row fills the width, and the heading is the key."""
+    most = max(map(sum, picture.rows))
+
+    def draw(row: Marks) -> str:
+        ends = pairwise([0, *(round(end / most * width) for end in accumulate(row))])
+        parts = zip(PARTS, ends, strict=False)
+        return "".join(paint(fill * (end - begin), colour) for (fill, colour), (begin, end) in parts)
+
+    key = list(zip(PARTS, picture.parts, strict=False))
+    heading = wrap(KEY_GAP.join(f"{fill} {name}".replace(" ", HARD_SPACE) for (fill, _), name in key), width)
+    for (fill, colour), _ in key:
+        heading = heading.replace(fill, paint(fill, colour))
+    return Drawn(heading=heading, rule="-" * width, rows=tuple(map(draw, picture.rows)))
+
+
 def _draw_bar(value: float, most: float, width: int) -> str:
     """Return a bar from zero in eighths of a cell; the value `most` fills the width."""
     whole, rest = divmod(round(max(value, 0.0) / most * width * 8) if most > 0.0 else 0, 8)
@@ -165,4 +186,5 @@ DRAW: Final[dict[str, Callable[[Picture, int, frozenset[int], Paint], Drawn]]] =
     "share": _draw_shares,
     "cumulative": _draw_cumulative,
     "trend": _draw_trends,
+    "stack": _draw_stacks,
 }

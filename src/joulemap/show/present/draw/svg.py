@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from itertools import accumulate, pairwise
 from typing import Final
 
 from joulemap.show.present.draw.picture import place_ticks
@@ -28,6 +29,9 @@ CELLS: Final = 24
 
 LETTER: Final = 7.0
 """Width of a character of a tick label in pixels, at most."""
+
+FAINTER: Final = 0.6
+"""Opacity of each part of a stack relative to the part before it."""
 
 
 @frozen(kw_only=True)
@@ -58,6 +62,8 @@ def _draw_heading(picture: Picture) -> str:
     if picture.kind == "difference":
         is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
         return escape(picture.left if is_left else picture.heading)
+    if picture.kind == "stack":
+        return " ".join(f"{_draw_key(index)} {escape(name)}" for index, name in enumerate(picture.parts))
     if picture.kind != "interval":
         return escape(picture.heading)
     axis = Axis(label="", unit=picture.unit, is_log=True)
@@ -72,6 +78,16 @@ def _draw_heading(picture: Picture) -> str:
             for text in [show_tick(tick, picture.unit)]
         )
     )
+
+
+def _draw_key(index: int) -> str:
+    return f'<svg width="10" height="13" aria-hidden="true" fill="currentColor">{_draw_part(index, 0.0, 10.0)}</svg>'
+
+
+def _draw_part(index: int, begin: float, end: float) -> str:
+    """Return the part of a bar; each further part is fainter."""
+    opacity = FAINTER**index
+    return f'<rect class="bar" x="{begin:.1f}" y="3" width="{end - begin:.1f}" height="10" opacity="{opacity:.2f}"/>'
 
 
 def _across(scale: Scale, value: float) -> float:
@@ -137,10 +153,18 @@ def _draw_trend(picture: Picture, is_best: bool, row: Marks) -> str:
     )
 
 
+def _draw_stack(picture: Picture, _is_best: bool, row: Marks) -> str:
+    """Draw the parts of a bar one after another; the longest row fills the width."""
+    most = max(map(sum, picture.rows))
+    ends = pairwise(end / most * WIDTH for end in accumulate(row, initial=0.0))
+    return "".join(_draw_part(index, *part) for index, part in enumerate(ends))
+
+
 DRAW: Final[dict[str, Callable[[Picture, bool, Marks], str]]] = {
     "interval": _draw_interval,
     "difference": _draw_difference,
     "share": _draw_share,
     "cumulative": _draw_cumulative,
     "trend": _draw_trend,
+    "stack": _draw_stack,
 }
