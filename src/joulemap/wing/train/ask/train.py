@@ -54,6 +54,11 @@ VALUES: Final[Mapping[str, tuple[str, str, str]]] = {
     "step": ("step_s", "s", "latency_half_width"),
     "samples_per_s": ("samples_per_s", "1/s", "latency_half_width"),
     "tokens_per_s": ("tokens_per_s", "1/s", "latency_half_width"),
+    "cost": ("usd_per_million", "USD", "usd_half_width"),
+    "mfu": ("utilization_fraction", "", ""),
+    "peak": ("peak_ops_per_s", "ops/s", ""),
+    "memory_bound": ("memory_bound_fraction", "", ""),
+    "bandwidth": ("memory_bandwidth_bytes_per_s", "B/s", ""),
     "total": ("total_s", "s", ""),
     "total_energy": ("total_kwh", "kWh", ""),
     "total_cost": ("total_usd", "USD", ""),
@@ -194,11 +199,16 @@ def find_rival(ranked: Sequence[TrainingRow]) -> TrainingRow | None:
 
 
 def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, TrainingRow]]:
-    """Return metric -> (best row, rival); empty for a single row that fits into memory."""
+    """Return metric -> (best row, rival); empty for a single row that fits into memory.
+
+    The row with the least energy per sample is compared with the fastest or, if it is that, with the next fastest.
+    """
     ranked = rank(rows)
-    least = sorted((row for row in ranked if row.sample_j is not None), key=lambda row: row.sample_j or 0.0)
-    pairs = {SPEED: ranked, SAMPLE: tuple(least)}
-    return {metric: (some[0], rival) for metric, some in pairs.items() if some and (rival := find_rival(some))}
+    rival = find_rival(ranked) if ranked else None
+    if rival is None:
+        return {}
+    least = min(ranked, key=lambda row: row.sample_j or math.inf)
+    return {SPEED: (ranked[0], rival), SAMPLE: (least, rival if least.label == ranked[0].label else ranked[0])}
 
 
 def find_facts(
