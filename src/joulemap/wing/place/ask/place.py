@@ -17,6 +17,7 @@ from joulemap.ask import (
     PairedRun,
     Quantity,
     Refusal,
+    Share,
     Subject,
     Value,
     check_runs,
@@ -55,7 +56,6 @@ from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box
 
 if TYPE_CHECKING:
-    from joulemap.system import Reason
     from joulemap.wing.place.box.member import Member
 
 ALONE: Final = "alone"
@@ -238,7 +238,7 @@ def place(
         goal=goal,
         members=members,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, [one.refusal for one in candidates], goal, gap),
+        facts=find_facts(rows, candidates, goal, gap),
         devices=make_table("devices", DeviceRow, list_devices(best.run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(best.run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(candidates)),
@@ -279,22 +279,23 @@ def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[t
 
 
 def find_facts(
-    rows: Sequence[PlacementRow], reasons: Sequence[Reason | None], goal: Goal, gap: tuple[str, float] | None
+    rows: Sequence[PlacementRow], candidates: Sequence[Candidate], goal: Goal, gap: tuple[str, float] | None
 ) -> Facts:
-    """Return the facts of placements, best first; a run of the facts is a row.
+    """Return the facts of placements, best first; a run of the facts is a row, and each row is of a candidate.
 
-    `reasons` has the reason of each row that is refused. `gap` holds the form of a placement that was not examined, and
+    `gap` holds the form of a placement that was not examined, and
     the share that it could save.
     """
     known = dict(enumerate(rows, 1))
     kept = {key: row for key, row in known.items() if not row.refusal}
     choices = [_choose(kept, goal)] if len(kept) > 1 else []
     caveats = weigh_findings([*_find_own(kept, goal, gap)], choices)
-    refusals = [Refusal.of(reason, (key,)) for key, reason in enumerate(reasons, 1) if reason is not None]
+    refusals = [Refusal.of(one.refusal, (key,)) for key, one in enumerate(candidates, 1) if one.refusal is not None]
+    shares = [share for key, one in enumerate(candidates, 1) for share in _divide(key, one, goal)]
     return Facts(
         asked=(goal,),
         runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
-        facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *caveats),
+        facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *shares, *caveats),
     )
 
 
@@ -338,6 +339,22 @@ def _enter(key: int, row: PlacementRow) -> Entry:
         if row.form != ALONE and (value := getattr(row, field)) is not None
     }
     return Entry(runs=(key,), values={**values, **copied})
+
+
+def _divide(key: int, one: Candidate, goal: Goal) -> Iterator[Share]:
+    """Yield the shares of devices in the energy of a batch, or of devices and links in its latency, which overlap."""
+    run = one.run
+    if run is None:
+        return
+    if goal == "energy":
+        for name in dict.fromkeys(line.device for line in run.lines):
+            own = sum(line.energy_fj for line in run.lines if line.device == name)
+            yield Share(runs=(key,), metric=goal, level="device", name=name, share=own / run.energy_fj)
+        return
+    links = dict.fromkeys(hop.name for copy in run.copies for hop in one.problem.ways[copy.start, copy.end])
+    parts = [("device", one.problem.members[at].name, part.latency_fs) for at, part in run.parts.items()]
+    for level, name, own in (*parts, *([("link", "+".join(links), run.copy_fs)] if links else [])):
+        yield Share(runs=(key,), metric=goal, level=level, name=name, share=own / run.latency_fs)
 
 
 def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Iterator[Finding]:
