@@ -68,6 +68,8 @@ class Picture:
     """Heading of a picture without an axis; of differences, such as `more on l4`, at the right of zero."""
     left: str = attrs.field(default="", converter=make_visible)
     """Heading at the left of zero, which replaces the other one if negative differences are larger."""
+    mark: float | None = None
+    """Value at which bars from zero have a mark."""
     parts: tuple[str, ...] = ()
     """Names of the parts of a stack, for the key in its heading."""
     yields: bool = False

@@ -19,6 +19,9 @@ EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 STEPS: Final = "▁▂▃▄▅▆▇█"
 """Heights of a trend."""
 
+MARK: Final = "┊"
+"""Mark in bars at a value."""
+
 GREEN, RED, GREY = "38;5;36", "38;5;166", "38;5;245"
 """Parameters of colour escape sequences: the best, more, and what matters less."""
 
@@ -123,12 +126,14 @@ def _fit_heading(heading: str, width: int) -> str:
 
 
 def _draw_shares(picture: Picture, width: int, best: frozenset[int], paint: Paint) -> Drawn:
-    """Draw a bar from zero per row; the largest fills the width."""
-    most = picture.bounds[1]
+    """Draw a bar from zero per row; the largest, or the mark, fills the width."""
+    most = max(picture.bounds[1], picture.mark or 0.0)
+    cell = None if picture.mark is None else min(int(picture.mark / most * width), width - 1)
 
     def draw(index: int, row: Marks) -> str:
         bar = _draw_bar(row[0], most, width) if row else ""
-        return paint(bar, GREEN) if index in best else bar
+        pieces = (bar,) if cell is None else (bar[:cell].ljust(cell), bar[cell + 1 :])
+        return MARK.join(paint(one, GREEN) if index in best else one for one in pieces)
 
     rows = tuple(draw(*one) for one in enumerate(picture.rows))
     return Drawn(heading=_fit_heading(picture.heading, width), rule="-" * width, rows=rows)

@@ -125,9 +125,11 @@ def _draw_difference(picture: Picture, _is_best: bool, row: Marks) -> str:
 
 
 def _draw_share(picture: Picture, is_best: bool, row: Marks) -> str:
-    """Draw a bar from zero; the largest fills the width."""
-    length = max(row[0], 0.0) / (picture.bounds[1] or 1.0) * WIDTH
-    return f'<rect class="{"best" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>'
+    """Draw a bar from zero; the largest, or the mark, fills the width."""
+    most = max(picture.bounds[1], picture.mark or 0.0) or 1.0
+    length, mark = max(row[0], 0.0) / most * WIDTH, (picture.mark or 0.0) / most * WIDTH
+    line = f'<path stroke="currentColor" stroke-dasharray="2" d="M{mark:.1f} 0v{HEIGHT}"/>' if mark else ""
+    return f'<rect class="{"best" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>{line}'
 
 
 def _draw_cumulative(_picture: Picture, _is_best: bool, row: Marks) -> str:

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"
+SURE: Final = "sure_model"
+"""Metric of the choice of the largest model that surely reaches reading speed, if the first choice may not."""
+
 FASTEST: Final = "fastest"
 """Metric of the choice of the fastest weights, which are less precise than those of the first choice."""
 
@@ -291,9 +294,15 @@ def _choose_served(model: str, served: Sequence[ServedHere]) -> Iterator[Choice]
     if best is None or best.tokens_per_s is None:
         return
     keys = {id(row): key for key, row in enumerate(served, 1)}
-    own = Quantity(best.tokens_per_s, "1/s", best.between_half_width)
+    own, width = Quantity(best.tokens_per_s, "1/s", best.between_half_width), best.between_half_width or 0.0
     ratio = best.tokens_per_s / READING_RATE
-    yield Choice(runs=(keys[id(best)],), metric=RATE if model else LARGEST, value=own, ratio=None if model else ratio)
+    chance = probability_better(ratio, width) if width else None
+    given = {"metric": RATE} if model else {"metric": LARGEST, "ratio": ratio, "probability": chance}
+    yield Choice(runs=(keys[id(best)],), value=own, **given)
+    least = READING_RATE * math.exp(width)
+    sure = None if model else choose_largest(served, least)
+    if sure is not None and (sure.tokens_per_s or 0.0) >= least > best.tokens_per_s:
+        yield Choice(runs=(keys[id(sure)],), metric=SURE, value=Quantity(sure.tokens_per_s or 0.0, "1/s"))
     fastest = max(served, key=lambda row: row.tokens_per_s or 0.0)
     if model and fastest.weights != best.weights and fastest.tokens_per_s:
         value = Quantity(fastest.tokens_per_s, "1/s", fastest.between_half_width)
