@@ -266,7 +266,7 @@ def find_facts(
     if best is not None and known[best].fails_first:
         limits.append(Turn(runs=(best,), axis="load", name=known[best].fails_first))
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]
-    entries = [_enter(key, row) for key, row in (*shown.items(), *joined.items())]
+    entries = [Entry.of(key, row, VALUES) for key, row in (*shown.items(), *joined.items())]
     runs = {
         key: Subject(hardware=row.label, is_available=scope.outlines[row.run_id].hardware not in scope.unavailable)
         for key, row in known.items()
@@ -350,15 +350,6 @@ def _choose_others(
     own = next(((key, row) for key, row in kept.items() if row.quality is None), None)
     if best.quality is not None and own is not None and (value := getattr(own[1], column)) is not None:
         yield Choice(runs=(own[0], first), metric=PUBLISHED, value=Quantity(value, unit))
-
-
-def _enter(key: int, row: FleetRow | MixedRow | PairRow) -> Entry:
-    values = {
-        metric: Quantity(float(value), unit)
-        for metric, (field, unit) in VALUES.items()
-        if (value := getattr(row, field, None)) is not None
-    }
-    return Entry(runs=(key,), values=values)
 
 
 def _list_limits(key: int, row: FleetRow, demand: Demand) -> Iterator[Limit]:

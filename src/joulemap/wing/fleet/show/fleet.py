@@ -46,9 +46,6 @@ from joulemap.wing.llm.serve import describe_served
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
 
-NAMED: Final = 3
-"""Maximum chips that are named in a note on omitted hardware; more are only counted."""
-
 NEARLY: Final = 0.98
 """Share of the highest rate tried; a capacity above it is shown as a lower bound."""
 
@@ -95,20 +92,13 @@ EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
 EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
-GROWTH: Final = Template(
-    "the capacity of {label} is {capacity} the highest rate[; up to 1.5x the load, {first} breaks first]"
-)
-
-
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
-UNPRICED: Final = Template("{names} from the ranking by cost, without a known {price}{other}")
+UNPRICED: Final = Template("{names:few} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-OTHER_SELLER: Final = Template("{names} with prices of another kind of seller (--seller)")
-ALL_LATE: Final = Template("{names}, which miss the latency target with any number of devices (--details)")
-LATE_ONE: Final = Template("{names}, which misses the latency target with any number of devices (--details)")
-CHIPS: Final = Template("{count:n chip}")
+OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--seller)")
+TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
@@ -210,7 +200,7 @@ def describe_answer(facts: Facts) -> str:
 
 
 def _find_verb(facts: Facts, choice: Choice) -> str:
-    values = _find_values(facts, choice.runs[0])
+    values = facts.find_values(choice.runs[0])
     if choice.metric != "cost" or "owned" not in values or values["owned"].value:
         return USE
     return next((verb for way, verb in VERBS.items() if values.get(way) == values.get("cost")), USE)
@@ -218,7 +208,7 @@ def _find_verb(facts: Facts, choice: Choice) -> str:
 
 def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: str | None) -> str:
     """Return the number of devices that is likely enough; empty if the fleet's own is, or if that is unknown."""
-    values = _find_values(facts, key)
+    values = facts.find_values(key)
     enough, likely = values.get("enough"), values.get("likely_devices")
     if enough is None or (likely is not None and likely.value <= values["devices"].value):
         return ""
@@ -246,7 +236,7 @@ def _describe_headroom(facts: Facts) -> Iterator[str]:
     for one in facts.of(Limit)[:1]:
         if one.value is None:
             continue
-        capacity = _find_values(facts, one.runs[0]).get("capacity")
+        capacity = facts.find_values(one.runs[0]).get("capacity")
         turn = next(iter(facts.of(Turn)), None)
         yield HEADROOM(
             noun=NOUNS[one.metric],
@@ -260,7 +250,7 @@ def _describe_headroom(facts: Facts) -> Iterator[str]:
 def _describe_each(facts: Facts) -> Iterator[str]:
     """Yield the number of devices of the best fleet and of its rival, and the share of a device in their value."""
     for one in facts.of(Choice)[:1]:
-        known = [_find_values(facts, key) for key in one.runs]
+        known = [facts.find_values(key) for key in one.runs]
         if len(known) > 1 and all({"devices", one.metric} <= {*values} for values in known):
             pairs = ((values[one.metric], values["devices"].value) for values in known)
             shown = [_show(Quantity(value.value / count, value.unit)) for value, count in pairs]
@@ -284,19 +274,14 @@ def _describe_others(facts: Facts) -> Iterator[str]:
             yield OTHER[one.metric](fleet=_count(facts, one.runs[0]), value=_show(one.value), ratio=one.ratio)
 
 
-def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    quantities: Mapping[str, Quantity] = next((one.values for one in facts.of(Entry) if one.runs[0] == key), {})
-    return quantities
-
-
 def _is_together(facts: Facts, key: int) -> bool:
     """Return whether a fleet has several kinds of servers."""
-    return "devices_per_server" not in _find_values(facts, key)
+    return "devices_per_server" not in facts.find_values(key)
 
 
 def _count(facts: Facts, key: int, number: int | None = None) -> str:
     """Return a fleet's name with a number of devices, by default its own, or of servers if a server has several."""
-    values, name = _find_values(facts, key), name_run(facts.runs[key])
+    values, name = facts.find_values(key), name_run(facts.runs[key])
     if "devices" not in values or "devices_per_server" not in values:
         return name
     devices, each = number or round(values["devices"].value), round(values["devices_per_server"].value)
@@ -346,8 +331,7 @@ def list_left_out(answer: FleetAnswer) -> Iterator[str]:
     over = [row for row in answer.rows if row.status not in (OK, LATE)]
     kept = {row.hardware for row in answer.rows if row.status != LATE}
     if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
-        late_text = LATE_ONE if len(missed) == 1 else ALL_LATE
-        yield late_text(names=_name_some([*map(mark, missed)]))
+        yield TOO_SLOW(names=list(map(mark, missed)))
     if not answer.ok:
         over = over[1:]  # the first is the headline
     if over:
@@ -356,11 +340,11 @@ def list_left_out(answer: FleetAnswer) -> Iterator[str]:
         without = (row.hardware for row in answer.ok if row.cost_per_month is None and not row.unlike_price_text)
         if unpriced := list(dict.fromkeys(without)):
             other = "" if answer.pay == "both" else PAY_BOTH
-            names = _name_some([*map(mark, unpriced)])
+            names = list(map(mark, unpriced))
             yield UNPRICED(names=names, price=PRICES[answer.pay], other=other)
         if unlike := {mark(row.chip): row.unlike_price_text for row in answer.ok if row.unlike_price_text}:
             priced = [PRICED(name=name, price=cut_seller(price)) for name, price in unlike.items()]
-            yield OTHER_SELLER(names=_name_some(priced))
+            yield OTHER_SELLER(names=priced)
     if unused := sorted(set(answer.demand.owned) - {row.chip for row in answer.rows}):
         yield OWNED_ELSEWHERE(names=unused)
 
@@ -388,11 +372,6 @@ def describe_division(answer: FleetAnswer) -> list[str]:
         near_by = NEAR_DIVISION if ratio > TIE_RATIO else EQUAL_DIVISION
         return [f"{sentence}; {near_by(devices=devices, more=ratio - 1.0)}"]
     return [sentence] if best.server_device_count > 1 else []
-
-
-def _name_some(names: Sequence[str]) -> str:
-    """Return the names of chips if they are few, else their number."""
-    return join_names(names) if len(names) <= NAMED else CHIPS(count=len(names))
 
 
 def format_capacity(row: FleetRow) -> str:
@@ -433,10 +412,9 @@ def draw(answer: FleetAnswer) -> Figures:
     if not best:
         return ()
     drawn = [make_figure("fleet", answer.rows.with_rows(best), subject, describe_answer(answer.facts))]
-    growth = "; ".join(GROWTH(row, capacity=format_capacity(row), first=row.fails_first) for row in best[:WATCHED])
     for quantity in dict.fromkeys(row.quantity for row in answer.queue):
         queue = answer.queue.with_rows(row for row in answer.queue if row.quantity == quantity)
-        drawn.append(make_figure("queue", _own(answer, queue), f"{subject}: {quantity}", growth))
+        drawn.append(make_figure("queue", _own(answer, queue), f"{subject}: {quantity}"))
     labels = [row.label for row in best[:WATCHED]]
     rates = tuple(row for row in answer.at_rates if row.label in labels)
     if len({row.rate_per_s for row in rates}) > 1:

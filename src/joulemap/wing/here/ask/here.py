@@ -253,7 +253,7 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     known = dict(enumerate(rows, 1))
     choices = list(_choose_served(model, served) if is_served else _choose_run(runs))
     unread = [Finding(kind="gap", values={"text": gap}, doubt=UNKNOWN) for gap in gaps]
-    entries = [one for key, row in known.items() if (one := _enter(key, row, values)).values]
+    entries = [one for key, row in known.items() if (one := Entry.of(key, row, values)).values]
     refusals = [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason]
     least = Quantity(READING_RATE, "1/s")
     limits = [
@@ -277,15 +277,6 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
 def _list_settings(row: ServedHere | RunHere) -> tuple[str, ...]:
     weights = getattr(row, "weights", "")
     return (row.model, weights) if weights else (row.model,)
-
-
-def _enter(key: int, row: ServedHere | RunHere, values: Mapping[str, tuple[str, str, str]]) -> Entry:
-    quantities = {
-        metric: Quantity(value, unit, getattr(row, width) if width else None)
-        for metric, (field, unit, width) in values.items()
-        if (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values=quantities)
 
 
 def _choose_served(model: str, served: Sequence[ServedHere]) -> Iterator[Choice]:

@@ -100,7 +100,7 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
             chance=show_chance(first.probability),
             sure=None if sure is None else facts.runs[sure.runs[0]].settings[0],
         )
-    values = next(one.values for one in facts.of(Entry) if one.runs[0] == first.runs[0])
+    values = facts.find_values(first.runs[0])
     energy = values.get("energy_per_token", values.get("energy"))
     given = {"name": run.hardware, "model": model, "energy": None if energy is None else _show(energy)}
     if first.metric == "latency":

@@ -61,14 +61,14 @@ if TYPE_CHECKING:
 ALONE: Final = "alone"
 """Form of a placement on one device."""
 
-VALUES: Final[Mapping[Goal, tuple[str, str, str]]] = {
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "latency": ("latency_s", "s", "latency_half_width"),
     "throughput": ("throughput_per_s", "1/s", "throughput_half_width"),
     "energy": ("energy_j", "J", "energy_half_width"),
 }
 """Goal -> field of a row, unit, and field with the half-width."""
 
-COPIES: Final[Mapping[str, tuple[str, str]]] = {
+COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     "copy": ("copy_s", "s"),
     "copied": ("copied_bytes", "B"),
     "copies": ("copy_count", ""),
@@ -295,7 +295,13 @@ def find_facts(
     return Facts(
         asked=(goal,),
         runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
-        facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *shares, *caveats),
+        facts=(
+            *choices,
+            *refusals,
+            *(Entry.of(key, row, {**VALUES, **(COPIES if row.form != ALONE else {})}) for key, row in kept.items()),
+            *shares,
+            *caveats,
+        ),
     )
 
 
@@ -327,34 +333,22 @@ def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
     )
 
 
-def _enter(key: int, row: PlacementRow) -> Entry:
-    values: dict[str, Quantity] = {
-        goal: Quantity(value, unit, getattr(row, width))
-        for goal, (field, unit, width) in VALUES.items()
-        if (value := getattr(row, field)) is not None
-    }
-    copied = {
-        name: Quantity(float(value), unit)
-        for name, (field, unit) in COPIES.items()
-        if row.form != ALONE and (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values={**values, **copied})
-
-
 def _divide(key: int, one: Candidate, goal: Goal) -> Iterator[Share]:
     """Yield the shares of devices in the energy of a batch, or of devices and links in its latency, which overlap."""
     run = one.run
     if run is None:
         return
+    metric, whole, parts = "latency", run.latency_fs, list[tuple[str, str, int]]()
     if goal == "energy":
-        for name in dict.fromkeys(line.device for line in run.lines):
-            own = sum(line.energy_fj for line in run.lines if line.device == name)
-            yield Share(runs=(key,), metric=goal, level="device", name=name, share=own / run.energy_fj)
-        return
-    links = dict.fromkeys(hop.name for copy in run.copies for hop in one.problem.ways[copy.start, copy.end])
-    parts = [("device", one.problem.members[at].name, part.latency_fs) for at, part in run.parts.items()]
-    for level, name, own in (*parts, *([("link", "+".join(links), run.copy_fs)] if links else [])):
-        yield Share(runs=(key,), metric=goal, level=level, name=name, share=own / run.latency_fs)
+        metric, whole = "energy", run.energy_fj
+        parts += [("device", line.device, line.energy_fj) for line in run.lines]
+    else:
+        links = dict.fromkeys(hop.name for copy in run.copies for hop in one.problem.ways[copy.start, copy.end])
+        parts += [("device", one.problem.members[at].name, part.latency_fs) for at, part in run.parts.items()]
+        parts += [("link", "+".join(links), run.copy_fs)] if links else []
+    for level, name in dict.fromkeys(part[:2] for part in parts):
+        own = sum(part[2] for part in parts if part[:2] == (level, name))
+        yield Share(runs=(key,), metric=metric, level=level, name=name, share=own / whole)
 
 
 def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Iterator[Finding]:

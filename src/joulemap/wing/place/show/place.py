@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -28,13 +28,12 @@ from joulemap.show import (
     show_range,
 )
 from joulemap.show.present.template import join_clauses
-from joulemap.system import FJ_PER_J
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.ask.row import find_assumed
 from joulemap.wing.place.box.solve import has_solver
 
 if TYPE_CHECKING:
-    from joulemap.wing.place.generated.row import EventRow
+    pass
 
 HEADINGS: Final[Mapping[str, str]] = {"latency": "latency", "energy": "energy per sample"}
 """Goal -> heading of the column before the picture of its parts."""
@@ -64,20 +63,20 @@ BOX_POWER: Final = (
 
 ONLY: Final = Template("{name} runs the model, with {value} {each}; no other placement does.")
 EACH: Final = {"latency": "per batch", "throughput": "of throughput", "energy": "per batch"}
-USE: Final = Template("Use {name}: {lead}[ ({chance} sure)].")
 NOTHING: Final = Template("Use {name}: the {rival} gains nothing ({own} against {other}).")
 TOO_CLOSE: Final = Template("Use {rival}: the {name} may gain {gain:%}[ ({chance} sure)]{instead}.")
 MEASURE: Final = "; measure it first"
 LEAST_GAIN: Final = 0.05
 """Uncertain gain that is worth a measurement."""
 
-SPLIT: Final = Template("{verb} {devices}: {lead}[ ({chance} sure)].")
+TAKE: Final = Template("{verb} {name}: {lead}[ ({chance} sure)].")
 VERBS: Final[Mapping[str, str]] = {
+    ALONE: "Use",
     "split": "Split over",
     PIPELINE: "Pipeline over",
     ASIDE: "Run whole batches side by side on",
 }
-"""Form of a mixture -> verb of its devices."""
+"""Form of a placement -> verb of its devices."""
 LEADS: Final[Mapping[str, Template]] = {
     "latency": Template("{ratio:x} faster than {rival}"),
     "throughput": Template("{ratio:x} the throughput of {rival}"),
@@ -105,24 +104,18 @@ def describe_answer(facts: Facts) -> str:
     if choice is None:
         (entry,) = facts.of(Entry)
         return ONLY(name=name_run(facts.runs[entry.runs[0]]), value=show_range(entry.values[goal]), each=EACH[goal])
-    first, rival = choice.runs[:2]
-    best, other = facts.runs[first], facts.runs[rival]
+    (best, own), (other, least) = ((facts.runs[key], facts.find_values(key)[goal]) for key in choice.runs[:2])
     given = {"name": name_run(best), "rival": name_run(other), "ratio": choice.ratio}
-    values = {one.runs[0]: one.values[goal] for one in facts.of(Entry)}
-    is_mixed, is_tied = best.settings != (ALONE,), rival in choice.tied or (choice.ratio or 0.0) <= TIE_RATIO
-    if is_tied and is_mixed != (other.settings != (ALONE,)):
-        gain, shown = (
-            1.0 - 1.0 / (choice.ratio or 1.0),
-            [show_quantity(values[one].value, values[one].unit) for one in (first, rival)],
-        )
-        if is_mixed:
-            instead = MEASURE if gain > LEAST_GAIN else ""
-            return TOO_CLOSE(gain=gain, chance=show_chance(choice.lead_probability), instead=instead, **given)
-        return NOTHING(own=shown[0], other=shown[1], **given)
-    told = {"lead": LEADS[goal](**given), "chance": show_chance(choice.lead_probability)}
-    if is_mixed:
-        return SPLIT(verb=VERBS[best.settings[0]], devices=best.hardware, **told)
-    return USE(name=given["name"], **told)
+    given["chance"] = show_chance(choice.lead_probability)
+    is_tied = choice.runs[1] in choice.tied or (choice.ratio or 0.0) <= TIE_RATIO
+    if is_tied and other.settings == (ALONE,) != best.settings:
+        gain = 1.0 - 1.0 / (choice.ratio or 1.0)
+        return TOO_CLOSE(gain=gain, instead=MEASURE if gain > LEAST_GAIN else "", **given)
+    if is_tied and best.settings == (ALONE,) != other.settings:
+        return NOTHING(own=show_quantity(own.value, own.unit), other=show_quantity(least.value, least.unit), **given)
+    (form,) = best.settings
+    name = given["name"] if form == ALONE else best.hardware
+    return TAKE(**{**given, "verb": VERBS[form], "name": name, "lead": LEADS[goal](**given)})
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -132,49 +125,45 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_mixture(facts: Facts) -> Iterator[str]:
     """Yield what each device does in the best mixture, against the device alone that it is compared with."""
-    pair = next((one.runs[:2] for one in facts.of(Choice)), ())
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    alone = next((key for key in pair if facts.runs[key].settings == (ALONE,)), None)
-    mixed = next((key for key in pair if facts.runs[key].settings != (ALONE,)), None)
-    if mixed is None or alone is None:
+    pair = {facts.runs[key].settings == (ALONE,): key for one in facts.of(Choice) for key in one.runs[1::-1]}
+    if len(pair) < 2:
         return
-    goal, other, form = facts.asked[0], facts.runs[alone].hardware, facts.runs[mixed].settings
-    if form == (ASIDE,):
-        rates = {
-            facts.runs[key].hardware: one[goal] for key, one in entries.items() if facts.runs[key].settings == (ALONE,)
-        }
-        yield EACH_ITS_OWN(rates=[RATE(name=name, rate=one.value) for name, one in rates.items()])
+    mixed, alone = pair[False], pair[True]
+    (form,), other, values = facts.runs[mixed].settings, facts.runs[alone].hardware, facts.find_values(mixed)
+    if form == ASIDE:
+        rates = ((run, facts.find_values(key)) for key, run in facts.runs.items() if run.settings == (ALONE,))
+        yield EACH_ITS_OWN(rates=[RATE(name=run.hardware, rate=own["throughput"].value) for run, own in rates if own])
         return
-    whole = {key: entries[key]["energy" if goal == "energy" else "latency"].value for key in (mixed, alone)}
-    before, taken = (_find_parts(facts, key, whole[key]) for key in (alone, mixed))
-    if goal == "energy":
+    before, taken = (_find_parts(facts, key) for key in (alone, mixed))
+    if facts.asked == ("energy",):
         yield USES(changes=[CHANGE(name=name, amount=one - before.get(name, 0.0)) for name, one in taken.items()])
-    elif form == (PIPELINE,):
+    elif form == PIPELINE:
         times = [ON(name=name, seconds=one) for name, one in taken.items()]
-        yield IN_TURN(times=times, other=other, alone=whole[alone])
+        yield IN_TURN(times=times, other=other, alone=before[other])
     else:
-        links = _find_parts(facts, mixed, whole[mixed], "link")
-        copies = {"copied": entries[mixed]["copied"].value, "link": "".join(links), "copy": sum(links.values())}
-        text = BESIDE if sum((*taken.values(), *links.values())) > whole[mixed] * TIE_RATIO else MOVED
-        saved = max(whole[alone] - taken.pop(other, 0.0), 0.0)
+        links = _find_parts(facts, mixed, "link")
+        whole = sum((*taken.values(), *links.values()))
+        text = BESIDE if whole > values["latency"].value * TIE_RATIO else MOVED
+        saved = max(before[other] - taken.pop(other, 0.0), 0.0)
+        copies = {"copied": values["copied"].value, "link": "".join(links), "copy": values["copy"].value}
         yield from (text(name=name, own=own, other=other, saved=saved, **copies) for name, own in taken.items())
 
 
-def _find_parts(facts: Facts, key: int, whole: float, level: str = "device") -> dict[str, float]:
+def _find_parts(facts: Facts, key: int, level: str = "device") -> dict[str, float]:
     """Return device or link -> its part of the latency or energy of a placement."""
-    return {one.name: one.share * whole for one in facts.of(Share) if one.runs == (key,) and one.level == level}
+    shares = (one for one in facts.of(Share) if one.runs == (key,) and one.level == level)
+    return {one.name: one.share * facts.find_values(key)[one.metric].value for one in shares}
 
 
 def draw_placements(answer: PlaceAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
     """Return the table of placements with the latency or the energy of a batch by device and link."""
     if answer.goal == "throughput":
         return grid
-    values = {one.runs[0]: one.values[answer.goal].value for one in answer.facts.of(Entry)}
     parts: dict[str, list[float | None]] = {name: [] for name in (*(one.name for one in answer.members), COPIES)}
     for key in range(1, len(grid.rows) + 1):
-        own, links = (_find_parts(answer.facts, key, values.get(key, 0.0), level) for level in ("device", "link"))
+        own, links = (_find_parts(answer.facts, key, level) for level in ("device", "link"))
         for name, some in parts.items():
-            some.append((sum(links.values()) if name == COPIES else own.get(name, 0.0)) if own else None)
+            some.append({**own, COPIES: sum(links.values())}.get(name, 0.0) if own else None)
     return attrs.evolve(grid, pictures=(make_stack(parts, HEADINGS[answer.goal]),))
 
 
@@ -227,42 +216,19 @@ def explain_all(answer: PlaceAnswer) -> dict[str, str]:
 
 
 TIMELINE: Final = Template("{title}: {placement}, {form}")
-TIMES: Final = Template("{name} {seconds:s}")
-ENERGY: Final = Template("{title}: energy per batch")
-FIRST: Final = Template("A {placement} alone")
-MIXTURE: Final = Template("B {placement}, {form}")
-ACTION: Final = Template("{device}: {component} {action}")
 
 
 def draw(answer: PlaceAnswer) -> Figures:
-    """Return figures of the placements, their timelines and their energy difference."""
+    """Return figures of the placements and their timelines."""
     from joulemap.show import make_figure
-    from joulemap.show.waterfall import draw_bars, form_bars
 
     title = title_placement(answer)
     drawn = [make_figure("placement", answer.rows, title, explain_all(answer)["why"])]
     for placement, form in dict.fromkeys((row.placement, row.form) for row in answer.timeline):
         events = tuple(row for row in answer.timeline if (row.placement, row.form) == (placement, form))
         subject = TIMELINE(title=title, placement=placement, form=form)
-        drawn.append(make_figure("timeline", answer.timeline.with_rows(events), subject, _add_times(events)))
-    if answer.differences.rows:
-        run = [row for row in answer.rows if row.copy_s is not None]
-        alone, mixed = (next(row for row in run if (row.form == ALONE) is is_alone) for is_alone in (True, False))
-        start = sum(row.first_fj for row in answer.differences)
-        end = start + sum(row.difference_fj for row in answer.differences)
-        actions = [(ACTION(row), row.difference_fj) for row in answer.differences]
-        bars = form_bars([(FIRST(alone), start), (MIXTURE(mixed), end)], actions, "J", FJ_PER_J)
-        drawn.append(draw_bars(bars, "energy", ENERGY(title=title), ""))
+        drawn.append(make_figure("timeline", answer.timeline.with_rows(events), subject))
     return tuple(drawn)
-
-
-def _add_times(events: Sequence[EventRow]) -> str:
-    """Return a text with the total time of each device and of the copies in one batch."""
-    taken: dict[str, float] = {}
-    for row in events:
-        name = row.device if row.kind == "subgraph" else "copies"
-        taken[name] = taken.get(name, 0.0) + row.taken_s
-    return ", ".join(TIMES(name=name, seconds=seconds) for name, seconds in taken.items())
 
 
 PAGES: Final = {

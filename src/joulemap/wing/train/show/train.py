@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Share
+from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share
 from joulemap.domain import TIE_RATIO
 from joulemap.show import (
     MOST_WHY,
@@ -32,7 +32,6 @@ from joulemap.show import (
 )
 from joulemap.wing.train.ask.train import TRAINING, TrainAnswer
 from joulemap.wing.train.demand import TOKENS as USUAL_TOKENS
-from joulemap.wing.train.generated.row import TrainingRow
 
 STEP_TITLE: Final = Template(
     "training {name}[, {tokens:#} tokens per sequence], batch {batches:and}, {precisions:and}, {settings:list}"
@@ -88,13 +87,10 @@ TOKENS, SAMPLES = "tokens/s", "samples/s"
 EPOCHS: Final = Template("{epochs:n epoch}")
 ALL_SAMPLES: Final = Template("{samples:n sample}")
 TOTAL: Final = Template("{amount} on {name} take {time}[ and use {energy}][, for {cost}]")
-MEMORY: Final = Template(
-    "memory limits {memory_bound:%} of the step on {name} ({bandwidth:B/s})"
-    "[ and {other_memory_bound:%} on {other} ({other_bandwidth:B/s})]"
-)
-UNITS: Final = Template(
-    "{name} reaches {mfu:%} of its peak of {peak:ops/s}[, {other} {other_mfu:%} of {other_peak:ops/s}]"
-)
+MEMORY: Final = Template("memory limits {parts:and}")
+PART: Final = Template("{memory_bound:%} of the step on {name} ({bandwidth:B/s})")
+UNITS: Final = Template("{parts:and}")
+PEAK: Final = Template("{name} reaches {mfu:%} of its peak of {peak:ops/s}")
 MOSTLY: Final = 0.5
 """Share of a step's time in kernels limited by memory above which bandwidth explains its speed."""
 
@@ -165,12 +161,8 @@ def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
 
 def _compare(facts: Facts, metric: str, runs: Sequence[int]) -> float | None:
     """Return a value of the first of two runs over that of the second; None if one is unknown."""
-    first, second = (_find_values(facts, one).get(metric) for one in runs)
+    first, second = (facts.find_values(one).get(metric) for one in runs)
     return first.value / second.value if first is not None and second is not None else None
-
-
-def _find_values(facts: Facts, run: int) -> Mapping[str, Quantity]:
-    return next(one.values for one in facts.of(Entry) if one.runs[0] == run)
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -203,15 +195,15 @@ def _describe_total(facts: Facts) -> Iterator[str]:
 def _describe_limit(facts: Facts) -> str:
     """Return the memory bandwidth or the peak that limits the fastest configuration, and its rival."""
     pair = next((one.runs[:2] for one in facts.of(Choice)), facts.of(Entry)[0].runs)
-    runs, values = drop_settings(facts.runs, pair), [_find_values(facts, one) for one in pair]
-    is_bound = all("bandwidth" in one and one["memory_bound"].value > MOSTLY for one in values)
-    names = ("memory_bound", "bandwidth") if is_bound else ("mfu", "peak")
-    given: dict[str, Any] = {name: values[0][name].value for name in names}
-    others = values[1:] if values[0][names[1]] != values[-1][names[1]] else []
-    for name in names:
-        given[f"other_{name}"] = next((one[name].value for one in others), None)
-    template = MEMORY if is_bound else UNITS
-    return template(name=name_run(runs[pair[0]]), other=name_run(runs[pair[-1]]) if others else None, **given)
+    runs, values = drop_settings(facts.runs, pair), {run: facts.find_values(run) for run in pair}
+    is_bound = all("bandwidth" in one and one["memory_bound"].value > MOSTLY for one in values.values())
+    part, whole = (PART, MEMORY) if is_bound else (PEAK, UNITS)
+    return whole(
+        parts=[
+            part(name=name_run(runs[run]), **{metric: value.value for metric, value in some.items()})
+            for run, some in values.items()
+        ]
+    )
 
 
 def _describe_extra(facts: Facts) -> Iterator[str]:
@@ -266,14 +258,13 @@ def add_parts(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[B
     """Return the table with the time per sample by part of the step, and a line on configurations that do not run."""
     refused = describe_refused(answer.facts)
     rows = answer.ordered.rows[: len(grid.rows)]
-    parts = {name: [_divide(getattr(row, field), row) for row in rows] for field, name in PHASES.items()}
+    parts = {
+        name: [part and part / row.batch for row in rows for part in [getattr(row, field)]]
+        for field, name in PHASES.items()
+    }
     ranges = (attrs.evolve(one, yields=True) for one in grid.pictures)
     pictures = (make_stack(parts, STEP_TIME), *ranges)
     return (attrs.evolve(grid, pictures=pictures), *([Text(refused)] if refused else []))
-
-
-def _divide(part_s: float | None, row: TrainingRow) -> float | None:
-    return None if part_s is None else part_s / row.batch
 
 
 def draw(answer: TrainAnswer) -> Figures:
