@@ -1,7 +1,7 @@
 /*
 summary = "Models that are known by name"
 grain = "one row per model"
-order = ["name"]
+order = ["operators last, blocks before them", "task", "family", "name"]
 [columns]
 name = { type = "VARCHAR", meaning = "name as a model of `compare`" }
 family = { type = "VARCHAR", meaning = "family of architectures" }
@@ -18,4 +18,4 @@ SELECT
     coalesce(mac_count, published_mac_count) AS mac_count,
     aliases
 FROM internal.model_entry
-ORDER BY model
+ORDER BY task = 'operator', task = 'block', task, family, model

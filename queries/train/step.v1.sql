@@ -15,6 +15,7 @@ backward_s = { type = "DOUBLE", unit = "s", meaning = "time of the backward pass
 again_s = { type = "DOUBLE", unit = "s", meaning = "time of recomputation: activations that were not kept, attention scores" }
 exchange_s = { type = "DOUBLE", unit = "s", meaning = "exposed communication time" }
 optimizer_s = { type = "DOUBLE", unit = "s", meaning = "time of the optimizer" }
+memory_bound_s = { type = "DOUBLE", unit = "s", meaning = "time of subgraphs that are limited by memory" }
 model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward and backward pass, without those that a mask hides" }
 again_mac_count = { type = "HUGEINT", meaning = "MACs of recomputation, without those that a mask hides" }
 memory_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of one device" }
@@ -54,6 +55,12 @@ spent AS (
         CAST(coalesce(sum(mac_count) FILTER (phase = 'again'), 0) AS HUGEINT) AS again_mac_count
     FROM part
     GROUP BY run_id
+),
+bound AS (
+    SELECT run_id, sum(latency_s ORDER BY subgraph_index) FILTER (bottleneck = 'memory') AS memory_bound_s
+    FROM subgraph_results
+    WHERE run_id IN (SELECT unnest($run_ids))
+    GROUP BY run_id
 )
 SELECT
     r.position,
@@ -76,9 +83,11 @@ SELECT
     s.again_s,
     s.exchange_s,
     s.optimizer_s,
+    coalesce(b.memory_bound_s, 0e0) AS memory_bound_s,
     s.model_mac_count,
     s.again_mac_count,
     r.peak_ops_per_s,
+    r.memory_bandwidth_bytes_per_s,
     r.peak_memory_bytes AS memory_bytes,
     c.pay,
     c.way,
@@ -98,4 +107,5 @@ JOIN cube.cost(
     gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
 ) AS c ON c.run_id = r.run_id
 JOIN spent AS s ON s.run_id = r.run_id
+JOIN bound AS b ON b.run_id = r.run_id
 ORDER BY r.position

@@ -14,7 +14,7 @@ from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit, Refusal
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.show.present.cell import show_share
+from joulemap.show.present.cell import show_plain
 from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
@@ -125,7 +125,7 @@ def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callabl
     assert batched.carried_ratio and batched.utilization_fraction
     assert_close(batched.utilization_fraction * batched.carried_ratio, 1.0)
     assert batched.utilization_fraction < (batched.busy_fraction or 0.0)
-    assert show_share(batched.utilization_fraction) in list_reasons(answer.facts)[0]
+    assert f"{show_plain(batched.carried_ratio)}x" in list_reasons(answer.facts)[0]
 
 
 @pytest.mark.parametrize("width", [0.1, 0.5, 1.0])

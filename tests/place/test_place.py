@@ -415,7 +415,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
     assert sum(row.first_fj for row in answer.differences) == totals[alone.placement, alone.form]
     check_events(answer)
-    assert [one.name for one in answer.figures()] == ["placement", "timeline", "timeline", "waterfall"]
+    assert [one.name for one in answer.figures()] == ["placement", "timeline", "timeline"]
     again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
     assert again.rows.rows == answer.rows.rows
     assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)

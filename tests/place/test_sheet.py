@@ -44,7 +44,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     ("name", "figures"),
     [
         ("fleet", ["fleet", "queue", "day"]),
-        ("place", ["placement", "timeline", "timeline", "waterfall"]),
+        ("place", ["placement", "timeline", "timeline"]),
         ("train", ["training"]),
     ],
 )

@@ -64,6 +64,16 @@ class Entry:
     values: Mapping[str, Quantity]
     """Metric -> value."""
 
+    @classmethod
+    def of(cls, key: int, row: object, values: Mapping[str, tuple[str, ...]]) -> Entry:
+        """Return the known values of a row; `values` maps a metric to field, unit and field with the half-width."""
+        known = {
+            metric: Quantity(float(value), unit, getattr(row, width[0]) if any(width) else None)
+            for metric, (field, unit, *width) in values.items()
+            if (value := getattr(row, field, None)) is not None
+        }
+        return cls(runs=(key,), values=known)
+
 
 @frozen(kw_only=True)
 class Choice:
@@ -410,3 +420,7 @@ class Facts:
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""
         return [one for one in self.facts if isinstance(one, kind)]
+
+    def find_values(self, run: int) -> Mapping[str, Quantity]:
+        """Return the values of a run; empty without any."""
+        return next((one.values for one in self.of(Entry) if one.runs[:1] == (run,)), {})

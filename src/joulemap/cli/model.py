@@ -17,14 +17,19 @@ app = group(__doc__)
 @app.command("list")
 @command
 def list_(*, output: OutputOptions) -> None:
-    """List the built-in models, which need no torch.
+    """List the built-in models by task, which need no torch.
+
+    A terminal shows the first models of each task, and `--details` all.
 
     \b
     joulemap model list
     joulemap model list --format csv
     """
+    from joulemap.show.model import MOST_OF_TASK, list_models
+
     table = output.workspace().describe("model.list")
-    output.write_table(table, keep="parameter_count mac_count family")
+    most = MOST_OF_TASK if output.height else None
+    output.write_table(table, most=most, most_of="task", draw=list_models)
 
 
 @app.command()

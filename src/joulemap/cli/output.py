@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
@@ -258,16 +258,19 @@ class OutputOptions(DatabaseOptions):
         most: int | None = None,
         most_of: str = "",
         answer: str = "",
+        draw: Callable[[Table[Any], str], Document] | None = None,
     ) -> None:
         """Write a table: all columns for programs, `columns` for people, as in `draw_columns`.
 
         On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
-        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.
+        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first. `draw`
+        makes another document of the shown rows and of the sentence on further rows.
         """
         from joulemap.show.present.document import table_document
 
         shown, rest = self._fold(table, most, most_of)
-        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer))
+        document = draw(shown, rest) if draw else table_document(shown, columns, keep=keep, rest=rest, answer=answer)
+        self.write(document)
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -15,15 +15,30 @@ from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay, lay_facts
 from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.show.present.cell import Remark, show_quantity
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.system.errors import UsageError
 
-if TYPE_CHECKING:
-    from joulemap.show.present.document import Text
+LISTED: Final[Mapping[str, str]] = {
+    "task": "task",
+    "name": "name",
+    "parameter_count": "parameters",
+    "mac_count": "MACs",
+    "family": "family",
+    "input_shape": "input shape",
+    "aliases": "aliases",
+}
+"""Column of a list of models -> its heading; the first fold last."""
+
+OPERATOR: Final = "operator"
+"""Task of an operator, which has a table of its own."""
+
+OPERATORS: Final = "Operators, with arguments that you can change"
+MOST_OF_TASK: Final = 5
+"""Maximum models of a task on a terminal."""
 
 PROFILE_TITLE: Final = Template("{name}[, {evaluation}], {inputs}")
 PROFILE: Final = Template(
@@ -72,6 +87,28 @@ SPLIT: Final = (
 )
 MOST_ROWS: Final = 30
 """Maximum modules in a table without a requested depth."""
+
+
+def list_models(table: Table[Any], rest: str) -> Document:
+    """Return a list of models by task, each task named once, with operators apart; `rest` counts further models."""
+    models, operators, tasks = list[tuple[str, ...]](), list[tuple[str, str]](), set[str]()
+    for record in table.records():
+        task, name, *cells = (
+            _show_count(value) if isinstance(value, int) else value or "" for value in map(record.get, LISTED)
+        )
+        if task == OPERATOR:
+            operators.append((name, _show_count(record["mac_count"])))
+        else:
+            models.append(("" if task in tasks else task, name, *cells))
+        tasks.add(task)
+    headings = tuple(LISTED.values())
+    sections = [
+        Section("", Grid(headings=headings, rows=models, keep=headings[1:], distinguishing=headings[1:2])),
+        Section(OPERATORS, Grid(headings=(LISTED["name"], LISTED["mac_count"]), rows=operators)),
+    ]
+    return Document(
+        title="", sections=(*sections, *([Section("", Text(rest))] if rest else [])), data=table.records(), table=table
+    )
 
 
 def title_profile(answer: ProfileAnswer) -> str:

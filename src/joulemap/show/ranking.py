@@ -173,12 +173,13 @@ RANKING: Final = Shape(
             divide=divide_placements,
             columns="subgraph | *latency_s | *bottleneck | *units_used_count | *compute_utilization_fraction | "
             "*energy_j | latency_fraction | tile_count | wave_count | fusion_pattern",
-            lay={"units_used_count": show_busy_units},
+            lay={"units_used_count": show_busy_units, "noun": "subgraphs"},
+            is_long=1,
         ),
         Part(
             title="{metric} of each subgraph",
             table="subgraphs",
-            draw=lambda answer, rows, *_, **__: lay_parts(rows, answer.projected, "subgraph", len(rows)),
+            draw=lambda answer, rows, limit, **_: lay_parts(rows, answer.projected, "subgraph", limit or len(rows)),
         ),
         Part(
             title=OPERATORS_TITLE,

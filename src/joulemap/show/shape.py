@@ -6,6 +6,7 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -142,7 +143,7 @@ class Part:
     columns: str | Sequence[str] = ""
     """Columns in the language of `lay`, or one line per fact of the first row as for `lay_facts`."""
     is_long: int = 0
-    """Number of limits up to which rows are shown; 0 for all rows."""
+    """Number of limits up to which rows, and sections of a divided part, are shown; 0 for all."""
     lay: Mapping[str, Any] = NOTHING
     """Further options of `lay`, with slots in texts."""
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
@@ -163,8 +164,9 @@ class Part:
     def show(self, answer: Any, limit: int | None, values: Mapping[str, Any]) -> list[Section]:
         """Return the sections of an answer with `limit` rows of a long table; none without rows."""
         if self.divide is not None:
+            most = limit and limit * self.is_long
             parts: list[tuple[Mapping[str, Any], Any]] = [
-                ({**values, **own}, rows) for own, rows in self.divide(answer)
+                ({**values, **own}, rows) for own, rows in islice(self.divide(answer), most or None)
             ]
         else:
             name = self.rows or self.table.format(**values)

@@ -416,7 +416,7 @@ class Document:
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(f"{' and '.join(parts)}: {hint}" for parts, hint in hidden if parts),
+            rest="; ".join(dict.fromkeys(f"{' and '.join(parts)}: {hint}" for parts, hint in hidden if parts)),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:

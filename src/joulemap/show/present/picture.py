@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import attrs
@@ -11,10 +11,12 @@ import attrs
 from joulemap.show.present.text import make_visible
 from joulemap.system.record import frozen
 
-PictureKind = Literal["interval", "difference", "share", "cumulative", "trend"]
+PictureKind = Literal["interval", "difference", "share", "cumulative", "trend", "stack"]
 
 MARKS: Final[dict[PictureKind, int]] = {"interval": 3, "difference": 1, "share": 1, "cumulative": 2}
-"""Kind -> numbers per row: low end, value and high end; difference; value; begin and end. A trend has any number."""
+"""Kind -> numbers per row: low end, value and high end; difference; value; begin and end. A trend or a stack has any
+number.
+"""
 
 LEAST: Final = 12
 """Minimum cells of a picture; a trend has one cell per number."""
@@ -24,6 +26,12 @@ NOMINAL: Final = 20
 
 MOST: Final = 32
 """Maximum cells of a picture."""
+
+KEY_GAP: Final = "  "
+"""Space between the items of a key, as long as the mark of an item."""
+
+LEAST_PART: Final = 0.01
+"""Minimum share of the longest bar that a part needs in one row to be named."""
 
 Marks = tuple[float, ...]
 """Numbers that one row draws; empty for a row without a drawing."""
@@ -44,7 +52,7 @@ class Picture:
 
     An interval stands on a common logarithmic axis, whose ticks are the heading. A difference is a bar left or right of
     zero, a share a bar from zero, and a cumulative share a bar whose dark part is what the row adds. A trend has a
-    column of a logarithmic height per number.
+    column of a logarithmic height per number, a stack a bar from zero whose parts follow each other.
     """
 
     kind: PictureKind
@@ -62,20 +70,26 @@ class Picture:
     """Heading at the left of zero, which replaces the other one if negative differences are larger."""
     is_gain: bool = False
     """True if positive differences are better, such as savings."""
+    mark: float | None = None
+    """Value at which bars from zero have a mark."""
+    parts: tuple[str, ...] = ()
+    """Names of the parts of a stack, for the key in its heading."""
     yields: bool = False
     """True if a narrow terminal shows the columns that the table keeps rather than this picture."""
 
     @property
     def is_drawn(self) -> bool:
-        """True if at least two rows have numbers that are not all zero, so that the picture compares them."""
-        return sum(map(bool, self.rows)) > 1 and any(map(any, self.rows))
+        """True if numbers are not all zero, and at least two rows have them or one row has several parts."""
+        compared = len(self.parts) + sum(map(bool, self.rows)) > (2 if self.parts else 1)
+        return compared and any(map(any, self.rows))
 
     @property
     def cells(self) -> tuple[int, int, int]:
         """Minimum, nominal and maximum width."""
         if self.kind == "trend":
             return (max(map(len, self.rows)),) * 3
-        return LEAST, NOMINAL, MOST
+        least = max((len(one) for one in self.parts), default=0) + len(KEY_GAP)
+        return max(LEAST, least), max(NOMINAL, least), max(MOST, least)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -90,3 +104,15 @@ def make_intervals(rows: Sequence[tuple[float | None, float | None]]) -> tuple[M
         (value * math.exp(-(width or 0.0)), value, value * math.exp(width or 0.0)) if value is not None else ()
         for value, width in rows
     )
+
+
+def make_stack(parts: Mapping[str, Sequence[float | None]], after: str) -> Picture:
+    """Return a picture of parts by name, each with a number per row; None in all parts leaves a row empty.
+
+    Parts that are too short to see in every row are left out.
+    """
+    rows = [() if set(row) == {None} else tuple(one or 0.0 for one in row) for row in zip(*parts.values(), strict=True)]
+    least = LEAST_PART * max(map(sum, rows), default=0.0)
+    seen = [index for index in range(len(parts)) if any(row[index] > least for row in rows if row)]
+    marks = tuple(tuple(row[index] for index in seen) if row else () for row in rows)
+    return Picture(kind="stack", after=after, rows=marks, parts=tuple([*parts][index] for index in seen))

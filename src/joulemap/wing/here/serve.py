@@ -139,13 +139,13 @@ def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
     return next(row for row in rows if row.weights == own.weights)  # the first is the fastest with these weights
 
 
-def choose_largest(rows: Sequence[ServedHere]) -> ServedHere | None:
-    """Return the fastest row of the largest model that reaches `READING_RATE`; else the fastest of all that run.
+def choose_largest(rows: Sequence[ServedHere], least: float = READING_RATE) -> ServedHere | None:
+    """Return the fastest row of the largest model that reaches `least` tokens per second; else the fastest of all.
 
     Rows are in the order of `POPULAR`. Return None if nothing runs.
     """
     running = [row for row in rows if row.tokens_per_s]
-    quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
+    quick = [row for row in running if (row.tokens_per_s or 0.0) >= least]
     largest = next((row.model for row in reversed(quick)), "")
     return max(
         [row for row in quick if row.model == largest] or running, key=lambda row: row.tokens_per_s or 0.0, default=None

@@ -75,6 +75,7 @@ def form_row(
             "samples_per_s": rate,
             "tokens_per_s": rate * tokens if tokens else None,
             "utilization_fraction": 2.0 * whole.mac_count / whole.step_s / step.peak_ops_per_s,
+            "memory_bound_fraction": step.memory_bound_s / step.step_s,
             "sample_j": whole.device_j * identity["device_count"] / identity["batch"],
             "device_power_w": whole.device_j / whole.step_s,
             "exchange_alone_s": None if alone is None else alone.exchange_s,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate, pairwise
 from typing import Final
 
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
-from joulemap.show.present.palette import begin_colour
-from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.palette import HUES, begin_colour
+from joulemap.show.present.picture import KEY_GAP, Marks, Picture
 from joulemap.show.present.sketch import Axis
-from joulemap.show.present.text import END
+from joulemap.show.present.text import END, HARD_SPACE, wrap
 from joulemap.system.record import frozen
 
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -21,6 +22,15 @@ BESIDE: Final = "unknown"
 
 STEPS: Final = "▁▂▃▄▅▆▇█"
 """Heights of a trend."""
+
+MARK: Final = "┊"
+"""Mark in bars at a value."""
+
+FILLS: Final = "█▓▒░#="
+"""Fill of each part of a stack, which also tells parts apart without colours."""
+
+PARTS: Final = tuple(zip(FILLS, HUES, strict=False))
+"""Fill and colour of each part of a stack."""
 
 
 @frozen(kw_only=True)
@@ -126,12 +136,14 @@ def _fit_heading(heading: str, width: int) -> str:
 
 
 def _draw_shares(picture: Picture, width: int, best: frozenset[int], paint: Paint) -> Drawn:
-    """Draw a bar from zero per row; the largest fills the width."""
-    most = picture.bounds[1]
+    """Draw a bar from zero per row; the largest, or the mark, fills the width."""
+    most = max(picture.bounds[1], picture.mark or 0.0)
+    cell = None if picture.mark is None else min(int(picture.mark / most * width), width - 1)
 
     def draw(index: int, row: Marks) -> str:
         bar = _draw_bar(row[0], most, width) if row else ""
-        return paint(bar, "better") if index in best else bar
+        pieces = (bar,) if cell is None else (bar[:cell].ljust(cell), bar[cell + 1 :])
+        return MARK.join(paint(one, "better") if index in best else one for one in pieces)
 
     rows = tuple(draw(*one) for one in enumerate(picture.rows))
     return Drawn(heading=_fit_heading(picture.heading, width), rule="-" * width, rows=rows)
@@ -161,6 +173,22 @@ def _draw_trends(picture: Picture, width: int, _best: frozenset[int], _paint: Pa
     return Drawn(heading=_fit_heading(picture.heading, width), rule="-" * width, rows=tuple(map(draw, picture.rows)))
 
 
+def _draw_stacks(picture: Picture, width: int, _best: frozenset[int], paint: Paint) -> Drawn:
+    """Draw the parts of each row one after another; the longest row fills the width, and the heading is the key."""
+    most = max(map(sum, picture.rows))
+
+    def draw(row: Marks) -> str:
+        ends = pairwise([0, *(round(end / most * width) for end in accumulate(row))])
+        parts = zip(PARTS, ends, strict=False)
+        return "".join(paint(fill * (end - begin), colour) for (fill, colour), (begin, end) in parts)
+
+    key = list(zip(PARTS, picture.parts, strict=False))
+    heading = wrap(KEY_GAP.join(f"{fill} {name}".replace(" ", HARD_SPACE) for (fill, _), name in key), width)
+    for (fill, colour), _ in key:
+        heading = heading.replace(fill, paint(fill, colour))
+    return Drawn(heading=heading, rule="-" * width, rows=tuple(map(draw, picture.rows)))
+
+
 def _draw_bar(value: float, most: float, width: int) -> str:
     """Return a bar from zero in eighths of a cell; the value `most` fills the width."""
     whole, rest = divmod(round(max(value, 0.0) / most * width * 8) if most > 0.0 else 0, 8)
@@ -173,4 +201,5 @@ DRAW: Final[dict[str, Callable[[Picture, int, frozenset[int], Paint], Drawn]]] =
     "share": _draw_shares,
     "cumulative": _draw_cumulative,
     "trend": _draw_trends,
+    "stack": _draw_stacks,
 }

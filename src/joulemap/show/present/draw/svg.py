@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from itertools import accumulate, pairwise
 from typing import Final
 
-from joulemap.show.present.draw.picture import name_kinds, place_ticks
+from joulemap.show.present.draw.picture import PARTS, name_kinds, place_ticks
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
+from joulemap.show.present.palette import COLOURS
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.sketch import Axis
 from joulemap.system.frame import escape
@@ -55,6 +57,8 @@ def _frame(inside: str) -> str:
 
 
 def _draw_heading(picture: Picture) -> str:
+    if picture.kind == "stack":
+        return " ".join(f"{_draw_key(index)} {escape(name)}" for index, name in enumerate(picture.parts))
     if picture.kind != "interval":
         is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
         return f"<small>{escape(picture.left if is_left else picture.heading)}</small>"
@@ -70,6 +74,16 @@ def _draw_heading(picture: Picture) -> str:
             for text in [show_tick(tick, picture.unit)]
         )
     )
+
+
+def _draw_key(index: int) -> str:
+    return f'<svg width="10" height="13" aria-hidden="true" fill="currentColor">{_draw_part(index, 0.0, 10.0)}</svg>'
+
+
+def _draw_part(index: int, begin: float, end: float) -> str:
+    """Return the part of a bar in its hue."""
+    fill = COLOURS[PARTS[index % len(PARTS)][1]].fill
+    return f'<rect fill="{fill}" x="{begin:.1f}" y="3" width="{end - begin:.1f}" height="10"/>'
 
 
 def _across(scale: Scale, value: float) -> float:
@@ -106,9 +120,11 @@ def _draw_difference(picture: Picture, _is_best: bool, row: Marks) -> str:
 
 
 def _draw_share(picture: Picture, is_best: bool, row: Marks) -> str:
-    """Draw a bar from zero; the largest fills the width."""
-    length = max(row[0], 0.0) / (picture.bounds[1] or 1.0) * WIDTH
-    return f'<rect class="{"better" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>'
+    """Draw a bar from zero; the largest, or the mark, fills the width."""
+    most = max(picture.bounds[1], picture.mark or 0.0) or 1.0
+    length, mark = max(row[0], 0.0) / most * WIDTH, (picture.mark or 0.0) / most * WIDTH
+    line = f'<path stroke="currentColor" stroke-dasharray="2" d="M{mark:.1f} 0v{HEIGHT}"/>' if mark else ""
+    return f'<rect class="{"better" if is_best else "bar"}" y="3" width="{length:.1f}" height="10"/>{line}'
 
 
 def _draw_cumulative(_picture: Picture, _is_best: bool, row: Marks) -> str:
@@ -134,10 +150,18 @@ def _draw_trend(picture: Picture, is_best: bool, row: Marks) -> str:
     )
 
 
+def _draw_stack(picture: Picture, _is_best: bool, row: Marks) -> str:
+    """Draw the parts of a bar one after another; the longest row fills the width."""
+    most = max(map(sum, picture.rows))
+    ends = pairwise(end / most * WIDTH for end in accumulate(row, initial=0.0))
+    return "".join(_draw_part(index, *part) for index, part in enumerate(ends))
+
+
 DRAW: Final[dict[str, Callable[[Picture, bool, Marks], str]]] = {
     "interval": _draw_interval,
     "difference": _draw_difference,
     "share": _draw_share,
     "cumulative": _draw_cumulative,
     "trend": _draw_trend,
+    "stack": _draw_stack,
 }

@@ -117,7 +117,8 @@ def _list_columns(block: Grid) -> Iterator[tuple[str, str, Sequence[str]]]:
 
 def _draw(line: str) -> str:
     """Return a line of a picture as inline code, in which leading spaces stay."""
-    return f"`{line.replace(' ', HARD_SPACE)}`" if line.strip() else ""
+    drawn = re.sub("[ \n]", HARD_SPACE, line)
+    return f"`{drawn}`" if line.strip() else ""
 
 
 def _cells(block: Grid) -> list[list[str]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 OVER: Final = "over a limit"
 LATE: Final = "late"
-DELAYED: Final = ", delayed batching"
+DELAYED: Final = " (delayed)"
 """End of the label of a fleet whose batches wait for more requests."""
 
 LOADS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)

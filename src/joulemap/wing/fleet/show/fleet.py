@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal
+import attrs
+
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal, Turn
 from joulemap.domain import TIE_RATIO, Column, Table
 from joulemap.physics import spell_precision
 from joulemap.show import (
@@ -22,6 +24,7 @@ from joulemap.show import (
     fits,
     join_names,
     lay_rows,
+    make_stack,
     mark_projected,
     name_run,
     show_chance,
@@ -42,9 +45,6 @@ from joulemap.wing.llm.serve import describe_served
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
-
-NAMED: Final = 3
-"""Maximum chips that are named in a note on omitted hardware; more are only counted."""
 
 NEARLY: Final = 0.98
 """Share of the highest rate tried; a capacity above it is shown as a lower bound."""
@@ -74,6 +74,8 @@ MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
     "carbon": ("CO2/month", "gco2_per_month"),
 }
 """Objective -> heading of its column, and the field that the column shows."""
+USED, SPARE = "used", "spare"
+"""Parts of the capacity of a fleet, in the picture of its value."""
 DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]", is_number=True)
 BATCH: Final = Template("{batch_mean:plain} of {batch}")
 CAPACITY: Final = Template("{ratio:x}")
@@ -81,7 +83,7 @@ CAPACITY_OVER: Final = Template("over {ratio:plain}x")
 UTILIZATION_UNDER: Final = Template("under {share:%}", is_number=True)
 LEFT_OUT: Final = Template("Left out: {reasons}")
 DELAYED_MEANS: Final = (
-    "delayed batching: the first request of a batch waits for others, up to the delay limit, which saves energy"
+    "delayed: the first request of a batch waits for others, up to the delay limit, which saves energy"
 )
 
 OVERLOADED: Final = "overloaded"
@@ -90,27 +92,20 @@ EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
 EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
-DELAYED: Final = " with delayed batching"
-GROWTH: Final = Template(
-    "the capacity of {label} is {capacity} the highest rate[; up to 1.5x the load, {first} breaks first]"
-)
-
-
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
-UNPRICED: Final = Template("{names} from the ranking by cost, without a known {price}{other}")
+UNPRICED: Final = Template("{names:few} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-OTHER_SELLER: Final = Template("{names} with prices of another kind of seller (--seller)")
-ALL_LATE: Final = Template("{names}, which miss the latency target with any number of devices (--details)")
-LATE_ONE: Final = Template("{names}, which misses the latency target with any number of devices (--details)")
-CHIPS: Final = Template("{count:n chip}")
+OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--seller)")
+TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate, in whole nodes with --node; requests arrive "
     "at random (Poisson) and share one queue; ranges in brackets show the counts at both "
-    "ends of the 80 % interval of predicted times; 80 % sure: devices that suffice with this probability",
+    "ends of the 80 % interval of predicted times; devices to be 80 % sure: the fewest that suffice with this "
+    "probability",
     "a free device takes the waiting requests, up to one batch; with delayed batching it starts once the batch is full "
     "or the first request has waited for the delay limit",
     "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "
@@ -121,25 +116,28 @@ NOTES: Final = (
     "its inverse; time busy (--details): share of time with a batch running, however small the batch",
 )
 
-LEAST: Final[Mapping[str, tuple[str, str]]] = {
-    "cost": ("costs least", "cost least"),
-    "energy": ("uses the least energy", "use the least energy"),
-    "carbon": ("emits the least CO2", "emit the least CO2"),
-}
-"""Objective -> verb of one device or server, and of several."""
+VERBS: Final[Mapping[str, str]] = {"rented": "Rent", "bought": "Buy"}
+"""Way of paying for all devices -> verb of the first line; a fleet with owned devices, or chosen by energy, is used."""
+USE: Final = "Use"
 MORE: Final[Mapping[str, Template]] = {
-    "cost": Template("{rival} costs {ratio:x} as much"),
-    "energy": Template("{rival} uses {ratio:x} as much"),
-    "carbon": Template("{rival} emits {ratio:x} as much"),
+    "cost": Template("{rival} costs {ratio:x} as much[ ({chance} sure)]"),
+    "energy": Template("{rival} uses {ratio:x} as much[ ({chance} sure)]"),
+    "carbon": Template("{rival} emits {ratio:x} as much[ ({chance} sure)]"),
 }
-BEST: Final = Template("{fleet} {least}: {value} per month[ ({chance} sure)][; {more}].")
-TIED: Final = Template("{fleet} {least}: {value} per month, statistically tied with {rival}.")
-LIKELY: Final = Template(
-    "Plan {likely} to be {sure} sure; {count} {least} at {value} per month ({chance} sure)[, tied with {rival}]."
+BEST: Final = Template("{verb} {fleet}: {value} per month for {target}[; {more}].")
+TIED: Final = Template(
+    "{verb} {fleet}: {value} per month for {target}; {rival} may do as well, so take the one at hand."
 )
-UNLIKELY: Final = Template("{fleet} {least}: {value} per month, {chance} sure to suffice; no number is {sure} sure.")
+LIKELY: Final = Template(
+    "{verb} {likely} to be {sure} sure; at {value} per month, {count} would be {chance} sure"
+    "[, and {rival} may do as well]."
+)
+UNLIKELY: Final = Template(
+    "Measure {fleet} first: for {value} per month it meets {target} with {chance} probability, and no number is "
+    "{sure} sure."
+)
 TOGETHER: Final = Template(
-    "{fleet} {way} {least}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
+    "{verb} {fleet} {way}: {value} per month for {target}[, {saved:%} below one kind of server][ ({chance} sure)]."
 )
 WAYS: Final = ("together", "(prefill > decode)")
 """Ways in which two kinds of servers work together: each on whole requests, or each on a phase."""
@@ -149,14 +147,18 @@ NO_PRICE: Final = Template("No fleet within all limits has a known price; {fleet
 NO_LIMITS: Final = Template("No fleet meets all limits; the nearest is {fleet}: its {reason}.")
 DEVICES_OF: Final = Template("{count} {name}")
 SERVERS_OF: Final = Template("{count:n server} of {name}")
-HEADROOM: Final = Template("{noun} is {value}, {share} of the {target} target[; {utilization} of the capacity is used]")
+HEADROOM: Final = Template(
+    "{noun} is {value} of {target}[, and the load can grow {capacity:x}][; first to break: {limit}]"
+)
+EACH: Final = Template("{fleet} at {each} per device against {rival} at {other}")
 NOUNS: Final[Mapping[str, str]] = {"p99_s": "p99", "first_token_s": "p99 TTFT", "between_s": "p99 TPOT"}
+LIMITS: Final = {name: Template(f"{noun} within {{target}}") for name, noun in NOUNS.items()}
 OTHER: Final[Mapping[str, Template]] = {
-    "least_energy": Template("{fleet} uses the least energy: {value} per month at the meter[, {ratio:x} less]"),
+    "least_energy": Template("least energy: {fleet}, with {value} per month at the meter[, {ratio:x} less]"),
     "published": Template("in the checkpoint's own precision, {fleet} is best: {value} per month"),
 }
 """Metric of a further choice -> its sentence."""
-ONE_KIND: Final = Template("of one kind, {fleet} {least}: {value} per month")
+ONE_KIND: Final = Template("of one kind, {fleet} is best: {value} per month")
 TWO_KINDS: Final = Template("{fleet} together would take {value} per month, a statistical tie")
 MOST_SHOWN: Final = 15.0
 """Capacity from which a fleet is only known to carry more, as a multiple of the demanded rate."""
@@ -164,7 +166,7 @@ MOST_SHOWN: Final = 15.0
 
 def describe_answer(facts: Facts) -> str:
     """Return the best fleet and its lead, or why there is none."""
-    choices = [one for one in facts.of(Choice) if one.metric in LEAST]
+    choices = [one for one in facts.of(Choice) if one.metric in MORE]
     if not choices:
         entry = facts.of(Entry)[0]
         fleet = _count(facts, entry.runs[0])
@@ -175,7 +177,13 @@ def describe_answer(facts: Facts) -> str:
         return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))
     first = choices[0]
     fleet, chance = _count(facts, first.runs[0]), show_chance(first.probability)
-    given = {"fleet": fleet, "least": _say_least(facts, first), "value": _show(first.value)}
+    targets = [LIMITS[one.metric](target=_show(one.bound)) for one in facts.of(Limit)]
+    given = {
+        "verb": _find_verb(facts, first),
+        "fleet": fleet,
+        "value": _show(first.value),
+        "target": join_names(targets),
+    }
     if _is_together(facts, first.runs[0]):
         saved = None if first.ratio is None else 1.0 - 1.0 / first.ratio
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
@@ -184,18 +192,23 @@ def describe_answer(facts: Facts) -> str:
     is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
     if unsure := _describe_unsure(facts, first.runs[0], given, rival if is_tied else None):
         return unsure
-    if is_alone or first.ratio is None:
-        return BEST(chance=None, more=None, **given)
     if is_tied:
         return TIED(rival=rival, **given)
-    more = MORE[first.metric](rival=rival, ratio=first.ratio)
-    whole = BEST(chance=chance, more=more, **given)
-    return whole if fits(whole) else BEST(chance=chance, more=None, **given)
+    more = None if is_alone else MORE[first.metric](rival=rival, ratio=first.ratio, chance=chance)
+    whole = BEST(more=more, **given)
+    return whole if fits(whole) else BEST(more=None, **given)
+
+
+def _find_verb(facts: Facts, choice: Choice) -> str:
+    values = facts.find_values(choice.runs[0])
+    if choice.metric != "cost" or "owned" not in values or values["owned"].value:
+        return USE
+    return next((verb for way, verb in VERBS.items() if values.get(way) == values.get("cost")), USE)
 
 
 def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: str | None) -> str:
     """Return the number of devices that is likely enough; empty if the fleet's own is, or if that is unknown."""
-    values = _find_values(facts, key)
+    values = facts.find_values(key)
     enough, likely = values.get("enough"), values.get("likely_devices")
     if enough is None or (likely is not None and likely.value <= values["devices"].value):
         return ""
@@ -207,74 +220,72 @@ def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: st
         likely=_count(facts, key, round(likely.value)),
         sure=sure,
         count=round(values["devices"].value) // each,
-        least=given["least"],
-        value=given["value"],
         rival=rival,
         chance=chance,
+        **given,
     )
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on the headroom of the best fleet, a tied fleet of two kinds, and the least energy."""
-    return [*_describe_headroom(facts), *_describe_second(facts), *_describe_others(facts)][:MOST_WHY]
+    """Return lines on headroom, on the devices of both fleets, on a tied fleet of two kinds, and on energy."""
+    lines = (_describe_headroom, _describe_each, _describe_second, _describe_others)
+    return [text for one in lines for text in one(facts)][:MOST_WHY]
 
 
 def _describe_headroom(facts: Facts) -> Iterator[str]:
     for one in facts.of(Limit)[:1]:
         if one.value is None:
             continue
-        values = _find_values(facts, one.runs[0])
-        used, capacity = values.get("utilization"), values.get("capacity")
-        is_known = used is not None and (capacity is None or capacity.value < MOST_SHOWN)
+        capacity = facts.find_values(one.runs[0]).get("capacity")
+        turn = next(iter(facts.of(Turn)), None)
         yield HEADROOM(
             noun=NOUNS[one.metric],
             value=_show(one.value),
-            share=show_share(one.value.value / one.bound.value),
             target=_show(one.bound),
-            utilization=show_share(used.value) if used is not None and is_known else None,
+            capacity=capacity.value if capacity is not None and capacity.value < MOST_SHOWN else None,
+            limit=None if turn is None else turn.name,
         )
+
+
+def _describe_each(facts: Facts) -> Iterator[str]:
+    """Yield the number of devices of the best fleet and of its rival, and the share of a device in their value."""
+    for one in facts.of(Choice)[:1]:
+        known = [facts.find_values(key) for key in one.runs]
+        if len(known) > 1 and all({"devices", one.metric} <= {*values} for values in known):
+            pairs = ((values[one.metric], values["devices"].value) for values in known)
+            shown = [_show(Quantity(value.value / count, value.unit)) for value, count in pairs]
+            fleet, rival = (_count(facts, key) for key in one.runs)
+            yield EACH(fleet=fleet, each=shown[0], rival=rival, other=shown[1])
 
 
 def _describe_second(facts: Facts) -> Iterator[str]:
     for one in facts.of(Choice)[1:]:
-        if one.metric not in LEAST:
+        if one.metric not in MORE:
             continue
         if _is_together(facts, one.runs[0]):
             yield TWO_KINDS(fleet=_count(facts, one.runs[0]), value=_show(one.value))
         else:
-            given = {"fleet": _count(facts, one.runs[0]), "least": _say_least(facts, one), "value": _show(one.value)}
-            yield ONE_KIND(**given)
+            yield ONE_KIND(fleet=_count(facts, one.runs[0]), value=_show(one.value))
 
 
 def _describe_others(facts: Facts) -> Iterator[str]:
     for one in facts.of(Choice):
-        if one.metric in OTHER:
+        if one.metric in OTHER and (one.ratio is None or one.ratio > NEAR):
             yield OTHER[one.metric](fleet=_count(facts, one.runs[0]), value=_show(one.value), ratio=one.ratio)
-
-
-def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    quantities: Mapping[str, Quantity] = next((one.values for one in facts.of(Entry) if one.runs[0] == key), {})
-    return quantities
 
 
 def _is_together(facts: Facts, key: int) -> bool:
     """Return whether a fleet has several kinds of servers."""
-    return "devices_per_server" not in _find_values(facts, key)
+    return "devices_per_server" not in facts.find_values(key)
 
 
 def _count(facts: Facts, key: int, number: int | None = None) -> str:
     """Return a fleet's name with a number of devices, by default its own, or of servers if a server has several."""
-    values, name = _find_values(facts, key), name_run(facts.runs[key])
+    values, name = facts.find_values(key), name_run(facts.runs[key])
     if "devices" not in values or "devices_per_server" not in values:
         return name
     devices, each = number or round(values["devices"].value), round(values["devices_per_server"].value)
     return SERVERS_OF(count=devices // each, name=name) if each > 1 else DEVICES_OF(count=devices, name=name)
-
-
-def _say_least(facts: Facts, choice: Choice) -> str:
-    values = _find_values(facts, choice.runs[0])
-    each = values["devices_per_server"].value if "devices_per_server" in values else 0.0
-    return LEAST[choice.metric][0 if values["devices"].value == each else 1]
 
 
 def _show(value: Quantity) -> str:
@@ -320,29 +331,22 @@ def list_left_out(answer: FleetAnswer) -> Iterator[str]:
     over = [row for row in answer.rows if row.status not in (OK, LATE)]
     kept = {row.hardware for row in answer.rows if row.status != LATE}
     if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
-        late_text = LATE_ONE if len(missed) == 1 else ALL_LATE
-        yield late_text(names=_name_some([*map(mark, missed)]))
+        yield TOO_SLOW(names=list(map(mark, missed)))
     if not answer.ok:
         over = over[1:]  # the first is the headline
     if over:
-        yield OVER(over[0], label=_name(answer, over[0]), more=len(over) - 1 or None)
+        yield OVER(over[0], label=mark(over[0].label), more=len(over) - 1 or None)
     if answer.demand.objective == "cost":
         without = (row.hardware for row in answer.ok if row.cost_per_month is None and not row.unlike_price_text)
         if unpriced := list(dict.fromkeys(without)):
             other = "" if answer.pay == "both" else PAY_BOTH
-            names = _name_some([*map(mark, unpriced)])
+            names = list(map(mark, unpriced))
             yield UNPRICED(names=names, price=PRICES[answer.pay], other=other)
         if unlike := {mark(row.chip): row.unlike_price_text for row in answer.ok if row.unlike_price_text}:
             priced = [PRICED(name=name, price=cut_seller(price)) for name, price in unlike.items()]
-            yield OTHER_SELLER(names=_name_some(priced))
+            yield OTHER_SELLER(names=priced)
     if unused := sorted(set(answer.demand.owned) - {row.chip for row in answer.rows}):
         yield OWNED_ELSEWHERE(names=unused)
-
-
-def _name(answer: FleetAnswer, row: FleetRow) -> str:
-    """Return a fleet's label as it reads in a sentence."""
-    label = f"{row.hardware} {row.precision}{DELAYED}" if row.wait_s else row.label
-    return mark_projected(label, answer.projected)
 
 
 def describe_division(answer: FleetAnswer) -> list[str]:
@@ -368,11 +372,6 @@ def describe_division(answer: FleetAnswer) -> list[str]:
         near_by = NEAR_DIVISION if ratio > TIE_RATIO else EQUAL_DIVISION
         return [f"{sentence}; {near_by(devices=devices, more=ratio - 1.0)}"]
     return [sentence] if best.server_device_count > 1 else []
-
-
-def _name_some(names: Sequence[str]) -> str:
-    """Return the names of chips if they are few, else their number."""
-    return join_names(names) if len(names) <= NAMED else CHIPS(count=len(names))
 
 
 def format_capacity(row: FleetRow) -> str:
@@ -413,10 +412,9 @@ def draw(answer: FleetAnswer) -> Figures:
     if not best:
         return ()
     drawn = [make_figure("fleet", answer.rows.with_rows(best), subject, describe_answer(answer.facts))]
-    growth = "; ".join(GROWTH(row, capacity=format_capacity(row), first=row.fails_first) for row in best[:WATCHED])
     for quantity in dict.fromkeys(row.quantity for row in answer.queue):
         queue = answer.queue.with_rows(row for row in answer.queue if row.quantity == quantity)
-        drawn.append(make_figure("queue", _own(answer, queue), f"{subject}: {quantity}", growth))
+        drawn.append(make_figure("queue", _own(answer, queue), f"{subject}: {quantity}"))
     labels = [row.label for row in best[:WATCHED]]
     rates = tuple(row for row in answer.at_rates if row.label in labels)
     if len({row.rate_per_s for row in rates}) > 1:
@@ -444,9 +442,9 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
     grid = lay_rows(
         answer,
         answer.best,
-        f"label | *devices | *likely_device_count? | enough_fraction? | *{' '.join(MONTHLY[first])} | {latencies} | "
-        "*batch | delay limit wait | *utilization_fraction? | *power_w | carried_ratio | energy_per_request_j | "
-        f"{others} | way | price price_text?",
+        f"label | *devices | *{' '.join(MONTHLY[first])} | {latencies} | "
+        "*utilization_fraction? | *power_w | *batch | delay limit wait | enough_fraction? | carried_ratio | "
+        f"energy_per_request_j | {others} | way | price price_text?",
         limit=limit,
         noun="chips",
         ranked=MONTHLY[first][1],
@@ -457,7 +455,13 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
         utilization_fraction=format_utilization,
         carried_ratio=format_capacity,
     )
-    return grid, *below
+    parts: dict[str, list[float | None]] = {USED: [], SPARE: []}
+    for row in answer.best.rows[: len(grid.rows)]:
+        value, used = getattr(row, MONTHLY[first][1]), row.utilization_fraction
+        used = 1.0 if used is None else used
+        for name, share in ((USED, used), (SPARE, 1.0 - used)):
+            parts[name].append(None if value is None else value * share)
+    return attrs.evolve(grid, pictures=(make_stack(parts, MONTHLY[first][0]),)), *below
 
 
 def _show_time(field: str, row: QueueRow) -> str:
@@ -514,8 +518,9 @@ FLEET: Final = Shape(
         Part(
             title="Power and cost",
             table="costed",
-            columns="label | *devices | *rented_per_month | *bought_per_month | gco2_per_month | "
-            "kwh_per_month | *maximum power power_w | mean_power_w | *idle_power_w | busy_fraction | fails_first",
+            columns="label | *devices | *likely_device_count? | *rented_per_month | *bought_per_month | "
+            "gco2_per_month | kwh_per_month | *maximum power power_w | mean_power_w | *idle_power_w | busy_fraction | "
+            "fails_first",
             lay={"devices": _format_devices},
             is_long=True,
         ),

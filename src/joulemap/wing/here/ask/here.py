@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"
+SURE: Final = "sure_model"
+"""Metric of the choice of the largest model that surely reaches reading speed, if the first choice may not."""
+
 FASTEST: Final = "fastest"
 """Metric of the choice of the fastest weights, which are less precise than those of the first choice."""
 
@@ -250,7 +253,7 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     known = dict(enumerate(rows, 1))
     choices = list(_choose_served(model, served) if is_served else _choose_run(runs))
     unread = [Finding(kind="gap", values={"text": gap}, doubt=UNKNOWN) for gap in gaps]
-    entries = [one for key, row in known.items() if (one := _enter(key, row, values)).values]
+    entries = [one for key, row in known.items() if (one := Entry.of(key, row, values)).values]
     refusals = [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason]
     least = Quantity(READING_RATE, "1/s")
     limits = [
@@ -276,24 +279,21 @@ def _list_settings(row: ServedHere | RunHere) -> tuple[str, ...]:
     return (row.model, weights) if weights else (row.model,)
 
 
-def _enter(key: int, row: ServedHere | RunHere, values: Mapping[str, tuple[str, str, str]]) -> Entry:
-    quantities = {
-        metric: Quantity(value, unit, getattr(row, width) if width else None)
-        for metric, (field, unit, width) in values.items()
-        if (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values=quantities)
-
-
 def _choose_served(model: str, served: Sequence[ServedHere]) -> Iterator[Choice]:
     """Yield the largest model that is read as it comes; of one model, its most precise fast weights and the fastest."""
     best = choose_row(served) if model else choose_largest(served)
     if best is None or best.tokens_per_s is None:
         return
     keys = {id(row): key for key, row in enumerate(served, 1)}
-    own = Quantity(best.tokens_per_s, "1/s", best.between_half_width)
+    own, width = Quantity(best.tokens_per_s, "1/s", best.between_half_width), best.between_half_width or 0.0
     ratio = best.tokens_per_s / READING_RATE
-    yield Choice(runs=(keys[id(best)],), metric=RATE if model else LARGEST, value=own, ratio=None if model else ratio)
+    chance = probability_better(ratio, width) if width else None
+    given = {"metric": RATE} if model else {"metric": LARGEST, "ratio": ratio, "probability": chance}
+    yield Choice(runs=(keys[id(best)],), value=own, **given)
+    least = READING_RATE * math.exp(width)
+    sure = None if model else choose_largest(served, least)
+    if sure is not None and (sure.tokens_per_s or 0.0) >= least > best.tokens_per_s:
+        yield Choice(runs=(keys[id(sure)],), metric=SURE, value=Quantity(sure.tokens_per_s or 0.0, "1/s"))
     fastest = max(served, key=lambda row: row.tokens_per_s or 0.0)
     if model and fastest.weights != best.weights and fastest.tokens_per_s:
         value = Quantity(fastest.tokens_per_s, "1/s", fastest.between_half_width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from joulemap.show import (
     join_names,
     lay_rows,
     list_facts,
+    show_chance,
     show_ends,
     show_interval,
     show_plain,
@@ -32,22 +33,26 @@ from joulemap.wing.here.match import CPU
 from joulemap.wing.here.serve import find_device
 from joulemap.wing.llm.serve import READING_RATE
 
-LARGEST: Final = Template(
-    "{model} is the largest model that reaches reading speed ({least} tokens/s): {rate} on {name}."
-)
+LARGEST: Final = Template("Run {model}[ on {name}]: {rate}, above reading speed ({least}).")
 UNSURE: Final = Template(
-    "{model} is the largest model predicted to reach reading speed ({least} tokens/s), but may miss it: {rate} on"
-    " {name}."
+    "Run {model}[ on {name}]: {rate}, {chance} likely to reach reading speed ({least})[; {sure} surely does]."
 )
 """`LARGEST` where the range of the rate includes slower ones."""
 
-SLOW: Final = Template("No model reaches reading speed ({least} tokens/s); {model} is fastest: {rate} on {name}.")
+SLOW: Final = Template("Run {model}[ on {name}], the fastest: {rate}; no model reaches reading speed ({least}).")
+SLOWER: Final = Template("below reading speed: {models:few}")
+MODEL_RATE: Final = Template("{model} {tokens_per_s:~}")
+LEAST_SHOWN: Final = 4
+"""Minimum models in the table, slower ones included."""
+
+READING: Final = "┊ reading"
+"""Key of the mark in the picture of speeds."""
 BEST: Final = Template(
-    "{name} runs {model} at {rate}[ and {energy} per token] with {weights} weights"
+    "Run {model} with {weights} weights[ on {name}]: {rate}[ and {energy} per token]"
     "[; {fastest} reaches {most} tokens/s]."
 )
 ONLY: Final = Template("{name} runs {model} in {latency} with {energy} per {unit}.")
-FASTEST: Final = Template("{name} runs {model} fastest, in {latency} with {energy} per {unit}[; it {lead}].")
+FASTEST: Final = Template("Use {name}: {latency} and {energy} per {unit}[; it {lead}].")
 INFERENCE: Final = "inference"
 BATCH: Final = Template("batch of {batch}")
 NOTHING: Final = Template("{model} runs on no chip of this machine.")
@@ -82,13 +87,20 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
         return NOTHING(model=model) if model else NOTHING_FITS
     first = choices[0]
     run = facts.runs[first.runs[0]]
+    name = run.hardware if len({one.hardware for one in facts.runs.values()}) > 1 else None
     if first.metric == "largest_model":
-        (limit,) = facts.of(Limit)
+        (limit,), sure = facts.of(Limit), next(iter(choices[1:]), None)
         slowest = first.value.value * math.exp(-(first.value.half_width or 0.0))
         template = SLOW if limit.miss else LARGEST if slowest >= limit.bound.value else UNSURE
-        least = show_plain(limit.bound.value)
-        return template(model=run.settings[0], least=least, rate=show_rate(first.value), name=run.hardware)
-    values = next(one.values for one in facts.of(Entry) if one.runs[0] == first.runs[0])
+        return template(
+            model=run.settings[0],
+            name=name,
+            rate=show_rate(first.value),
+            least=show_plain(limit.bound.value),
+            chance=show_chance(first.probability),
+            sure=None if sure is None else facts.runs[sure.runs[0]].settings[0],
+        )
+    values = facts.find_values(first.runs[0])
     energy = values.get("energy_per_token", values.get("energy"))
     given = {"name": run.hardware, "model": model, "energy": None if energy is None else _show(energy)}
     if first.metric == "latency":
@@ -100,7 +112,8 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
     other = next((one for one in choices if one.metric == "fastest"), None)
     most = None if other is None else show_quantity(other.value.value, "").strip()
     fastest = None if other is None else facts.runs[other.runs[0]].settings[1]
-    return BEST(rate=show_rate(first.value), weights=run.settings[1], fastest=fastest, most=most, **given)
+    given |= {"name": name, "rate": show_rate(first.value), "weights": run.settings[1]}
+    return BEST(fastest=fastest, most=most, **given)
 
 
 def describe_refused(facts: Facts) -> str:
@@ -136,25 +149,26 @@ def _bare(facts: Facts) -> dict[int, Subject]:
     return {key: Subject(hardware=run.hardware) for key, run in facts.runs.items()}
 
 
-def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
-    """Return one row per model: the fastest or, if no chip runs the model, the one with the least memory shortage."""
-    groups: dict[str, list[ServedHere]] = {}
-    for row in rows:
-        groups.setdefault(row.model, []).append(row)
-    return [
-        max(some, key=lambda row: (row.tokens_per_s or 0.0, -(row.memory_fraction or 0.0))) for some in groups.values()
-    ]
+def _rank_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
+    """Return the fastest row of each model, fastest first."""
+    fastest: dict[str, ServedHere] = {}
+    for row in sorted(rows, key=lambda row: -(row.tokens_per_s or 0.0)):
+        fastest.setdefault(row.model, row)
+    return [*fastest.values()]
 
 
-def _choose_window(rows: Sequence[ServedHere], best: ServedHere | None, most: int) -> Sequence[ServedHere]:
-    """Return at most `most` rows in their order: the best, others at reading speed, then those nearest to the best."""
-    own = next((index for index, row in enumerate(rows) if row is best), 0)
+def _keep_fluent(rows: Iterable[ServedHere]) -> list[ServedHere]:
+    """Return the fastest row of each model that reaches reading speed, or of the fastest models if few do."""
+    ranked = _rank_fastest(rows)
+    return ranked[: max(LEAST_SHOWN, sum((row.tokens_per_s or 0.0) >= READING_RATE for row in ranked))]
 
-    def rank(index: int) -> tuple[bool, bool, int]:
-        is_slow = (rows[index].tokens_per_s or 0.0) < READING_RATE
-        return index != own, is_slow, abs(index - own)
 
-    return [rows[index] for index in sorted(sorted(range(len(rows)), key=rank)[:most])]
+def describe_slower(answer: HereAnswer) -> str:
+    """Return a line on the models below reading speed, that the table leaves out; empty for a named model."""
+    running = [row for row in answer.served if row.tokens_per_s]
+    shown = _keep_fluent(running)
+    slower = [MODEL_RATE(row) for row in _rank_fastest(running) if row not in shown]
+    return SLOWER(models=slower) if slower and not answer.model else ""
 
 
 def _show_rate(row: ServedHere) -> str:
@@ -165,9 +179,10 @@ def _show_rate(row: ServedHere) -> str:
 def lay_served(answer: HereAnswer, limit: int) -> Grid:
     """Return the table of language models that run: of one model, or the popular models near the decision."""
     running = [row for row in answer.served if row.tokens_per_s]
-    rows = running if answer.model else _keep_fastest(running)
+    rows = running if answer.model else _keep_fluent(running)
     best = next((answer.served[one.runs[0] - 1] for one in answer.facts.of(Choice)), None)
-    window = _choose_window(rows, best, limit)
+    begin = max(0, next((index for index, row in enumerate(rows) if row is best), 0) + 1 - limit)
+    window = rows[begin : begin + limit]
     ranges, context = ("between_half_width | ", "context_tokens= | ") if answer.model else ("", "")
     laid = lay_rows(
         answer,
@@ -186,7 +201,9 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
     chosen = WEIGHTS if WEIGHTS in laid.headings else RATE  # precise weights win over faster ones
     (marked_column,) = (at for at, one in enumerate(laid.headings) if one == (chosen if answer.model else MODEL))
     marked = frozenset((index, marked_column) for index in places if len(window) > 1)
-    return attrs.evolve(laid.out_of(len(rows), len(window), "rows" if answer.model else "models"), best=marked)
+    speeds = [attrs.evolve(one, mark=READING_RATE, heading=READING) for one in laid.pictures]
+    drawn = attrs.evolve(laid, best=marked, pictures=tuple(speeds))
+    return drawn.out_of(len(rows), len(window), "rows" if answer.model else "models")
 
 
 def _shorten(answer: HereAnswer, row: ServedHere) -> str:
@@ -259,7 +276,7 @@ PAGES: Final = {
                 is_tight=True,
                 draw=lambda answer, _rows, _limit, grid, **_: (
                     grid,
-                    *([Text(refused)] if (refused := describe_refused(answer.facts)) else []),
+                    *(Text(line) for line in (describe_slower(answer), describe_refused(answer.facts)) if line),
                 ),
             ),
             Part(

@@ -17,6 +17,7 @@ from joulemap.ask import (
     PairedRun,
     Quantity,
     Refusal,
+    Share,
     Subject,
     Value,
     check_runs,
@@ -55,20 +56,19 @@ from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box
 
 if TYPE_CHECKING:
-    from joulemap.system import Reason
     from joulemap.wing.place.box.member import Member
 
 ALONE: Final = "alone"
 """Form of a placement on one device."""
 
-VALUES: Final[Mapping[Goal, tuple[str, str, str]]] = {
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "latency": ("latency_s", "s", "latency_half_width"),
     "throughput": ("throughput_per_s", "1/s", "throughput_half_width"),
     "energy": ("energy_j", "J", "energy_half_width"),
 }
 """Goal -> field of a row, unit, and field with the half-width."""
 
-COPIES: Final[Mapping[str, tuple[str, str]]] = {
+COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     "copy": ("copy_s", "s"),
     "copied": ("copied_bytes", "B"),
     "copies": ("copy_count", ""),
@@ -238,7 +238,7 @@ def place(
         goal=goal,
         members=members,
         rows=make_table("placements", PlacementRow, rows),
-        facts=find_facts(rows, [one.refusal for one in candidates], goal, gap),
+        facts=find_facts(rows, candidates, goal, gap),
         devices=make_table("devices", DeviceRow, list_devices(best.run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(best.run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(candidates)),
@@ -279,22 +279,29 @@ def _read_stored(source: Source, candidates: Sequence[Candidate], ids: Mapping[t
 
 
 def find_facts(
-    rows: Sequence[PlacementRow], reasons: Sequence[Reason | None], goal: Goal, gap: tuple[str, float] | None
+    rows: Sequence[PlacementRow], candidates: Sequence[Candidate], goal: Goal, gap: tuple[str, float] | None
 ) -> Facts:
-    """Return the facts of placements, best first; a run of the facts is a row.
+    """Return the facts of placements, best first; a run of the facts is a row, and each row is of a candidate.
 
-    `reasons` has the reason of each row that is refused. `gap` holds the form of a placement that was not examined, and
+    `gap` holds the form of a placement that was not examined, and
     the share that it could save.
     """
     known = dict(enumerate(rows, 1))
     kept = {key: row for key, row in known.items() if not row.refusal}
     choices = [_choose(kept, goal)] if len(kept) > 1 else []
     caveats = weigh_findings([*_find_own(kept, goal, gap)], choices)
-    refusals = [Refusal.of(reason, (key,)) for key, reason in enumerate(reasons, 1) if reason is not None]
+    refusals = [Refusal.of(one.refusal, (key,)) for key, one in enumerate(candidates, 1) if one.refusal is not None]
+    shares = [share for key, one in enumerate(candidates, 1) for share in _divide(key, one, goal)]
     return Facts(
         asked=(goal,),
         runs={key: Subject(hardware=row.placement, settings=(row.form,)) for key, row in known.items()},
-        facts=(*choices, *refusals, *(_enter(key, row) for key, row in kept.items()), *caveats),
+        facts=(
+            *choices,
+            *refusals,
+            *(Entry.of(key, row, {**VALUES, **(COPIES if row.form != ALONE else {})}) for key, row in kept.items()),
+            *shares,
+            *caveats,
+        ),
     )
 
 
@@ -326,18 +333,22 @@ def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
     )
 
 
-def _enter(key: int, row: PlacementRow) -> Entry:
-    values: dict[str, Quantity] = {
-        goal: Quantity(value, unit, getattr(row, width))
-        for goal, (field, unit, width) in VALUES.items()
-        if (value := getattr(row, field)) is not None
-    }
-    copied = {
-        name: Quantity(float(value), unit)
-        for name, (field, unit) in COPIES.items()
-        if row.form != ALONE and (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values={**values, **copied})
+def _divide(key: int, one: Candidate, goal: Goal) -> Iterator[Share]:
+    """Yield the shares of devices in the energy of a batch, or of devices and links in its latency, which overlap."""
+    run = one.run
+    if run is None:
+        return
+    metric, whole, parts = "latency", run.latency_fs, list[tuple[str, str, int]]()
+    if goal == "energy":
+        metric, whole = "energy", run.energy_fj
+        parts += [("device", line.device, line.energy_fj) for line in run.lines]
+    else:
+        links = dict.fromkeys(hop.name for copy in run.copies for hop in one.problem.ways[copy.start, copy.end])
+        parts += [("device", one.problem.members[at].name, part.latency_fs) for at, part in run.parts.items()]
+        parts += [("link", "+".join(links), run.copy_fs)] if links else []
+    for level, name in dict.fromkeys(part[:2] for part in parts):
+        own = sum(part[2] for part in parts if part[:2] == (level, name))
+        yield Share(runs=(key,), metric=metric, level=level, name=name, share=own / whole)
 
 
 def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, float] | None) -> Iterator[Finding]:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask import Choice, Entry, Facts, Refusal
+import attrs
+
+from joulemap.ask import Choice, Entry, Facts, Refusal, Share
+from joulemap.domain import TIE_RATIO
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
     Figures,
+    Grid,
     Part,
     Sheet,
     Template,
-    describe_choices,
     head_assumed,
     join_names,
     list_notes,
+    make_stack,
     name_run,
     show_assumed,
+    show_chance,
     show_quantity,
     show_range,
 )
 from joulemap.show.present.template import join_clauses
-from joulemap.system import FJ_PER_J
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.ask.row import find_assumed
 from joulemap.wing.place.box.solve import has_solver
 
 if TYPE_CHECKING:
-    from joulemap.wing.place.generated.row import EventRow
+    pass
+
+HEADINGS: Final[Mapping[str, str]] = {"latency": "latency", "energy": "energy per sample"}
+"""Goal -> heading of the column before the picture of its parts."""
+
+PIPELINE, ASIDE = "pipeline", "side by side"
+"""Forms of placements in which batches follow each other, or each device runs its own."""
+
+COPIES: Final = "copies"
+"""Name of the time on links in the picture."""
 
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
 CHIP: Final = Template("{device}: {chip}")
@@ -50,46 +63,108 @@ BOX_POWER: Final = (
 
 ONLY: Final = Template("{name} runs the model, with {value} {each}; no other placement does.")
 EACH: Final = {"latency": "per batch", "throughput": "of throughput", "energy": "per batch"}
-COPIES: Final = Template(
-    "{name} copies {copied} between devices ({copies:n time} per batch), which takes {copy} of {latency}"
+NOTHING: Final = Template("Use {name}: the {rival} gains nothing ({own} against {other}).")
+TOO_CLOSE: Final = Template("Use {rival}: the {name} may gain {gain:%}[ ({chance} sure)]{instead}.")
+MEASURE: Final = "; measure it first"
+LEAST_GAIN: Final = 0.05
+"""Uncertain gain that is worth a measurement."""
+
+TAKE: Final = Template("{verb} {name}: {lead}[ ({chance} sure)].")
+VERBS: Final[Mapping[str, str]] = {
+    ALONE: "Use",
+    "split": "Split over",
+    PIPELINE: "Pipeline over",
+    ASIDE: "Run whole batches side by side on",
+}
+"""Form of a placement -> verb of its devices."""
+LEADS: Final[Mapping[str, Template]] = {
+    "latency": Template("{ratio:x} faster than {rival}"),
+    "throughput": Template("{ratio:x} the throughput of {rival}"),
+    "energy": Template("{ratio:x} less energy than {rival}"),
+}
+MOVED: Final = Template(
+    "{name} spends {own:s} on work that takes {other} {saved:s}, and copying {copied:B} over {link} takes {copy:s}"
 )
-SIDE_BY_SIDE: Final = Template("{name} runs whole batches on each device")
-SIMPLER: Final = Template("{name} is simpler: it copies nothing, and is statistically tied")
+BESIDE: Final = Template("{name} works for {own:s} beside {other} and saves it {saved:s}")
+USES: Final = Template("the split costs {changes:and}")
+CHANGE: Final = Template("{name} {amount:+J}")
+IN_TURN: Final = Template(
+    "a batch takes {times:and}, which work on successive batches, against {alone:s} on {other} alone"
+)
+ON: Final = Template("{seconds:s} on {name}")
+EACH_ITS_OWN: Final = Template("alone, {rates:and}: each works on its own batches")
+RATE: Final = Template("{name} reaches {rate:1/s}")
 REFUSED: Final = Template("{name}: {reason}")
 
 
 def describe_answer(facts: Facts) -> str:
-    """Return the best placement and its lead over the best of the other kind."""
-    if choices := facts.of(Choice):
-        return describe_choices(choices[:2], facts.runs)
-    (entry,) = facts.of(Entry)
+    """Return the placement to use and its lead over the best of the other kind."""
     goal = facts.asked[0]
-    return ONLY(name=name_run(facts.runs[entry.runs[0]]), value=show_range(entry.values[goal]), each=EACH[goal])
+    choice = next(iter(facts.of(Choice)), None)
+    if choice is None:
+        (entry,) = facts.of(Entry)
+        return ONLY(name=name_run(facts.runs[entry.runs[0]]), value=show_range(entry.values[goal]), each=EACH[goal])
+    (best, own), (other, least) = ((facts.runs[key], facts.find_values(key)[goal]) for key in choice.runs[:2])
+    given = {"name": name_run(best), "rival": name_run(other), "ratio": choice.ratio}
+    given["chance"] = show_chance(choice.lead_probability)
+    is_tied = choice.runs[1] in choice.tied or (choice.ratio or 0.0) <= TIE_RATIO
+    if is_tied and other.settings == (ALONE,) != best.settings:
+        gain = 1.0 - 1.0 / (choice.ratio or 1.0)
+        return TOO_CLOSE(gain=gain, instead=MEASURE if gain > LEAST_GAIN else "", **given)
+    if is_tied and best.settings == (ALONE,) != other.settings:
+        return NOTHING(own=show_quantity(own.value, own.unit), other=show_quantity(least.value, least.unit), **given)
+    (form,) = best.settings
+    name = given["name"] if form == ALONE else best.hardware
+    return TAKE(**{**given, "verb": VERBS[form], "name": name, "lead": LEADS[goal](**given)})
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on the copies of the best mixture, and on devices that cannot run the whole model."""
-    return [*_describe_simpler(facts), *_describe_copies(facts), *_describe_refused(facts)][:MOST_WHY]
+    """Return lines on what the best mixture moves to other devices, and on devices that cannot run the whole model."""
+    return [*_describe_mixture(facts), *_describe_refused(facts)][:MOST_WHY]
 
 
-def _describe_simpler(facts: Facts) -> Iterator[str]:
-    """Yield the device that is tied with a mixture."""
-    for one in facts.of(Choice):
-        first, rival = (facts.runs[key] for key in one.runs[:2])
-        if one.runs[1] in one.tied and rival.settings == (ALONE,) != first.settings:
-            yield SIMPLER(name=name_run(rival))
+def _describe_mixture(facts: Facts) -> Iterator[str]:
+    """Yield what each device does in the best mixture, against the device alone that it is compared with."""
+    pair = {facts.runs[key].settings == (ALONE,): key for one in facts.of(Choice) for key in one.runs[1::-1]}
+    if len(pair) < 2:
+        return
+    mixed, alone = pair[False], pair[True]
+    (form,), other, values = facts.runs[mixed].settings, facts.runs[alone].hardware, facts.find_values(mixed)
+    if form == ASIDE:
+        rates = ((run, facts.find_values(key)) for key, run in facts.runs.items() if run.settings == (ALONE,))
+        yield EACH_ITS_OWN(rates=[RATE(name=run.hardware, rate=own["throughput"].value) for run, own in rates if own])
+        return
+    before, taken = (_find_parts(facts, key) for key in (alone, mixed))
+    if facts.asked == ("energy",):
+        yield USES(changes=[CHANGE(name=name, amount=one - before.get(name, 0.0)) for name, one in taken.items()])
+    elif form == PIPELINE:
+        times = [ON(name=name, seconds=one) for name, one in taken.items()]
+        yield IN_TURN(times=times, other=other, alone=before[other])
+    else:
+        links = _find_parts(facts, mixed, "link")
+        whole = sum((*taken.values(), *links.values()))
+        text = BESIDE if whole > values["latency"].value * TIE_RATIO else MOVED
+        saved = max(before[other] - taken.pop(other, 0.0), 0.0)
+        copies = {"copied": values["copied"].value, "link": "".join(links), "copy": values["copy"].value}
+        yield from (text(name=name, own=own, other=other, saved=saved, **copies) for name, own in taken.items())
 
 
-def _describe_copies(facts: Facts) -> Iterator[str]:
-    pair = next((one.runs[:2] for one in facts.of(Choice)), ())
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    for key in pair:
-        values, name = entries[key], name_run(facts.runs[key])
-        if "copy" in values:
-            shown = {one: show_quantity(values[one].value, values[one].unit) for one in ("copied", "copy", "latency")}
-            yield COPIES(name=name, copies=round(values["copies"].value), **shown)
-        elif facts.runs[key].settings == ("side by side",):
-            yield SIDE_BY_SIDE(name=name)
+def _find_parts(facts: Facts, key: int, level: str = "device") -> dict[str, float]:
+    """Return device or link -> its part of the latency or energy of a placement."""
+    shares = (one for one in facts.of(Share) if one.runs == (key,) and one.level == level)
+    return {one.name: one.share * facts.find_values(key)[one.metric].value for one in shares}
+
+
+def draw_placements(answer: PlaceAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+    """Return the table of placements with the latency or the energy of a batch by device and link."""
+    if answer.goal == "throughput":
+        return grid
+    parts: dict[str, list[float | None]] = {name: [] for name in (*(one.name for one in answer.members), COPIES)}
+    for key in range(1, len(grid.rows) + 1):
+        own, links = (_find_parts(answer.facts, key, level) for level in ("device", "link"))
+        for name, some in parts.items():
+            some.append({**own, COPIES: sum(links.values())}.get(name, 0.0) if own else None)
+    return attrs.evolve(grid, pictures=(make_stack(parts, HEADINGS[answer.goal]),))
 
 
 def _describe_refused(facts: Facts) -> Iterator[str]:
@@ -112,6 +187,7 @@ def choose(answer: PlaceAnswer, **_: Any) -> Mapping[str, str]:
     unit = "j" if answer.goal == "energy" else "s"
     return {
         **{goal: ":".join(names[: 1 + (goal == answer.goal)]) for goal, names in COLUMNS.items()},
+        "ranked": COLUMNS[answer.goal][0],
         "assumed": head_assumed(map(find_assumed, answer.rows)),
         "quantity": "energy" if unit == "j" else "latency",
         "own": "energy_j" if unit == "j" else "latency_s",
@@ -140,42 +216,19 @@ def explain_all(answer: PlaceAnswer) -> dict[str, str]:
 
 
 TIMELINE: Final = Template("{title}: {placement}, {form}")
-TIMES: Final = Template("{name} {seconds:s}")
-ENERGY: Final = Template("{title}: energy per batch")
-FIRST: Final = Template("A {placement} alone")
-MIXTURE: Final = Template("B {placement}, {form}")
-ACTION: Final = Template("{device}: {component} {action}")
 
 
 def draw(answer: PlaceAnswer) -> Figures:
-    """Return figures of the placements, their timelines and their energy difference."""
+    """Return figures of the placements and their timelines."""
     from joulemap.show import make_figure
-    from joulemap.show.waterfall import draw_bars, form_bars
 
     title = title_placement(answer)
     drawn = [make_figure("placement", answer.rows, title, explain_all(answer)["why"])]
     for placement, form in dict.fromkeys((row.placement, row.form) for row in answer.timeline):
         events = tuple(row for row in answer.timeline if (row.placement, row.form) == (placement, form))
         subject = TIMELINE(title=title, placement=placement, form=form)
-        drawn.append(make_figure("timeline", answer.timeline.with_rows(events), subject, _add_times(events)))
-    if answer.differences.rows:
-        run = [row for row in answer.rows if row.copy_s is not None]
-        alone, mixed = (next(row for row in run if (row.form == ALONE) is is_alone) for is_alone in (True, False))
-        start = sum(row.first_fj for row in answer.differences)
-        end = start + sum(row.difference_fj for row in answer.differences)
-        actions = [(ACTION(row), row.difference_fj) for row in answer.differences]
-        bars = form_bars([(FIRST(alone), start), (MIXTURE(mixed), end)], actions, "J", FJ_PER_J)
-        drawn.append(draw_bars(bars, "energy", ENERGY(title=title), ""))
+        drawn.append(make_figure("timeline", answer.timeline.with_rows(events), subject))
     return tuple(drawn)
-
-
-def _add_times(events: Sequence[EventRow]) -> str:
-    """Return a text with the total time of each device and of the copies in one batch."""
-    taken: dict[str, float] = {}
-    for row in events:
-        name = row.device if row.kind == "subgraph" else "copies"
-        taken[name] = taken.get(name, 0.0) + row.taken_s
-    return ", ".join(TIMES(name=name, seconds=seconds) for name, seconds in taken.items())
 
 
 PAGES: Final = {
@@ -197,9 +250,12 @@ PAGES: Final = {
                 table="rows",
                 columns="placement | *form | *latency {latency} | *throughput {throughput} | tokens_per_s? | "
                 "*energy per sample {energy} | "
-                "{assumed}probability that the best is better worse_probability | average_power_w | copy_s | "
+                "{assumed}*chance that it is worse worse_probability | average_power_w | copy_s | "
                 "limit | *refusal?",
+                draw=draw_placements,
                 lay={
+                    "ranked": "{ranked}",
+                    "pictures": "{ranked}",
                     "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
                 },
             ),

@@ -54,6 +54,11 @@ VALUES: Final[Mapping[str, tuple[str, str, str]]] = {
     "step": ("step_s", "s", "latency_half_width"),
     "samples_per_s": ("samples_per_s", "1/s", "latency_half_width"),
     "tokens_per_s": ("tokens_per_s", "1/s", "latency_half_width"),
+    "cost": ("usd_per_million", "USD", "usd_half_width"),
+    "mfu": ("utilization_fraction", "", ""),
+    "peak": ("peak_ops_per_s", "ops/s", ""),
+    "memory_bound": ("memory_bound_fraction", "", ""),
+    "bandwidth": ("memory_bandwidth_bytes_per_s", "B/s", ""),
     "total": ("total_s", "s", ""),
     "total_energy": ("total_kwh", "kWh", ""),
     "total_cost": ("total_usd", "USD", ""),
@@ -71,7 +76,7 @@ LEAST_SHARE: Final = 0.0005
 class TrainAnswer(RunAnswer):
     """Answer with the training step of a model on several chips, device counts, precisions and batches."""
 
-    about = ("model", "training", "pay", "probability_best")
+    about = ("model", "training", "pay")
 
     model: str
     name: str
@@ -87,8 +92,6 @@ class TrainAnswer(RunAnswer):
     """Decision, parts of a step, rows and caveats, from which all sentences are made."""
     step_names: Mapping[int, str]
     """Run id -> name of the training step as a workload."""
-    probability_best: float | None = None
-    """Probability that the fastest configuration is faster than the next; None if their errors are not compared."""
 
     @property
     def trained(self) -> tuple[TrainingRow, ...]:
@@ -145,7 +148,6 @@ def train(
                 if not ids:
                     raise UnsupportedError(describe_refused(rows), code="no_training", model=model)
                 scope = Scope.of_plan(plan, runs.connection, ids)
-                chance = _find_chance(runs.connection, rank(rows)[:2], SPEED)
                 pairs = find_pairs(rows)
                 chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
                 facts = find_facts(scope, rows, training, chances)
@@ -161,25 +163,26 @@ def train(
         pay=chosen,
         facts=facts,
         step_names=names,
-        probability_best=chance,
     )
 
 
-def _find_chance(connection: Connection, ranked: Sequence[TrainingRow], metric: str) -> float | None:
+def _find_chance(connection: Connection, pair: Sequence[TrainingRow], metric: str) -> float | None:
     """Return the probability that the first configuration is better than the second, given the errors of their runs.
 
-    Return None for a single row, and for runs of different steps, whose errors are not compared.
+    Return None for runs of different steps, whose errors are not compared.
     """
-    if len(ranked) < 2:
-        return None
-    first, second = ranked
+    first, second = pair
     error = "energy_per_inference" if metric == SAMPLE else "latency"
     chances = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
     width = next((row.half_width for row in chances if row.run_id == first.run_id), None)
-    ratio = (first.samples_per_s or 0.0) / (second.samples_per_s or math.inf)
-    if metric == SAMPLE:
-        ratio = (second.sample_j or 0.0) / (first.sample_j or math.inf)
+    ratio = _compare(metric, first, second)
     return probability_better(ratio, width) if width and ratio > 0.0 else None
+
+
+def _compare(metric: str, best: TrainingRow, rival: TrainingRow) -> float:
+    """Return the factor by which a configuration is better than another."""
+    pair = (rival.sample_j, best.sample_j) if metric == SAMPLE else (best.samples_per_s, rival.samples_per_s)
+    return (pair[0] or 0.0) / (pair[1] or math.inf)
 
 
 def rank(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
@@ -194,11 +197,16 @@ def find_rival(ranked: Sequence[TrainingRow]) -> TrainingRow | None:
 
 
 def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, TrainingRow]]:
-    """Return metric -> (best row, rival); empty for a single row that fits into memory."""
+    """Return metric -> (best row, rival); empty for a single row that fits into memory.
+
+    The row with the least energy per sample is compared with the fastest or, if it is that, with the next fastest.
+    """
     ranked = rank(rows)
-    least = sorted((row for row in ranked if row.sample_j is not None), key=lambda row: row.sample_j or 0.0)
-    pairs = {SPEED: ranked, SAMPLE: tuple(least)}
-    return {metric: (some[0], rival) for metric, some in pairs.items() if some and (rival := find_rival(some))}
+    rival = find_rival(ranked) if ranked else None
+    if rival is None:
+        return {}
+    least = min(ranked, key=lambda row: row.sample_j or math.inf)
+    return {SPEED: (ranked[0], rival), SAMPLE: (least, rival if least.label == ranked[0].label else ranked[0])}
 
 
 def find_facts(
@@ -219,7 +227,9 @@ def find_facts(
     weighed = "latency" if choices else "energy"
     caveats = find_caveats(scope, choices, metric=weighed, more=_find_own(known), stands_for=stored)
     first = keys[id(ranked[0])]
-    entries = [_enter(keys[id(row)], row, training) for row in ranked]
+    asked = {"samples": Quantity(float(training.samples or 0.0)), "epochs": Quantity(float(training.epochs))}
+    found = (Entry.of(keys[id(row)], row, VALUES) for row in ranked)
+    entries = [attrs.evolve(one, values={**one.values, **(asked if training.samples else {})}) for one in found]
     return Facts(
         asked=(SAMPLE, "step"),
         runs=_name_runs(scope, known),
@@ -250,8 +260,7 @@ def _choose(
     """Yield the fastest configuration, then the one with the least energy per sample."""
     ranked = rank(rows)
     for metric, (best, rival) in find_pairs(rows).items():
-        values = (rival.sample_j, best.sample_j) if metric == SAMPLE else (best.samples_per_s, rival.samples_per_s)
-        ratio = (values[0] or 0.0) / (values[1] or 1.0)
+        ratio = _compare(metric, best, rival)
         chance = chances.get(metric)
         is_tied = chance is not None and chance < TOLD_APART and ratio > TIE_RATIO
         field, unit, width = VALUES["samples_per_s" if metric == SPEED else SAMPLE]
@@ -266,17 +275,6 @@ def _choose(
             probability=chance,
             tied=(keys[id(rival)],) if is_tied else (),
         )
-
-
-def _enter(key: int, row: TrainingRow, training: Training) -> Entry:
-    values = {
-        metric: Quantity(value, unit, getattr(row, width) if width else None)
-        for metric, (field, unit, width) in VALUES.items()
-        if (value := getattr(row, field)) is not None
-    }
-    if training.samples:
-        values |= {"samples": Quantity(float(training.samples)), "epochs": Quantity(float(training.epochs))}
-    return Entry(runs=(key,), values=values)
 
 
 def _list_phases(key: int, row: TrainingRow, training: Training) -> Iterator[Share]:

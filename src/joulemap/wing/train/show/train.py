@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share
+from joulemap.domain import TIE_RATIO
 from joulemap.show import (
     MOST_WHY,
     Block,
@@ -17,10 +20,12 @@ from joulemap.show import (
     Text,
     Title,
     describe_caveat,
-    describe_choices,
     describe_use,
     draw_figure,
+    drop_settings,
+    make_stack,
     name_run,
+    show_chance,
     show_interval,
     show_quantity,
     show_range,
@@ -47,27 +52,66 @@ NAMED_SETTINGS: Final[Mapping[str, Template]] = {
 AT_LEAST: Final = Template("at least {value:s}")
 """Step time that leaves out parts of the step."""
 
+STEP_TIME: Final = "step time"
+"""Heading before the picture."""
+
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 
-ONLY: Final = Template("{name} trains at {most}{rate} {unit}[ and uses {sample} per sample].")
-AT_MOST: Final = "most "
+ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
+BEST: Final = Template("Use {name}: it trains at {most}{rate} {unit}[ and uses {sample} per sample].")
+AT_MOST: Final = "at most "
+TAKE: Final = Template(
+    "Take {name}: it trains {faster:x} faster than {rival}[ ({chance} sure)] {energy}"
+    "[; a sample costs {saving:x} less][; a sample costs {more:x} more]."
+)
+NO_PRICE: Final = {"saving": None, "more": None}
+ALIKE: Final = "on about the same energy per sample"
+LESS: Final = Template("and uses {ratio:x} less energy per sample[ ({chance})]")
+EACH: Final = Template(
+    "{name} for speed, {other} for energy: {other} uses {ratio:x} less energy per sample[ ({chance} sure)] and trains "
+    "{faster:x} slower."
+)
+THRIFTY: Final = Template(
+    "Take {name}: it uses {ratio:x} less energy per sample than {rival}[ ({chance} sure)], which trains about as fast."
+)
+CHEAPER: Final = Template(
+    "Take {name}: a sample costs {ratio:x} less than on {rival}, which may train as fast on as little energy."
+)
+EITHER: Final = Template(
+    "Take {name} or {rival}, whichever is at hand: speed and energy per sample are too close to tell."
+)
 TOKENS, SAMPLES = "tokens/s", "samples/s"
 EPOCHS: Final = Template("{epochs:n epoch}")
 ALL_SAMPLES: Final = Template("{samples:n sample}")
 TOTAL: Final = Template("{amount} on {name} take {time}[ and use {energy}][, for {cost}]")
-STEP: Final = Template("time per step on {name}: {shares:list}")
-SHARE: Final = Template("{phase} {share:%}")
+MEMORY: Final = Template("memory limits {parts:and}")
+PART: Final = Template("{memory_bound:%} of the step on {name} ({bandwidth:B/s})")
+UNITS: Final = Template("{parts:and}")
+PEAK: Final = Template("{name} reaches {mfu:%} of its peak of {peak:ops/s}")
+MOSTLY: Final = 0.5
+"""Share of a step's time in kernels limited by memory above which bandwidth explains its speed."""
+
+EXTRA: Final[Mapping[str, Template]] = {
+    "exchange_s": Template("communication between devices that computation does not hide takes {share:%} of the step"),
+    "optimizer_s": Template("the optimizer, which reads and writes every state, takes {share:%} of the step"),
+    "bubble_s": Template("the pipeline bubble idles devices for {share:%} of the step: `--accumulate` shrinks it"),
+    "again_s": Template("recomputation takes {share:%} of the step, in exchange for memory"),
+}
+"""Part of a step beside the forward and backward pass -> line on it."""
+
+LEAST_EXTRA: Final = 0.05
+"""Minimum share of such a part that is a cause."""
+
 PHASES: Final[Mapping[str, str]] = {
     "forward_s": "forward",
     "backward_s": "backward",
     "again_s": "recomputation",
-    "attention_again_s": "recomputed attention scores",
-    "exchange_s": "exposed communication",
+    "exchange_s": "communication",
     "optimizer_s": "optimizer",
-    "bubble_s": "pipeline bubble",
+    "bubble_s": "bubble",
 }
 """Part of a step's time -> its name."""
 MOST_REFUSED: Final = 2
@@ -75,14 +119,14 @@ MOST_REFUSED: Final = 2
 
 
 def describe_answer(facts: Facts) -> str:
-    """Return the decision by training speed and energy per sample, or the values of the fastest configuration."""
+    """Return the configuration to take by training speed and energy per sample, or the values of the fastest one."""
     if choices := facts.of(Choice):
-        return describe_choices(choices[:2], facts.runs)
+        return _describe_pair(facts, *choices)
     entry = facts.of(Entry)[0]
     values = entry.values
     unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
     is_bound = any(one.kind == "lower_bound" for one in facts.of(Caveat))
-    return ONLY(
+    return (BEST if len(facts.of(Entry)) > 1 else ONLY)(
         name=name_run(facts.runs[entry.runs[0]]),
         most=AT_MOST if is_bound else "",
         rate=show_quantity(rate.value, "").strip(),
@@ -91,9 +135,39 @@ def describe_answer(facts: Facts) -> str:
     )
 
 
+def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
+    """Return what to take of the fastest configuration, its rival, and the one with the least energy per sample."""
+    runs = drop_settings(facts.runs, (*speed.runs[:2], *energy.runs[:2]))
+    first, second, thrifty = (name_run(runs[key]) for key in (*speed.runs[:2], energy.runs[0]))
+    is_fast, is_thrifty = (not one.tied and (one.ratio or 0.0) > TIE_RATIO for one in (speed, energy))
+    given = {"name": thrifty, "rival": name_run(runs[energy.runs[1]]), "ratio": energy.ratio}
+    given["chance"] = show_chance(energy.probability)
+    if is_thrifty and thrifty != first and (is_fast or thrifty != second):
+        faster = _compare(facts, "samples_per_s", (speed.runs[0], energy.runs[0]))
+        return EACH(**{**given, "name": first, "other": thrifty, "faster": faster})
+    cost = _compare(facts, "cost", speed.runs[:2])
+    least, is_cheap = 1.0 if cost is None else max(cost, 1.0 / cost), cost is not None and cost < 1.0
+    if is_fast:
+        told = {"chance": show_chance(speed.probability), "energy": LESS(**given) if is_thrifty else ALIKE}
+        price = {"saving" if is_cheap else "more": least} if least > TIE_RATIO else {}
+        return TAKE(name=first, rival=second, faster=speed.ratio, **{**NO_PRICE, **told, **price})
+    if is_thrifty:
+        return THRIFTY(**given)
+    if least < TIE_RATIO:
+        return EITHER(name=first, rival=second)
+    cheap, dear = (first, second) if is_cheap else (second, first)
+    return CHEAPER(name=cheap, rival=dear, ratio=least)
+
+
+def _compare(facts: Facts, metric: str, runs: Sequence[int]) -> float | None:
+    """Return a value of the first of two runs over that of the second; None if one is unknown."""
+    first, second = (facts.find_values(one).get(metric) for one in runs)
+    return first.value / second.value if first is not None and second is not None else None
+
+
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on the whole training and on the parts of a step of the fastest configuration."""
-    return [*_describe_total(facts), *_describe_step(facts)][:MOST_WHY]
+    """Return lines on the whole training, on what limits a step, and on its parts beside the two passes."""
+    return [*_describe_total(facts), _describe_limit(facts), *_describe_extra(facts)][:MOST_WHY]
 
 
 def describe_refused(facts: Facts) -> str:
@@ -118,11 +192,24 @@ def _describe_total(facts: Facts) -> Iterator[str]:
     )
 
 
-def _describe_step(facts: Facts) -> Iterator[str]:
-    shares = facts.of(Share)
-    if shares:
-        name = name_run(facts.runs[shares[0].runs[0]])
-        yield STEP(name=name, shares=[SHARE(phase=PHASES[one.name], share=one.share) for one in shares])
+def _describe_limit(facts: Facts) -> str:
+    """Return the memory bandwidth or the peak that limits the fastest configuration, and its rival."""
+    pair = next((one.runs[:2] for one in facts.of(Choice)), facts.of(Entry)[0].runs)
+    runs, values = drop_settings(facts.runs, pair), {run: facts.find_values(run) for run in pair}
+    is_bound = all("bandwidth" in one and one["memory_bound"].value > MOSTLY for one in values.values())
+    part, whole = (PART, MEMORY) if is_bound else (PEAK, UNITS)
+    return whole(
+        parts=[
+            part(name=name_run(runs[run]), **{metric: value.value for metric, value in some.items()})
+            for run, some in values.items()
+        ]
+    )
+
+
+def _describe_extra(facts: Facts) -> Iterator[str]:
+    for one in facts.of(Share):
+        if one.name in EXTRA and one.share >= LEAST_EXTRA:
+            yield EXTRA[one.name](share=one.share)
 
 
 def title_step(answer: TrainAnswer) -> Title:
@@ -167,10 +254,17 @@ def show_step(row: Any) -> str:
     return show_interval(row.step_s, "s", row.latency_half_width) or row.status
 
 
-def add_refused(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[Block]:
-    """Return the table with a line on configurations that do not run."""
+def add_parts(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[Block]:
+    """Return the table with the time per sample by part of the step, and a line on configurations that do not run."""
     refused = describe_refused(answer.facts)
-    return (grid, *([Text(refused)] if refused else []))
+    rows = answer.ordered.rows[: len(grid.rows)]
+    parts = {
+        name: [part and part / row.batch for row in rows for part in [getattr(row, field)]]
+        for field, name in PHASES.items()
+    }
+    ranges = (attrs.evolve(one, yields=True) for one in grid.pictures)
+    pictures = (make_stack(parts, STEP_TIME), *ranges)
+    return (attrs.evolve(grid, pictures=pictures), *([Text(refused)] if refused else []))
 
 
 def draw(answer: TrainAnswer) -> Figures:
@@ -204,7 +298,7 @@ PAGES: Final = {
                 },
                 is_long=True,
                 is_tight=True,
-                draw=add_refused,
+                draw=add_parts,
             ),
             Part(
                 title="Memory per device",
