@@ -29,12 +29,16 @@ if TYPE_CHECKING:
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
     from joulemap.show.figure.figure import Drawing, Figure
+    from joulemap.show.present.sketch import Sketch
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
 STORED: Final = ("query", "db")
 """Commands about stored runs."""
+
+PICTURE_ROWS: Final = 9
+"""Lines of the chart of a first screen, without its axes."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
@@ -165,6 +169,17 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
     from joulemap.show.figure.figure import make_drawing
 
     return make_drawing(name, table, texts)
+
+
+def draw_picture(make: Callable[[Any], Drawings], answer: Answer) -> Sketch | None:
+    """Return the first of the drawings of an answer as the chart of a first screen; None without any."""
+    from joulemap.show.figure.sketch import make_sketches
+    from joulemap.show.present.sketch import Chart
+
+    for drawing in make(answer)[:1]:
+        for made in make_sketches(drawing, PICTURE_ROWS, answer.projected):
+            return attrs.evolve(made, title="", rows=PICTURE_ROWS) if isinstance(made, Chart) else made
+    return None
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:

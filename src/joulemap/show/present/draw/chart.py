@@ -9,12 +9,15 @@ from typing import Final
 
 from plotille import Canvas
 
-from joulemap.show.present.draw.ink import LETTERS, OTHER, Ink, begin_canvas, lay_out_items, read_lines, write_on
+from joulemap.show.present.draw.ink import LETTERS, Ink, begin_canvas, lay_out_items, read_lines, write_on
 from joulemap.show.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
-from joulemap.show.present.sketch import Axis, Chart, Curve, Point
+from joulemap.show.present.sketch import POINT, Axis, Chart, Curve, Point
 
 LEAST_CANVAS: Final = 24
 """Minimum width of a chart's canvas in cells, even if the page is narrower."""
+
+LABELLED: Final = ((-1, -1), (-1, 0), (1, 0), (1, 1), (-1, 1), (1, -1))
+"""Sides (across, up) of a point that are tried for its label; a front bends towards the lower left, which is empty."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
 """Offsets (columns, rows) tried for a letter. If all cells are taken, the key states which letter hides this one."""
@@ -26,29 +29,30 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     A canvas is at least `LEAST_CANVAS` wide, even if lines become longer.
     """
     points = [point for curve in sketch.curves for point in curve.places]
-    x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
-    y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
+    x = find_scale((point.x for point in points), sketch.x)
+    y = find_scale((point.y for point in points), sketch.y)
     side = draw_side(y, sketch.y, rows)
     indent = len(side[0])
     cells = max(width - indent, LEAST_CANVAS)
     canvas = begin_canvas(cells, rows)
-    named = [curve for curve in sketch.curves if curve.name]
-    lettered = dict(zip(map(id, named), LETTERS, strict=False))
+    named = [curve for curve in sketch.curves if curve.name or curve.labels]
+    lettered = dict(zip((id(curve) for curve in named if not curve.labels), LETTERS, strict=False))
     order = {id(curve): index for index, curve in enumerate(named)}
+    colours = {own: ink.code(index) for own, index in order.items()}
     for curve in sketch.curves:
-        colour = ink.code(order[id(curve)]) if id(curve) in order else None
-        _draw_lines(canvas, curve, x, y, colour)
+        _draw_lines(canvas, curve, x, y, colours.get(id(curve)))
     for curve in sketch.curves:
         if id(curve) not in lettered and curve.has_points:
             for column, row in _cells(curve, x, y, canvas):
-                write_on(canvas, column, row, OTHER, None)
+                write_on(canvas, column, row, curve.mark, colours.get(id(curve)))
+    _draw_labels(canvas, sketch, x, y, colours)
     hidden = _draw_letters(canvas, sketch, lettered, x, y, ink, order)
     key = [
         (letter, curve.name + (f" (under {hidden[letter]})" if letter in hidden else ""))
         for curve in named
         if (letter := lettered.get(id(curve)))
     ]
-    rest = len(named) - len(key)
+    rest = sum(not curve.labels for curve in named) - len(key)
     return "\n".join(
         [
             *textwrap.wrap(sketch.title, width),
@@ -57,7 +61,7 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
             *draw_ticks(x, sketch.x, cells, indent),
             *(line.rjust(indent + cells) for line in textwrap.wrap(_label_axis(sketch.x, x), width)),
             *lay_out_items(key, ink, width),
-            *((f"{rest:,} more are {OTHER}",) if rest > 0 else ()),
+            *((f"{rest:,} more are {POINT}",) if rest > 0 else ()),
             *(line for note in sketch.notes for line in textwrap.wrap(note, width)),
         ]
     )
@@ -68,22 +72,31 @@ def _label_axis(axis: Axis, scale: Scale) -> str:
 
 
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
-    """Draw the lines and intervals of a curve."""
+    """Draw the lines of a curve."""
     for line in (curve.points if curve.is_line else (), curve.roof):
         places = [_locate(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
         for one, other in pairwise(places):
             canvas.line(*one, *other, color=colour)
-    for point in curve.points:
-        if not _holds(point, x, y):
-            continue
-        if point.x_low is not None and point.x_high is not None:
-            ends = [_locate(end, point.y, x, y, canvas) for end in (point.x_low, point.x_high) if x.holds(end)]
-            if len(ends) == 2:
-                canvas.line(*ends[0], *ends[1], color=colour)
-        if point.y_low is not None and point.y_high is not None:
-            ends = [_locate(point.x, end, x, y, canvas) for end in (point.y_low, point.y_high) if y.holds(end)]
-            if len(ends) == 2:
-                canvas.line(*ends[0], *ends[1], color=colour)
+
+
+def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dict[int, int | None]) -> None:
+    """Draw each label at a side of its point where it covers no other marked point, if there is one."""
+    marked = [one for one in sketch.curves if one.mark != POINT or one.labels or one.roof]
+    taken = {cell for curve in marked for cell in (*_cells(curve, x, y, canvas), *_cross(curve, x, y, canvas))}
+    for curve in marked:
+        for place, (column, row) in enumerate(_cells(curve, x, y, canvas) if curve.labels else ()):
+            texts = curve.labels if place == 0 else curve.labels[-1:]
+            free = [
+                ((begin, row + up), text)
+                for text in texts
+                for across, up in LABELLED
+                for begin in ((column + 2 if across > 0 else column - 1 - len(text)),)
+                if begin >= 0 and begin + len(text) <= canvas.width and 0 <= row + up < canvas.height
+                and taken.isdisjoint((begin + cell, row + up) for cell in range(len(text)))
+            ]  # fmt: skip
+            for (begin, line), text in free[:1]:
+                taken |= {(begin + cell, line) for cell in range(len(text))}
+                write_on(canvas, begin, line, text, colours[id(curve)])
 
 
 def _draw_letters(
@@ -130,6 +143,16 @@ def _locate(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) 
         min(max(x_scale.locate(x), 0.0), 0.999) * canvas.width,
         min(max(y_scale.locate(y), 0.0), 0.999) * canvas.height,
     )
+
+
+def _cross(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:
+    """Yield the cells that the lines of a curve cross, and those next to them."""
+    for line in (curve.points if curve.is_line else (), curve.roof):
+        for one, other in pairwise(_locate(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)):
+            steps = int(max(abs(end - begin) for begin, end in zip(one, other, strict=True)) * 2.0) + 1
+            for step in range(steps + 1):
+                across, up = (begin + (end - begin) * step / steps for begin, end in zip(one, other, strict=True))
+                yield int(across), int(up)
 
 
 def _cells(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:

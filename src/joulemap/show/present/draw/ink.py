@@ -14,9 +14,6 @@ COLOURS: Final = (74, 214, 36, 175, 166, 32)
 
 LETTERS: Final = string.ascii_letters + string.digits
 
-OTHER: Final = "·"
-"""Mark of a point without a letter."""
-
 PATTERNS: Final = "█▓▒░#=+:%"
 """Fill patterns for the parts of a bar."""
 
