@@ -80,22 +80,24 @@ def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | 
 
 
 def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dict[int, int | None]) -> None:
-    """Draw each label at a side of its point where it covers no other marked point, if there is one."""
+    """Draw each label at the side of its point where it covers least of the marked points and lines."""
     marked = [one for one in sketch.curves if one.mark != POINT or one.labels or one.roof]
     taken = {cell for curve in marked for cell in (*_cells(curve, x, y, canvas), *_cross(curve, x, y, canvas))}
     for curve in marked:
         for place, (column, row) in enumerate(_cells(curve, x, y, canvas) if curve.labels else ()):
-            texts = curve.labels if place == 0 else curve.labels[-1:]
-            free = [
-                ((begin, row + up), text)
-                for text in texts
+            sides = [
+                (text, column + 2 if across > 0 else column - 1 - len(text), row + up)
+                for text in (curve.labels if place == 0 else curve.labels[-1:])
                 for across, up in LABELLED
-                for begin in ((column + 2 if across > 0 else column - 1 - len(text)),)
-                if begin >= 0 and begin + len(text) <= canvas.width and 0 <= row + up < canvas.height
-                and taken.isdisjoint((begin + cell, row + up) for cell in range(len(text)))
-            ]  # fmt: skip
-            for (begin, line), text in free[:1]:
-                taken |= {(begin + cell, line) for cell in range(len(text))}
+            ]
+            cells = {
+                (text, begin, line): {(begin + cell, line) for cell in range(len(text))}
+                for text, begin, line in sides
+                if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
+            }
+            if cells:
+                text, begin, line = best = min(cells, key=lambda one: len(taken & cells[one]))
+                taken |= cells[best]
                 write_on(canvas, begin, line, text, colours[id(curve)])
 
 
