@@ -13,6 +13,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import RunTotal
 from joulemap.generated.compare import ModelMix
 from joulemap.generated.utilization import (
     BatchZone,
@@ -69,6 +70,8 @@ class UtilizationAnswer(RunAnswer):
     """Efficient batch sizes of each chip; None unless requested."""
     precisions: Table[PrecisionGain] | None
     """Gains of each precision over fp32, or over the widest precision; None unless requested."""
+    remedied: Table[Utilization]
+    """Utilization after the first remedy of the least used chip; empty unless remedies were requested."""
     pairings: Table[Pairing] | None
     """Best hardware for stored models of each size class, at this precision; None unless requested."""
     untraced: str
@@ -135,7 +138,7 @@ def find_facts(
     has_plain_gemms: bool,
 ) -> Facts:
     """Return the facts of chips that were not refused, best used first: shares, flags of the least used chips first,
-    and `remedies` of the least used chip, best first.
+    the `remedies` of the least used chip, best first, and the work and rates that limit it.
 
     With `has_plain_gemms`, most GEMMs of a run at fp32 are no convolutions, so that they do not run in TF32.
     """
@@ -148,6 +151,7 @@ def find_facts(
     for row in rows:
         facts += _share(row, scope.outlines[row.run_id].latency_half_width, lanes)
     facts += [_turn(one, scope.unavailable) for one in remedies]
+    facts += [_work(one) for one in fetch(scope.connection, RunTotal, run_id=rows[-1].run_id)]
     order = {row.run_id: rank for rank, row in enumerate(reversed(rows))}
     for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
         runs, metric = (flag.run_id,), METRICS[flag.flag]
@@ -172,6 +176,25 @@ def _share(row: Utilization, half_width: float | None, lanes: str) -> Iterator[F
         yield Share(runs=runs, metric="time", level="bottleneck", name=first, share=times[first])
     if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
         yield Share(runs=runs, metric="fp32", level=lanes, share=row.attained_ops_per_s / row.fp32_peak_ops_per_s)
+
+
+def _work(row: RunTotal) -> Entry:
+    """Return the work of a run and the rates at which its chip does it."""
+    values = {
+        "latency": Quantity(row.latency_s, "s"),
+        "kernels": Quantity(float(row.kernel_count), "1"),
+        "kernel_time": Quantity(row.latency_s / (row.kernel_count or 1), "s"),
+        "tiles": Quantity(row.tile_count / (row.kernel_count or 1), "1"),
+        "units_used": Quantity(float(row.units_used_count), "1"),
+        "units": Quantity(float(row.units_total_count), "1"),
+        "dram": Quantity(row.dram_bytes, "B"),
+        "dram_rate": Quantity(row.dram_bytes / row.interval_s, "B/s"),
+        "bandwidth": Quantity(row.memory_bandwidth_bytes_per_s, "B/s"),
+        "attained": Quantity(row.attained_ops_per_s, "ops/s"),
+        "peak": Quantity(row.peak_ops_per_s, "ops/s"),
+        "padding": Quantity(row.padding_fraction or 0.0, "1"),
+    }
+    return Entry(runs=(row.run_id,), values=values)
 
 
 def _turn(row: Remedy, unavailable: Collection[str]) -> Turn:
@@ -240,7 +263,9 @@ def utilization(
             "precisions": {"run_ids": list(variants.precision)} if variants else None,
             "pairings": where if is_pairing else None,
         }
-        tables = fetch_apart(scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked)
+        tables: dict[str, Any] = fetch_apart(
+            scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked
+        )
         mix = fetch(scope.connection, ModelMix, run_ids=ids)
         has_plain_gemms = (
             sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY
@@ -250,6 +275,7 @@ def utilization(
         used = [row for row in tables["rows"] if row.status == "ok"]
         better = rank_remedies(used[-1], tables["remedies"] or ())
         facts = find_facts(scope, used, tables["flags"], better, has_plain_gemms=has_plain_gemms)
+        tables["remedied"] = fetch(scope.connection, Utilization, run_ids=[one.chosen_run_id for one in better[:1]])
         return UtilizationAnswer(scope=scope, **tables, facts=facts, untraced=variants.untraced if variants else "")
 
 

@@ -284,6 +284,7 @@ def make_chart(
     placed = [one for one in placed if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
     above: dict[str, tuple[Point, ...]] = {}
+    tops: dict[Point, str] = {}
     dots: list[Point] = []
     for row, abscissa, height in _join(placed, alike) if alike else placed:
         label, point = name.format_map(row), Point(x=abscissa, y=height)
@@ -293,13 +294,14 @@ def make_chart(
         curves.setdefault(label, []).append(point)
         if has_own_roofs:
             above[label] = draw_roof(row)
-            curves[label].append(above[label][-1])
+            tops.setdefault(above[label][-1], format(row["hardware"]))
     lines: list[tuple[Point, ...]] = []
     if roof and placed and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
     if is_sum:
         lines.append((Point(x=0.0, y=0.0), *(Point(x=abscissa, y=height) for _, abscissa, height in placed)))
     beside = [] if is_sum else dots
+    is_labelled = bool(tops) and len(curves) <= MOST_LABELS
     return Chart(
         title=title,
         x=Axis(**x),
@@ -310,7 +312,7 @@ def make_chart(
             *(
                 Curve(
                     name=label,
-                    labels=(label, label.partition(",")[0]) if above and len(curves) <= MOST_LABELS else (),
+                    labels=(label, label.partition(",")[0]) if is_labelled else (),
                     mark=PICK,
                     points=tuple(points),
                     is_line=is_line,
@@ -318,6 +320,7 @@ def make_chart(
                 )
                 for label, points in curves.items()
             ),
+            *(Curve(points=(top,), labels=(chip,), has_points=False) for top, chip in tops.items() if is_labelled),
         ),
         notes=(*notes, *((f"{POINT} {len(beside):,} {others}",) if beside else ())),
     )

@@ -19,6 +19,9 @@ LEAST_CANVAS: Final = 24
 LABELLED: Final = ((-1, -1), (-1, 0), (1, 0), (1, 1), (-1, 1), (1, -1))
 """Sides (across, up) of a point that are tried for its label; a front bends towards the lower left, which is empty."""
 
+DOT: Final = 0.25
+"""Height of a dot of a line in cells: a line at the edge of a cell may be in the cell below."""
+
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
 """Offsets (columns, rows) tried for a letter. If all cells are taken, the key states which letter hides this one."""
 
@@ -154,7 +157,7 @@ def _cross(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[i
             steps = int(max(abs(end - begin) for begin, end in zip(one, other, strict=True)) * 2.0) + 1
             for step in range(steps + 1):
                 across, up = (begin + (end - begin) * step / steps for begin, end in zip(one, other, strict=True))
-                yield int(across), int(up)
+                yield from ((int(across), int(up)), (int(across), int(up - DOT)))
 
 
 def _cells(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:
