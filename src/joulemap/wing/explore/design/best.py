@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,8 @@ from joulemap.catalog.design import name_design, write_design
 from joulemap.domain import HardwareRef, name_constant, show_constant
 from joulemap.physics import RETICLE, STATIC, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
-from joulemap.system import UsageError, frozen, write_text
+from joulemap.system import FJ_PER_J, FS_PER_S, UsageError, frozen, write_text
+from joulemap.wing.explore.design.outcome import DesignColumns, evaluate_model
 from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
 from joulemap.wing.explore.generated.row import BestDesign, Margin
 
@@ -85,6 +86,43 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
         design_index=row,
         own_ratio=ratio,
         like_count=done.count_tied(row, objective, question.doubt),
+    )
+
+
+@frozen(kw_only=True)
+class Parts:
+    """Energy, time and rates of one model on an unchanged chip and on a design, as pairs in this order."""
+
+    energies: Mapping[str, tuple[float, float]]
+    """Common category -> energy per inference in joules."""
+    times: tuple[float, float]
+    """Time per inference in steady state, in seconds."""
+    voltages: tuple[float, float]
+    """Energy of an on-chip action, relative to its energy at the highest voltage of the die."""
+    peaks: tuple[float, float]
+    """Peak in operations per second."""
+
+
+def compare_parts(done: Survey, row: int) -> Parts:
+    """Return the parts of the first model's energy on a design and on its unchanged chip."""
+    group = done.groups[int(done.group[row])]
+    model, values = group.models[0], {name: np.array([one]) for name, one in done.values_at(row).items()}
+    own, design = (evaluate_model(group.space, some, model, 1) for some in ({}, values))
+    batch = model.configuration.batch
+
+    def pair(read: Callable[[DesignColumns], Any]) -> tuple[float, float]:
+        first, last = (float(np.asarray(read(one)).ravel()[0]) for one in (own, design))
+        return first, last
+
+    names = dict.fromkeys((*own.category_fj, *design.category_fj))
+    return Parts(
+        energies={
+            name: pair(lambda one, name=name: one.category_fj.get(name, np.zeros(1)) / FJ_PER_J / batch)  # type: ignore[misc]
+            for name in names
+        },
+        times=pair(lambda one: one.interval_fs / FS_PER_S / batch),
+        voltages=pair(lambda one: one.voltage_factor),
+        peaks=pair(lambda one: one.peak_ops_per_s),
     )
 
 
