@@ -18,6 +18,7 @@ from joulemap.ask.candidate import (
     read_usage,
 )
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Term
+from joulemap.ask.gap import explain_gap
 from joulemap.ask.knee import find_knee
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope, vary
@@ -160,37 +161,23 @@ def _compare(metric: MetricName, best: float, rival: float | None = None) -> flo
 def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Iterator[Term]:
     """Yield what makes most of the difference in energy, per inference, and the rates that make the one in time."""
     runs = (best.run_id, rival.run_id)
-    totals = [one for run_id in runs for one in fetch(answer.scope.connection, RunTotal, run_id=run_id)]
-    parts = {name: [getattr(one, f"{name}_energy_j") / one.batch for one in totals] for name in PARTS}
-    gap = sum(other - own for own, other in parts.values())
-    name, (own, other) = max(parts.items(), key=lambda one: one[1][1] - one[1][0])
-    times = [one.interval_s / one.batch for one in totals]
-    if answer.y in ENERGIES and gap > 0.0:
-        powers = [Quantity(part / time, "W") for part, time in zip((own, other), times, strict=True)]
-        is_static = name == PARTS[0]
-        yield Term(
-            runs=runs,
-            level="part",
-            quantity="energy",
-            name=name,
-            amounts=(Quantity(own, "J"), Quantity(other, "J")),
-            difference=Quantity(other - own, "J"),
-            share=(other - own) / gap,
-            counts=tuple(Quantity(one, "s") for one in times) if is_static else (),
-            prices=tuple(powers) if is_static else (),
-        )
+    own, other = (one for run_id in runs for one in fetch(answer.scope.connection, RunTotal, run_id=run_id))
+    if answer.y in ENERGIES:
+        energies: dict[str, tuple[float, float]] = {
+            name: (getattr(own, f"{name}_energy_j") / own.batch, getattr(other, f"{name}_energy_j") / other.batch)
+            for name in PARTS
+        }
+        yield from explain_gap(runs, energies, (own.interval_s / own.batch, other.interval_s / other.batch))
     if "latency" in (answer.x, answer.y):
-        first, last = (Quantity(one.latency_s, "s") for one in totals)
         yield Term(
             runs=runs,
             level="part",
             quantity="time",
             name="rate",
-            amounts=(first, last),
-            difference=Quantity(last.value - first.value, "s"),
-            counts=tuple(Quantity(float(one.batch)) for one in totals),
-            prices=tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in totals),
-            is_shared=all(one.dram_bytes for one in totals),
+            amounts=(Quantity(own.latency_s, "s"), Quantity(other.latency_s, "s")),
+            difference=Quantity(other.latency_s - own.latency_s, "s"),
+            counts=(Quantity(float(own.batch)), Quantity(float(other.batch))),
+            prices=tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other)),
         )
 
 

@@ -65,14 +65,9 @@ SAME: Final = Template("the same {noun}")
 MIXED: Final = Template("{low} to {high} % {noun}")
 """Changes in one direction, none, and changes in both directions."""
 
-SIGNIFICANT: Final = "significant"
-NOT_SIGNIFICANT: Final = "not significant"
-BOTH_SIGNIFICANT: Final = "both significant"
-NEITHER_SIGNIFICANT: Final = "neither significant"
-ALL_SIGNIFICANT: Final = "all significant"
-SOME_SIGNIFICANT: Final = "not all significant"
-NONE_SIGNIFICANT: Final = "none significant"
-ONE_SIGNIFICANT: Final = Template("only {metric} significant")
+SURE: Final = {True: "significant", False: "not significant", None: "not all significant"}
+"""True if all changes are significant, False if none is -> words."""
+ONE_SURE: Final = Template("only {metric} significant")
 UNSURE: Final = Template("not significant: {parts:list}")
 UNSURE_ON: Final = Template("{metrics:and} on {chips}")
 
@@ -197,15 +192,10 @@ def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
         for name, changes in asked.items()
     }
     every = [one for own in sure.values() for one in own]
-    if not every:
-        return ""
-    if len(every) == 1:
-        return SIGNIFICANT if every[0] else NOT_SIGNIFICANT
-    if max(map(len, sure.values())) > 1:
-        return ALL_SIGNIFICANT if all(every) else SOME_SIGNIFICANT if any(every) else NONE_SIGNIFICANT
-    if all(every) or not any(every):
-        return BOTH_SIGNIFICANT if all(every) else NEITHER_SIGNIFICANT
-    return ONE_SIGNIFICANT(metric=next(name for name, own in sure.items() if all(own)))
+    if not every or any(every) == all(every):
+        return SURE[all(every)] if every else ""
+    known = [name for name, own in sure.items() if all(own)]
+    return ONE_SURE(metric=known[0]) if known and max(map(len, sure.values())) == 1 else SURE[None]
 
 
 def list_reasons(facts: Facts) -> list[str]:

@@ -172,14 +172,19 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
 
 
 def draw_picture(make: Callable[[Any], Drawings], answer: Answer) -> Sketch | None:
-    """Return the first of the drawings of an answer as the chart of a first screen; None without any."""
+    """Return the first of the drawings of an answer as the chart of a first screen; None without any, or with one
+    point.
+    """
+    drawings = make(answer)
+    if not drawings:
+        return None
     from joulemap.show.figure.sketch import make_sketches
     from joulemap.show.present.sketch import Chart
 
-    for drawing in make(answer)[:1]:
-        for made in make_sketches(drawing, PICTURE_ROWS, answer.projected):
-            return attrs.evolve(made, title="", rows=PICTURE_ROWS) if isinstance(made, Chart) else made
-    return None
+    (made,) = make_sketches(drawings[0], PICTURE_ROWS, answer.projected)
+    assert isinstance(made, Chart)
+    has_choice = sum(len(curve.points) for curve in made.curves) > 1
+    return attrs.evolve(made, title="", rows=PICTURE_ROWS) if has_choice else None
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:

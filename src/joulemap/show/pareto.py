@@ -10,7 +10,7 @@ import attrs
 from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.table import Column, Table
+from joulemap.domain.table import Column
 from joulemap.show.candidate import (
     ASSUMED,
     BATCH_NOTE,
@@ -27,8 +27,8 @@ from joulemap.show.candidate import (
     title_candidates,
 )
 from joulemap.show.choice import describe_choice, fits
-from joulemap.show.page import Drawings, Figures, sketch
-from joulemap.show.present.cell import show_quantity
+from joulemap.show.gap import describe_gap
+from joulemap.show.page import Figures
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
@@ -47,22 +47,6 @@ LEAST_OF: Final = Template("is best in {noun}")
 """Words on the best configuration by the second metric, and those by any without words of its own."""
 PER_INFERENCE: Final = "_per_inference"
 """End of the name of a metric, which a sentence about one model leaves out."""
-TERMS: Final[Mapping[str, Template]] = {
-    "static": Template(
-        "per inference, {rival} draws {rival_price} of static power for {rival_count}, {own} {own_price} for "
-        "{own_count}: {share:%} of the gap"
-    ),
-    "rate": Template(
-        "{rival} attains {rival_price} on {rival_count:n inference} ({rival_amount}), {own} {own_price} on {own_count} "
-        "({own_amount})"
-    ),
-}
-"""Name of a term of two products -> text."""
-PART: Final = Template(
-    "per inference, {what} takes {rival_amount} on {rival}, {own_amount} on {own}: {share:%} of the gap"
-)
-PARTS: Final = {"compute": "arithmetic", "memory": "moving data", "control": "control and power conversion"}
-"""Part of an energy -> what it is spent on."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
 NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
@@ -131,23 +115,6 @@ def describe_answer(facts: Facts) -> str:
     return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
 
 
-def _describe_terms(facts: Facts) -> list[str]:
-    """Return lines on what makes the difference in energy and in time, each of two products."""
-    lines = []
-    for one in facts.of(Term):
-        shown = {
-            f"{whose}_{name}": show_quantity(each.value, each.unit) if each.unit else round(each.value)
-            for name, some in (("amount", one.amounts), ("count", one.counts), ("price", one.prices))
-            for whose, each in zip(("own", "rival"), some, strict=False)
-            if each is not None
-        }
-        own, rival = (name_run(facts.runs[run]) for run in one.runs)
-        lines.append(
-            TERMS.get(one.name, PART)(own=own, rival=rival, what=PARTS.get(one.name), share=one.share, **shown)
-        )
-    return lines
-
-
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on unavailable hardware that would be on the front; empty without any."""
     beyond = [one for one in facts.of(Front) if not one.is_available]
@@ -159,7 +126,8 @@ def list_reasons(facts: Facts) -> list[str]:
     on the front.
     """
     is_named = any(one.is_named for one in facts.runs.values())
-    return [*_describe_terms(facts), *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+    terms = (describe_gap(one, *(name_run(facts.runs[run]) for run in one.runs)) for one in facts.of(Term))
+    return [*terms, *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
 
 
 def name_picks(answer: ParetoAnswer) -> dict[int, str]:
@@ -249,34 +217,21 @@ def list_notes(answer: ParetoAnswer) -> list[str]:
 
 
 def draw(answer: ParetoAnswer) -> Figures:
-    """Return a figure of all configurations in both metrics, with the front marked; empty without a front."""
-    from joulemap.show.figure.figure import describe_metric
-
-    if not answer.front.rows:
-        return ()
-    x, y = METRIC[answer.x], METRIC[answer.y]
-    texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_")}
-    told = describe_answer(answer.facts)
-    return draw_candidates(answer, "pareto", mark_picks(answer), DRAWN_ABOUT(x=x, y=y), told, **texts)
-
-
-def mark_picks(answer: ParetoAnswer) -> Table[Any]:
-    """Return the rows with the reason to choose each."""
-    picks = name_picks(answer)
-    return answer.rows.with_columns(PICK, ((picks.get(row.run_id),) for row in answer.rows))
-
-
-def draw_front(answer: ParetoAnswer) -> Drawings:
-    """Return a chart of the front and what is near it, in which names have the settings that differ on the front."""
+    """Return a figure of all configurations in both metrics, with the front marked; empty without a front. Names in
+    characters have the settings that differ on the front.
+    """
     from joulemap.show.figure.figure import describe_metric
 
     front = answer.front.rows
-    if len(front) < 2:
+    if not front:
         return ()
-    names = [name for name in COMMON if len({getattr(row, name) for row in front}) > 1]
-    label = " ".join(["{hardware}", *(f"batch {{{one}}}" if one == "batch" else f"{{{one}}}" for one in names)])
-    texts = {**describe_metric(METRIC[answer.x], "x_"), **describe_metric(METRIC[answer.y], "y_"), "label": label}
-    return (sketch("pareto", mark_picks(answer), texts),)
+    x, y = METRIC[answer.x], METRIC[answer.y]
+    differing = [name for name in COMMON if len({getattr(row, name) for row in front}) > 1]
+    label = " ".join(("{hardware}", *(f"batch {{{one}}}" if one == "batch" else f"{{{one}}}" for one in differing)))
+    texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_"), "label": label}
+    picks = name_picks(answer)
+    rows = answer.rows.with_columns(PICK, ((picks.get(row.run_id),) for row in answer.rows))
+    return draw_candidates(answer, "pareto", rows, DRAWN_ABOUT(x=x, y=y), describe_answer(answer.facts), **texts)
 
 
 PARETO: Final = Shape(
@@ -287,7 +242,7 @@ PARETO: Final = Shape(
     choices=choose,
     notes=list_notes,
     draw=draw,
-    picture=draw_front,
+    picture=draw,
     limit=5,
     parts=(
         Part(table="front", draw=lay_front),

@@ -61,8 +61,6 @@ PADDING: Final = Template("{padding:%} of the MACs in tiles are padding, because
 LANES: Final = Template(
     "{run}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)"
 )
-MOST_TIME: Final = Template("Most of the time goes to {reasons:list}.")
-TIME_ON: Final = Template("{reason} on {names:and}")
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
 INACCURATE: Final = "a lower precision is judged by time and energy; the accuracy of the model is not considered"
@@ -151,16 +149,6 @@ def describe_ranges(facts: Facts) -> str:
     return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
 
 
-def describe_time(facts: Facts) -> str:
-    """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
-    spent: dict[str, list[str]] = {}
-    for one in facts.of(Share):
-        if one.level == "bottleneck":
-            spent.setdefault(name_bound(one.name), []).append(name_run(facts.runs[one.runs[0]]))
-    reasons = [TIME_ON(reason=reason, names=names) for reason, names in spent.items()]
-    return MOST_TIME(reasons=reasons) if reasons else ""
-
-
 def list_notes(answer: UtilizationAnswer) -> list[str]:
     """Return notes on the least share of each grade, on why other batches were not tried, and on other precisions."""
     told = GRADES(bounds=[GRADE(row) for row in answer.grades.rows[:-1]], last=answer.grades.rows[-1].grade)
@@ -209,7 +197,7 @@ def draw(answer: UtilizationAnswer) -> Figures:
     bound = _bind(answer.rows, (row.hardware for row in answer.rows))
     return (
         draw_figure(answer.scope, "utilization", answer.rows, facts=describe_use(answer.facts)),
-        draw_figure(answer.scope, "rooflines", bound, facts=describe_time(answer.facts)),
+        draw_figure(answer.scope, "rooflines", bound, facts=" ".join(list_reasons(answer.facts)[:1])),
     )
 
 

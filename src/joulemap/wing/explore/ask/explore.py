@@ -25,6 +25,7 @@ from joulemap.ask import (
     Term,
     weigh_findings,
 )
+from joulemap.ask.gap import explain_gap
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
@@ -38,7 +39,6 @@ from joulemap.wing.explore.design.best import (
     find_best,
     find_beyond,
     find_oversize,
-    list_margins,
     name_parameter,
     write_best,
 )
@@ -54,7 +54,7 @@ from joulemap.wing.explore.design.question import (
 from joulemap.wing.explore.design.rule import RULES
 from joulemap.wing.explore.design.survey import Survey, Watch, evaluate_rows, survey
 from joulemap.wing.explore.design.table import list_rows
-from joulemap.wing.explore.generated.row import BestDesign, Margin, RefusedDesigns, RuleRow
+from joulemap.wing.explore.generated.row import BestDesign, RefusedDesigns, RuleRow
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.question import DesignQuestion
@@ -92,7 +92,6 @@ class ExploreAnswer(Answer):
     rows: Table[Any]
     """Designs of the Pareto front, then the designs tied with it; both are sorted by the first objective."""
     best: Table[BestDesign]
-    margins: Table[Margin]
     refused: Table[RefusedDesigns]
     rules: Table[RuleRow]
     question: DesignQuestion = attrs.field(repr=False, eq=False)
@@ -260,7 +259,6 @@ def explore(
         survey=done,
         rows=list_rows(done, [*front, *band[:MOST_BAND]]),
         best=make_table("best designs", BestDesign, best),
-        margins=make_table("margins", Margin, list_margins(done)),
         refused=make_table("refused designs", RefusedDesigns, refused),
         rules=make_table("rules", RuleRow, _list_rules(question)),
         is_usual=is_usual,
@@ -328,18 +326,8 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
     if len(group.models) > 1:
         return
     parts = compare_parts(done, row)
-    gap = sum(before - after for before, after in parts.energies.values())
-    if gap > 0.0:
-        name, (before, after) = max(parts.energies.items(), key=lambda one: one[1][0] - one[1][1])
-        amounts = [Quantity(one, "J") for one in (before, after)]
-        powers = [Quantity(one / time, "W") for one, time in zip((before, after), parts.times, strict=True)]
-        times = [Quantity(one, "s") for one in parts.times]
-        yield Term(
-            runs=runs, level="part", quantity="energy", name=name, amounts=(amounts[0], amounts[1]),
-            difference=Quantity(before - after, "J"), share=(before - after) / gap, counts=tuple(times),
-            prices=tuple(powers),
-        )  # fmt: skip
-    for name, unit, (old, new) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
+    yield from explain_gap((key, UNCHANGED), parts.energies, parts.times)
+    for name, unit, (new, old) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
         if old != new:
             yield Change(runs=runs, metric=name, before=Quantity(old, unit), after=Quantity(new, unit))
 

@@ -1,4 +1,4 @@
-"""Best design by each objective, and the elasticities there."""
+"""Best design by each objective, and what makes it differ from its unchanged chip."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from joulemap.physics import RETICLE, STATIC, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
 from joulemap.system import FJ_PER_J, FS_PER_S, UsageError, frozen, write_text
 from joulemap.wing.explore.design.outcome import DesignColumns, evaluate_model
-from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
-from joulemap.wing.explore.generated.row import BestDesign, Margin
+from joulemap.wing.explore.design.survey import Survey, evaluate_rows
+from joulemap.wing.explore.generated.row import BestDesign
 
 if TYPE_CHECKING:
     from joulemap.physics import Constant, Hardware
@@ -91,7 +91,7 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
 
 @frozen(kw_only=True)
 class Parts:
-    """Energy, time and rates of one model on an unchanged chip and on a design, as pairs in this order."""
+    """Energy, time and rates of one model on a design and on its unchanged chip, as pairs in this order."""
 
     energies: Mapping[str, tuple[float, float]]
     """Common category -> energy per inference in joules."""
@@ -111,7 +111,7 @@ def compare_parts(done: Survey, row: int) -> Parts:
     batch = model.configuration.batch
 
     def pair(read: Callable[[DesignColumns], Any]) -> tuple[float, float]:
-        first, last = (float(np.asarray(read(one)).ravel()[0]) for one in (own, design))
+        first, last = (float(np.asarray(read(one)).ravel()[0]) for one in (design, own))
         return first, last
 
     names = dict.fromkeys((*own.category_fj, *design.category_fj))
@@ -124,26 +124,6 @@ def compare_parts(done: Survey, row: int) -> Parts:
         voltages=pair(lambda one: one.voltage_factor),
         peaks=pair(lambda one: one.peak_ops_per_s),
     )
-
-
-def list_margins(done: Survey) -> list[Margin]:
-    """Return the elasticities of all objectives at the best design of each objective."""
-    margins = []
-    for objective in done.objectives:
-        row = done.find_best(objective)
-        group = done.groups[int(done.group[row])]
-        values = done.values_at(row)
-        for name, slopes in find_slopes(group, values, done.objectives).items():
-            place: dict[str, Any] = {
-                "objective": objective.name,
-                "parameter": name,
-                "value": values[name],
-                "unit": group.space.law.constants[name].unit,
-                "clock_fraction": float(done.outcomes_at([row]).clock_fraction[0]),
-            }
-            pairs = zip(done.objectives, slopes, strict=True)
-            margins += [Margin(**place, of=one.name, elasticity=slope) for one, slope in pairs]
-    return margins
 
 
 def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:

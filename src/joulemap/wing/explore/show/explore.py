@@ -26,8 +26,8 @@ from joulemap.show import (
     show_quantity,
     show_share,
 )
-from joulemap.show.present.category import name_category
-from joulemap.show.present.cell import Number, number
+from joulemap.show.gap import describe_gap
+from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.wing.explore.ask.explore import UNCHANGED, ExploreAnswer
 from joulemap.wing.explore.block import name_column
@@ -63,11 +63,6 @@ OUTCOMES: Final[Mapping[str, str]] = {
 """Column of a design's outcome -> heading in the table."""
 DIES: Final = Template("{area} ({dies} dies)", is_number=True)
 
-CAUSE: Final = Template("{category} takes {after} per inference, {before} on {chip}: {share:%} of the gap")
-STATIC: Final = Template(
-    "static power is {after_power} for {after_time} per inference, on {chip} {before_power} for {before_time}: "
-    "{share:%} of the gap"
-)
 VOLTAGE: Final = Template("its clock needs another voltage, at which an on-chip action takes {ratio:x} the energy")
 PEAK: Final = Template("its peak is {after}, {ratio:x} that of {chip}")
 
@@ -97,7 +92,7 @@ GAIN: Final[Mapping[bool, Template]] = {
     False: Template("{ratio:x} less {noun}"),
     True: Template("{ratio:x} the {noun}"),
 }
-"""Whether more of an objective is better -> words on its improvement."""
+"""True if more of an objective is better -> words on its improvement."""
 LOSS: Final = Template("{ratio:x} the {noun}")
 OTHER: Final = Template("{design} has {gain}")
 MANY_TIED: Final = Template("{count:n other|others} may be as good")
@@ -271,16 +266,9 @@ def list_causes(answer: ExploreAnswer) -> Iterator[str]:
     chip = facts.runs[UNCHANGED].hardware
     for pick in _list_better(facts)[:1]:
         is_energy = pick.metric in ENERGIES
-        for term in facts.of(Term):
-            shown = {
-                f"{name}{kind}": show_quantity(each.value, each.unit)
-                for kind, some in (("", term.amounts), ("_time", term.counts), ("_power", term.prices))
-                for name, each in zip(("before", "after"), some, strict=True)
-                if each is not None
-            }
-            if is_energy and term.runs[1] == pick.runs[0]:
-                text = STATIC if term.name == "static" else CAUSE
-                yield text(chip=chip, category=name_category(term.name), share=term.share, **shown)
+        named = _name_design(facts, pick)
+        if is_energy:
+            yield from (describe_gap(one, named, chip) for one in facts.of(Term) if one.runs[0] == pick.runs[0])
         for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
             if one.metric == "voltage" and is_energy:
                 yield VOLTAGE(ratio=one.after.value / one.before.value)
@@ -392,16 +380,6 @@ PAGES: Final = {
                 lay=DESIGNS,
                 cells=format_designs,
                 draw=mark_varied,
-            ),
-            Part(
-                title="Elasticities at the best designs, including dependent constants",
-                table="margins",
-                columns="objective | parameter | value | of | elasticity",
-                lay={
-                    "value": lambda row: Number(show_constant(row.value, row.unit)),
-                    "elasticity": lambda row: "" if row.elasticity is None else Number(f"{row.elasticity:+.3f}"),
-                },
-                cells=lambda answer: {"parameter": lambda row: name_parameter(answer.survey, row.parameter)},
             ),
             Part(title="Cannot run", table="refused", columns="reason | design_count", is_long=True),
         ),
