@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.answer import RunAnswer, fetch_apart
-from joulemap.ask.fact import Choice, Entry, Fact, Facts, Limit, Quantity, Share, Turn
+from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Turn
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a kernel."""
-
-METRICS: Final = {"low_compute": "utilization", "high_bandwidth": "bandwidth", "idle_units": "idle"}
-"""Flag -> metric of its limit."""
 
 LOWER, OTHER_CHIP, KEEPING = "lower precision", "another chip", ("larger batch", "other runtime", "lower power mode")
 """Remedies: one that may change the accuracy, one that replaces the chip, and those that keep both."""
@@ -132,13 +129,12 @@ def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
 def find_facts(
     scope: Scope,
     rows: Sequence[Utilization],
-    flags: Iterable[UtilizationFlag],
     remedies: Iterable[Remedy],
     *,
     has_plain_gemms: bool,
 ) -> Facts:
-    """Return the facts of chips that were not refused, best used first: shares, flags of the least used chips first,
-    the `remedies` of the least used chip, best first, and the work and rates that limit it.
+    """Return the facts of chips that were not refused, best used first: shares, the `remedies` of the least used chip,
+    best first, and the work and rates that limit it.
 
     With `has_plain_gemms`, most GEMMs of a run at fp32 are no convolutions, so that they do not run in TF32.
     """
@@ -152,14 +148,6 @@ def find_facts(
         facts += _share(row, scope.outlines[row.run_id].latency_half_width, lanes)
     facts += [_turn(one, scope.unavailable) for one in remedies]
     facts += [_work(one) for one in fetch(scope.connection, RunTotal, run_id=rows[-1].run_id)]
-    order = {row.run_id: rank for rank, row in enumerate(reversed(rows))}
-    for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
-        runs, metric = (flag.run_id,), METRICS[flag.flag]
-        bound, value = (Quantity(one, "1") for one in (flag.limit_fraction, flag.value_fraction))
-        facts.append(Limit(runs=runs, metric=metric, bound=bound, value=value))
-        if flag.subgraph_fraction is not None:
-            name = flag.subgraph
-            facts.append(Share(runs=runs, metric=metric, level="subgraph", name=name, share=flag.subgraph_fraction))
     return gather(scope, "utilization", facts)
 
 
@@ -274,7 +262,7 @@ def utilization(
         )
         used = [row for row in tables["rows"] if row.status == "ok"]
         better = rank_remedies(used[-1], tables["remedies"] or ())
-        facts = find_facts(scope, used, tables["flags"], better, has_plain_gemms=has_plain_gemms)
+        facts = find_facts(scope, used, better, has_plain_gemms=has_plain_gemms)
         tables["remedied"] = fetch(scope.connection, Utilization, run_ids=[one.chosen_run_id for one in better[:1]])
         return UtilizationAnswer(scope=scope, **tables, facts=facts, untraced=variants.untraced if variants else "")
 

@@ -29,7 +29,7 @@ from joulemap.show.present.document import Block, Document, Grid, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
-from joulemap.show.run_name import join_names, name_all
+from joulemap.show.run_name import name_all
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
@@ -68,9 +68,6 @@ MIXED: Final = Template("{low} to {high} % {noun}")
 SURE: Final = {True: "significant", False: "not significant", None: "not all significant"}
 """True if all changes are significant, False if none is -> words."""
 ONE_SURE: Final = Template("only {metric} significant")
-UNSURE: Final = Template("not significant: {parts:list}")
-UNSURE_ON: Final = Template("{metrics:and} on {chips}")
-
 FAILS: Final = Template(
     "Fails: {metric} on {name} rises by {change} %, above the limit of {limit} %[; {count:n more rise} above a limit]"
 )
@@ -199,8 +196,8 @@ def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: limits, hardware that runs only one version, changes that are not significant, and the work
-    and the subgraphs behind the change on the first chip.
+    """Return lines on why: limits, hardware that runs only one version, and the work and the
+    subgraphs behind the change on the first chip.
     """
     changes, limits, failing = facts.of(Change), facts.of(Limit), list_failing(facts)
     is_lost_first = not failing and bool(_list_lost(facts)) and bool(limits or not changes)
@@ -208,28 +205,12 @@ def list_reasons(facts: Facts) -> list[str]:
     if changes and limits and not failing and not is_lost_first:
         lines.append(KEPT(limits=[KEPT_LIMIT(metric=one.metric, limit=show_change(one.bound.value)) for one in limits]))
     lines += [] if is_lost_first else _list_lost(facts)
-    lines += _list_unsure(facts) if len(_name_chips(facts)) > 1 else []
     return [*lines, *_describe_terms(facts)][:MOST_WHY]
 
 
 def _name_chips(facts: Facts) -> list[str]:
     """Return the names of the chips that run both versions."""
     return name_all(facts.runs, (one.runs[1] for one in facts.of(Change)))
-
-
-def _list_unsure(facts: Facts) -> list[str]:
-    """Return a line on the changes of energy and time that are not significant, if some are."""
-    changes = [one for one in facts.of(Change) if one.metric in facts.asked and one.before != one.after]
-    unsure = [one for one in changes if not one.values["is_sure"]]
-    if not unsure or len(unsure) == len(changes):
-        return []
-    by_chips: dict[str, list[str]] = {}
-    for metric in facts.asked:
-        names = name_all(facts.runs, (one.runs[1] for one in unsure if one.metric == metric))
-        if names:
-            chips = _name_place(names) if names == _name_chips(facts) else join_names(names)
-            by_chips.setdefault(chips, []).append(metric)
-    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in by_chips.items()])]
 
 
 def _describe_terms(facts: Facts) -> Iterator[str]:

@@ -24,7 +24,7 @@ TERMS: Final[Mapping[str, Template]] = {
 PART: Final = Template(
     "per inference, {what} takes {rival_amount} on {rival}, {own_amount} on {own}: {share:%} of the gap"
 )
-"""Text on a part without one of its own."""
+"""Text on a part that has no text in `TERMS`."""
 
 
 def describe_gap(term: Term, own: str, rival: str) -> str:

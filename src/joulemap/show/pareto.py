@@ -35,16 +35,10 @@ from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
 
-KNEE: Final = Template("Take {pick}, the knee: it {gain}, {best}, at {loss:x} the {x}[; {last} {least}]")
+KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {least}: {last}]")
 ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
-BEST: Final = {"latency": "the fastest", "cost": "the cheapest"}
-BEST_OF: Final = Template("the best in {noun}")
-"""Words on the best configuration by the first metric, and those by any without words of its own."""
-LEAST: Final = {"energy": "uses least", "power": "draws least", "cost": "costs least", "latency": "is fastest"}
-LEAST_OF: Final = Template("is best in {noun}")
-"""Words on the best configuration by the second metric, and those by any without words of its own."""
 PER_INFERENCE: Final = "_per_inference"
 """End of the name of a metric, which a sentence about one model leaves out."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
@@ -69,14 +63,9 @@ FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
 
-END: Final[Mapping[str, str]] = {
-    **{name: f"best {METRIC[name].label}" for name in METRIC},
-    "latency": "fastest",
-    "energy": "least energy",
-    "energy_per_inference": "least energy",
-    "cost": "cheapest",
-}
-"""Metric -> reason to choose the end of a front that is best by it."""
+BEST: Final = {"latency": "fastest", "cost": "cheapest"}
+BEST_BY: Final = Template("{word} {noun}")
+"""Reason to choose the end of a front that is best by a metric, and by one without words of its own."""
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two metrics of the front."""
@@ -96,23 +85,29 @@ def describe_answer(facts: Facts) -> str:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
         return (ALONE if front.count < 2 else ONE)(name=name_run(facts.runs[first]), **shown)
-    short = y.removesuffix(PER_INFERENCE)
-    (first_metric, second), runs, loss = map(find_limited, (x, short)), facts.runs, fastest.ratio or 1.0
+    short, metric = y.removesuffix(PER_INFERENCE), find_limited(x)
+    runs, loss = facts.runs, fastest.ratio or 1.0
     is_apart = runs[last].hardware not in {runs[one].hardware for one in own.runs}
     values: dict[str, Any] = {
         "first": name_run(runs[first]),
         "pick": name_run(runs[own.runs[0]]),
         "gain": describe_choice(attrs.evolve(own, metric=short), runs, "" if front.knee is None else None),
-        "best": BEST.get(x) or BEST_OF(noun=first_metric.label),
-        "loss": 1.0 / loss if first_metric.is_higher_better else loss,
-        "x": first_metric.label,
-        "y": second.label,
+        "best": name_end(x),
+        "loss": 1.0 / loss if metric.is_higher_better else loss,
+        "x": metric.label,
+        "y": find_limited(short).label,
     }
     if front.knee is None:
         return ENDS(**values) + "."
     name = name_run(attrs.evolve(runs[last], settings=()) if is_apart else runs[last])
-    whole = KNEE(last=name, least=LEAST.get(short) or LEAST_OF(noun=second.label), **values)
+    whole = KNEE(last=name, least=name_end(y), **values)
     return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
+
+
+def name_end(name: str) -> str:
+    """Return the reason to choose the end of a front that is best by a metric."""
+    metric = find_limited(name.removesuffix(PER_INFERENCE))
+    return BEST.get(name) or BEST_BY(word="most" if metric.is_higher_better else "least", noun=metric.label)
 
 
 def describe_beyond(facts: Facts) -> list[str]:
@@ -135,8 +130,8 @@ def name_picks(answer: ParetoAnswer) -> dict[int, str]:
     picks, knee = list(answer.picks), answer.knee
     if len(picks) < 2:
         return {}
-    ends = [*((run_id, END[answer.y]) for run_id in picks[-1:]), *((run_id, END[answer.x]) for run_id in picks[:1])]
-    return dict([*ends, *([(knee.run_id, "knee")] if knee is not None else [])])
+    middle = {} if knee is None else {knee.run_id: "knee"}
+    return {picks[-1]: name_end(answer.y), **middle, picks[0]: name_end(answer.x)}
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,11 +17,14 @@ from joulemap.show.present.sketch import POINT, Axis, Chart, Curve, Point
 LEAST_CANVAS: Final = 24
 """Minimum width of a chart's canvas in cells, even if the page is narrower."""
 
+EMPTY: Final = f" {POINT}"
+"""Characters that a label may cover."""
+
+ESCAPE: Final = re.compile("\x1b[^m]*m")
+"""Escape sequence of a colour."""
+
 LABELLED: Final = ((-1, -1), (-1, 0), (1, 0), (1, 1), (-1, 1), (1, -1))
 """Sides (across, up) of a point that are tried for its label; a front bends towards the lower left, which is empty."""
-
-DOT: Final = 0.25
-"""Height of a dot of a line in cells: a line at the edge of a cell may be in the cell below."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
 """Offsets (columns, rows) tried for a letter. If all cells are taken, the key states which letter hides this one."""
@@ -83,24 +87,27 @@ def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | 
 
 
 def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dict[int, int | None]) -> None:
-    """Draw each label at the side of its point where it covers least of the marked points and lines."""
-    marked = [one for one in sketch.curves if one.mark != POINT or one.labels or one.roof]
-    taken = {cell for curve in marked for cell in (*_cells(curve, x, y, canvas), *_cross(curve, x, y, canvas))}
-    for curve in marked:
-        for place, (column, row) in enumerate(_cells(curve, x, y, canvas) if curve.labels else ()):
+    """Draw each label at the side of its point where it covers least of what is drawn."""
+    for curve in (one for one in sketch.curves if one.labels):
+        for place, (column, row) in enumerate(_cells(curve, x, y, canvas)):
+            drawn = [ESCAPE.sub("", line).ljust(canvas.width) for line in reversed(read_lines(canvas))]
             sides = [
                 (text, column + 2 if across > 0 else column - 1 - len(text), row + up)
                 for text in (curve.labels if place == 0 else curve.labels[-1:])
                 for across, up in LABELLED
             ]
-            cells = {
-                (text, begin, line): {(begin + cell, line) for cell in range(len(text))}
+            free = [
+                (
+                    sum(cell not in EMPTY for cell in drawn[line][begin : begin + len(text)]),
+                    -len(text),
+                    begin,
+                    line,
+                    text,
+                )
                 for text, begin, line in sides
                 if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
-            }
-            if cells:
-                text, begin, line = best = min(cells, key=lambda one: len(taken & cells[one]))
-                taken |= cells[best]
+            ]
+            for _, _, begin, line, text in sorted(free, key=lambda one: one[:2])[:1]:
                 write_on(canvas, begin, line, text, colours[id(curve)])
 
 
@@ -148,16 +155,6 @@ def _locate(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) 
         min(max(x_scale.locate(x), 0.0), 0.999) * canvas.width,
         min(max(y_scale.locate(y), 0.0), 0.999) * canvas.height,
     )
-
-
-def _cross(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:
-    """Yield the cells that the lines of a curve cross, and those next to them."""
-    for line in (curve.points if curve.is_line else (), curve.roof):
-        for one, other in pairwise(_locate(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)):
-            steps = int(max(abs(end - begin) for begin, end in zip(one, other, strict=True)) * 2.0) + 1
-            for step in range(steps + 1):
-                across, up = (begin + (end - begin) * step / steps for begin, end in zip(one, other, strict=True))
-                yield from ((int(across), int(up)), (int(across), int(up - DOT)))
 
 
 def _cells(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:
