@@ -183,27 +183,16 @@ def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Ite
 
 def _find_members(answer: ParetoAnswer, best: ParetoPoint) -> Iterator[Caveat]:
     """Yield how surely a configuration is on the front, and how many others have both metrics within its ranges."""
-    widths = (best.x_half_width or 0.0, best.y_half_width or 0.0)
-    alike = [
-        row
-        for row in answer.select("front", "dominated")
-        if row is not best
-        and all(
-            abs(math.log(_cost(metric, value) / _cost(metric, own))) <= width
-            for metric, value, own, width in (
-                (answer.x, row.x_value, best.x_value, widths[0]),
-                (answer.y, row.y_value, best.y_value, widths[1]),
-            )
-            if value and own
-        )
-    ]
-    if alike and best.probability_front is not None:
-        yield Caveat(
-            kind="members",
-            runs=(best.run_id,),
-            values={"chance": best.probability_front, "alike": len(alike)},
-            weight=-math.log(best.probability_front) if best.probability_front else math.inf,
-        )
+
+    def is_alike(row: ParetoPoint) -> bool:
+        ends = (row.x_value, best.x_value, best.x_half_width), (row.y_value, best.y_value, best.y_half_width)
+        return all(abs(math.log(value / own)) <= (width or 0.0) for value, own, width in ends if value and own)
+
+    count = sum(map(is_alike, answer.select("front", "dominated"))) - 1
+    chance = best.probability_front
+    if count and chance is not None:
+        weight = -math.log(chance) if chance else math.inf
+        yield Caveat(kind="members", runs=(best.run_id,), values={"chance": chance, "alike": count}, weight=weight)
 
 
 def pareto(

@@ -96,18 +96,12 @@ def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dic
                 for text in (curve.labels if place == 0 else curve.labels[-1:])
                 for across, up in LABELLED
             ]
-            free = [
-                (
-                    sum(cell not in EMPTY for cell in drawn[line][begin : begin + len(text)]),
-                    -len(text),
-                    begin,
-                    line,
-                    text,
-                )
+            covered = {
+                (text, begin, line): sum(cell not in EMPTY for cell in drawn[line][begin : begin + len(text)])
                 for text, begin, line in sides
                 if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
-            ]
-            for _, _, begin, line, text in sorted(free, key=lambda one: one[:2])[:1]:
+            }
+            for text, begin, line in sorted(covered, key=covered.__getitem__)[:1]:
                 write_on(canvas, begin, line, text, colours[id(curve)])
 
 
