@@ -28,7 +28,7 @@ from joulemap.system.name import PROJECTED
 MOVED: Final = 0.05
 """Minimum change of the throughput that the first line states; below it, it states the energy."""
 
-USES: Final = Template("{run} uses {share:%} of its {peak} ({name})[, {others}].")
+USES: Final = Template("{run} uses {share:%} of its {peak} ({name})[, {others:list}].")
 HELPS: Final = Template(
     "Use {remedy} {place} {run}: {ratio:x} the {what}[ at {latency:x} the latency]"
     "[; it uses {share:%} of its {peak} now]"

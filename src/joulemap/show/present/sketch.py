@@ -107,6 +107,7 @@ class Chart:
     """Chart of two quantities."""
 
     title: str = attrs.field(converter=make_visible)
+    """Title; without one, a line above the chart names both quantities."""
     x: Axis
     y: Axis
     curves: tuple[Curve, ...]

@@ -59,14 +59,16 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
         for curve in named
         if (letter := lettered.get(id(curve)))
     ]
+    heads, below = [sketch.title, _label_axis(sketch.y, y)], _label_axis(sketch.x, x)
+    if not sketch.title:
+        heads, below = [f"{sketch.y.label} over {below}"], ""
     rest = sum(not curve.labels for curve in named) - len(key)
     return "\n".join(
         [
-            *textwrap.wrap(sketch.title, width),
-            *textwrap.wrap(_label_axis(sketch.y, y), width),
+            *(line for text in heads for line in textwrap.wrap(text, width)),
             *(f"{left}{line}".rstrip() for left, line in zip(side, read_lines(canvas), strict=True)),
             *draw_ticks(x, sketch.x, cells, indent),
-            *(line.rjust(indent + cells) for line in textwrap.wrap(_label_axis(sketch.x, x), width)),
+            *(line.rjust(indent + cells) for line in textwrap.wrap(below, width)),
             *lay_out_items(key, ink, width),
             *((f"{rest:,} more are {POINT}",) if rest > 0 else ()),
             *(line for note in sketch.notes for line in textwrap.wrap(note, width)),

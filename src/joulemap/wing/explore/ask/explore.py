@@ -72,9 +72,6 @@ SAME: Final = 1e-3
 ALIKE: Final = "tied"
 """Level of the share of the other designs that are statistically tied with the best by an objective."""
 
-UNCHANGED: Final = 0
-"""Run of the facts that stands for the base chip as it is."""
-
 NO_VALUES: Final[Mapping[str, str]] = {}
 
 
@@ -277,7 +274,9 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
 
 
 def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Target]) -> Facts:
-    """Return the facts of designs; a run of the facts is a design that is best by an objective."""
+    """Return the facts of designs; a run of the facts is a design that is best by an objective, and its negative number
+    the unchanged chip of this design.
+    """
     keys = {index: key for key, index in enumerate(dict.fromkeys(row.design_index for row in best), 1)}
     values = [Quantity(row.value, row.unit, row.half_width) for row in best]
     choices = [
@@ -302,7 +301,7 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
     caveats = weigh_findings([*_find_missed(done, targets), *_find_own(done, list(keys.values()))], choices)
     names = {key: row.design for key, row in designs.items()}
-    names[UNCHANGED] = done.groups[int(done.group[best[0].design_index])].hardware
+    names |= {-key: done.groups[int(done.group[row.design_index])].hardware for key, row in designs.items()}
     return Facts(
         asked=tuple(one.name for one in done.objectives),
         runs={key: Subject(hardware=name) for key, name in names.items()},
@@ -314,7 +313,7 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
     """Yield each objective of the unchanged chip and of a best design, then what makes the difference of energies, the
     voltages, and the peaks.
     """
-    runs = (UNCHANGED, key)
+    runs = (-key, key)
     if best.own_ratio is None:
         return
     row = best.design_index
@@ -326,7 +325,7 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
     if len(group.models) > 1:
         return
     parts = compare_parts(done, row)
-    yield from explain_gap((key, UNCHANGED), parts.energies, parts.times)
+    yield from explain_gap((key, -key), parts.energies, parts.times)
     for name, unit, (new, old) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
         if old != new:
             yield Change(runs=runs, metric=name, before=Quantity(old, unit), after=Quantity(new, unit))

@@ -18,7 +18,6 @@ from joulemap.show import (
     Part,
     Sheet,
     Template,
-    fits,
     join_names,
     list_notes,
     show_interval,
@@ -29,7 +28,7 @@ from joulemap.show import (
 from joulemap.show.gap import describe_gap
 from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
-from joulemap.wing.explore.ask.explore import UNCHANGED, ExploreAnswer
+from joulemap.wing.explore.ask.explore import ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
     describe_design,
@@ -86,7 +85,7 @@ WITH: Final = " with "
 """Text between the base chip of a design and its parameters."""
 
 
-TAKE: Final = Template("Take {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}]")
+TAKE: Final = Template("Take {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
 KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
 GAIN: Final[Mapping[bool, Template]] = {
     False: Template("{ratio:x} less {noun}"),
@@ -94,7 +93,6 @@ GAIN: Final[Mapping[bool, Template]] = {
 }
 """True if more of an objective is better -> words on its improvement."""
 LOSS: Final = Template("{ratio:x} the {noun}")
-OTHER: Final = Template("{design} has {gain}")
 MANY_TIED: Final = Template("{count:n other|others} may be as good")
 FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front of {objectives:and}.")
 ALONE: Final = Template("{design} has {values:and}.")
@@ -119,27 +117,32 @@ def describe_answer(answer: ExploreAnswer) -> str:
     names = [name_objective(one) for one in facts.asked]
     if all(one.ratio is None for one in choices):
         return FRONT(**count, objectives=names)
-    better, chip = _list_better(facts), facts.runs[UNCHANGED].hardware
-    if not better:
-        return KEEP(chip=chip, objectives=names) + "."
-    pick, *others = better
+    pick = _find_better(facts)
+    if pick is None:
+        return KEEP(chip=_name_base(facts, choices[0]), objectives=names) + "."
     moved = [one for one in facts.of(Change) if one.runs[1] == pick.runs[0] and one.metric in facts.asked]
     ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
     losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
-    gains = [GAIN[one.metric in higher](ratio=one.ratio, noun=name_objective(one.metric)) for one in (pick, *others)]
     many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.share >= MOST_ALIKE]
-    apart = [(one, gain) for one, gain in zip(others, gains[1:], strict=True) if one.runs != pick.runs]
-    rest = [MANY_TIED(count=one) for one in many]
-    rest += [OTHER(design=_name_design(facts, one).partition(WITH)[2], gain=gain) for one, gain in apart]
-    taken = partial(TAKE, design=_name_design(facts, pick), gain=gains[0], losses=join_names(losses), chip=chip,
-                    chip_alone=None if losses else chip)  # fmt: skip
-    whole = taken(rest=next(iter(rest), None))
-    return (whole if fits(whole) else taken(rest=None)) + "."
+    chip = _name_base(facts, pick)
+    return TAKE(
+        design=_name_design(facts, pick),
+        gain=GAIN[pick.metric in higher](ratio=pick.ratio, noun=name_objective(pick.metric)),
+        losses=join_names(losses),
+        chip=chip,
+        chip_alone=None if losses else chip,
+        rest=MANY_TIED(count=many[0]) if many else None,
+    )
 
 
-def _list_better(facts: Facts) -> list[Choice]:
-    """Return the choices of designs that are better than the unchanged chip, in the order of the objectives."""
-    return [one for one in facts.of(Choice) if one.ratio is not None and one.ratio > TIE_RATIO]
+def _find_better(facts: Facts) -> Choice | None:
+    """Return the first choice of a design that is better than its unchanged chip; None if no design is."""
+    return next((one for one in facts.of(Choice) if one.ratio is not None and one.ratio > TIE_RATIO), None)
+
+
+def _name_base(facts: Facts, choice: Choice) -> str:
+    """Return the unchanged chip of the best design."""
+    return facts.runs[-choice.runs[0]].hardware
 
 
 def _name_design(facts: Facts, choice: Choice) -> str:
@@ -263,18 +266,19 @@ def mark_varied(answer: ExploreAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
 def list_causes(answer: ExploreAnswer) -> Iterator[str]:
     """Yield what makes the design to take better or worse than its unchanged chip, each as two products or rates."""
     facts = answer.facts
-    chip = facts.runs[UNCHANGED].hardware
-    for pick in _list_better(facts)[:1]:
-        is_energy = pick.metric in ENERGIES
-        named = _name_design(facts, pick)
-        if is_energy:
-            yield from (describe_gap(one, named, chip) for one in facts.of(Term) if one.runs[0] == pick.runs[0])
-        for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
-            if one.metric == "voltage" and is_energy:
-                yield VOLTAGE(ratio=one.after.value / one.before.value)
-            elif one.metric == "peak":
-                after = show_quantity(one.after.value, one.after.unit)
-                yield PEAK(chip=chip, after=after, ratio=one.after.value / one.before.value)
+    pick = _find_better(facts)
+    if pick is None:
+        return
+    chip, is_energy = _name_base(facts, pick), pick.metric in ENERGIES
+    for term in facts.of(Term):
+        if is_energy and term.runs[0] == pick.runs[0]:
+            yield describe_gap(term, _name_design(facts, pick), chip)
+    for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
+        ratio, after = one.after.value / one.before.value, show_quantity(one.after.value, one.after.unit)
+        if one.metric == "voltage" and is_energy:
+            yield VOLTAGE(ratio=ratio)
+        elif one.metric == "peak":
+            yield PEAK(chip=chip, after=after, ratio=ratio)
 
 
 def list_all_notes(answer: ExploreAnswer) -> Iterator[str]:
@@ -308,9 +312,10 @@ def draw_designs(answer: ExploreAnswer) -> Figures:
     x, y = done.objectives[:2]
     dots = [(_dot(answer, record, x, y), picks.get(record["design_index"])) for record in answer.rows.records()]
     changes = {one.metric: one.before.value for one in answer.facts.of(Change)}
-    if not any(AS_IS in one for one in picks.values()) and {x.name, y.name} <= changes.keys():
-        own = attrs.evolve(dots[0][0], status=AS_IS, x_value=changes[x.name], y_value=changes[y.name],
-                           hardware=answer.facts.runs[UNCHANGED].hardware, dominated_by=AS_IS)  # fmt: skip
+    if len(done.groups) == 1 and {x.name, y.name} <= changes.keys() and not any(AS_IS in one for one in picks.values()):
+        chip = done.groups[0].hardware
+        own = attrs.evolve(dots[0][0], status=AS_IS, x_value=changes[x.name], y_value=changes[y.name], hardware=chip,
+                           dominated_by=AS_IS)  # fmt: skip
         dots.append((own, AS_IS))
     texts = {**_format_axis(x, "x_"), **_format_axis(y, "y_"), "label": "{hardware}"}
     table = make_table("designs", Dot, [one for one, _ in dots]).with_columns(PICK, ((pick,) for _, pick in dots))
