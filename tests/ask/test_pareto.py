@@ -7,7 +7,7 @@ import math
 import pytest
 
 from compare import assert_close
-from joulemap.ask.fact import Caveat, Choice, Entry, Front
+from joulemap.ask.fact import Caveat, Choice, Entry, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.show.pareto import describe_answer, list_reasons
 from joulemap.workspace import Workspace
@@ -26,7 +26,9 @@ def test_the_front_and_its_ends_are_those_of_the_rows(answer: ParetoAnswer) -> N
     assert own.count == sum(row.x_value is not None for row in answer.rows)
     by_y, by_x = answer.facts.of(Choice)
     assert (by_x.metric, by_y.metric) == ("latency", "energy_per_inference")
-    assert (by_x.runs, by_y.runs) == ((own.runs[0], own.runs[-1]), (own.runs[-1], own.runs[0]))
+    pick = own.knee or own.runs[-1]
+    assert (by_x.runs, by_y.runs) == ((own.runs[0], pick), (pick, own.runs[0]))
+    assert_close(by_x.ratio, (rows[pick].latency_s or 0.0) / (rows[own.runs[0]].latency_s or 1.0))
     assert_close(by_x.value.value, min(rows[one].latency_s or 1.0 for one in own.runs))
     assert_close(by_y.value.value, min(rows[one].energy_per_inference_j or 1.0 for one in own.runs))
     entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
@@ -40,14 +42,35 @@ def test_a_named_chip_that_nobody_sells_is_a_reason_and_not_an_end(answer: Paret
     assert "~kpu_t256" in list_reasons(answer.facts)[-1]
 
 
-def test_the_weight_of_members_is_the_front_over_its_expected_part(answer: ParetoAnswer) -> None:
-    chances = [row.probability_front for row in answer.select("front") if row.probability_front is not None]
-    unsure = [one for one in chances if one <= 0.8]
-    caveats = [one for one in answer.facts.of(Caveat) if one.kind == "members"]
-    assert bool(caveats) == bool(unsure)
-    for one in caveats:
-        assert one.values["unsure"] == len(unsure)
-        assert_close(one.weight, math.log(len(chances) / sum(chances)))
+def test_causes_are_two_products_that_make_the_gap(answer: ParetoAnswer) -> None:
+    rows = {row.run_id: row for row in answer.rows}
+    energy, time = answer.facts.of(Term)
+    own, rival = (rows[one] for one in energy.runs)
+    assert (energy.quantity, time.quantity, time.runs) == ("energy", "time", energy.runs)
+    assert energy.share is not None and energy.share > 0.0
+    gap = (rival.energy_per_inference_j or 0.0) - (own.energy_per_inference_j or 0.0)
+    assert_close(energy.difference.value / energy.share, gap, rel=1e-9)
+    for amount, power, seconds in zip(energy.amounts, energy.prices, energy.counts, strict=True):
+        assert power is not None and seconds is not None
+        assert_close(power.value * seconds.value, amount.value, rel=1e-9)
+    assert [one.value for one in time.amounts] == [own.latency_s, rival.latency_s]
+
+
+def test_how_sure_a_choice_is_has_the_configurations_within_its_ranges(answer: ParetoAnswer) -> None:
+    rows = {row.run_id: row for row in answer.rows}
+    for one in (one for one in answer.facts.of(Caveat) if one.kind == "members"):
+        (run_id,) = one.runs
+        own = rows[run_id]
+        assert run_id == answer.facts.of(Choice)[0].runs[0]
+        assert_close(one.weight, -math.log(own.probability_front or 0.0))
+        near = [
+            row
+            for row in answer.select("front", "dominated")
+            if row is not own
+            and abs(math.log((row.x_value or 1.0) / (own.x_value or 1.0))) <= (own.x_half_width or 0.0)
+            and abs(math.log((row.y_value or 1.0) / (own.y_value or 1.0))) <= (own.y_half_width or 0.0)
+        ]
+        assert one.values["alike"] == len(near)
 
 
 @pytest.mark.slow

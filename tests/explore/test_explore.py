@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -32,7 +31,7 @@ from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, fi
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
-from joulemap.wing.explore.design.survey import Survey, find_slopes
+from joulemap.wing.explore.design.survey import Survey
 from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
 
@@ -144,21 +143,6 @@ def test_the_area_of_a_gpu_is_fitted_to_dies_and_scored_leaving_one_out() -> Non
     ]
     assert np.exp(np.abs(np.log(off)).mean()) < 1.31
     assert np.exp(np.abs(np.log(off)).max()) < 1.63
-
-
-def test_an_elasticity_of_units_is_of_the_design_and_not_of_twice_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Latency is 1/units up to 128 and 40 times that above, where the power limit would lower the clock."""
-
-    def evaluate(_: Group, rows: list[dict[str, float]]) -> SimpleNamespace:
-        found = np.array([(1.0 if row["unit_count"] <= 128.0 else 40.0) / row["unit_count"] for row in rows])
-        return SimpleNamespace(refusal=np.full(len(rows), ""), value=lambda _: found)
-
-    monkeypatch.setattr("joulemap.wing.explore.design.survey.evaluate_rows", evaluate)
-    space = Space.of(KPU, {"units": "1,100"})
-    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, models=(), numbers=np.arange(2))
-    for count in (1.0, 3.0, 100.0):
-        ((slope,),) = find_slopes(group, {"unit_count": count}, [OBJECTIVES["latency"]]).values()
-        assert_close(slope, -1.0)
 
 
 def test_designs_beyond_what_is_built_are_found() -> None:

@@ -61,14 +61,15 @@ def bars(draw: st.DrawFn) -> Bars:
 @st.composite
 def charts(draw: st.DrawFn) -> Chart:
     """Points anywhere, with names or without."""
-    places = st.builds(lambda x, y: Point(x=x, y=y, x_low=x / 2.0, x_high=x * 2.0, y_low=y, y_high=y), AMOUNTS, AMOUNTS)
+    places = st.builds(lambda x, y: Point(x=x, y=y), AMOUNTS, AMOUNTS)
     lines = st.booleans()
     names = st.one_of(st.just(""), NAMES)
     curves = st.builds(
-        lambda name, points, is_line: Curve(name=name, points=tuple(points), is_line=is_line),
+        lambda name, points, is_line, labels: Curve(name=name, points=tuple(points), is_line=is_line, labels=labels),
         names,
         st.lists(places, max_size=6),
         lines,
+        st.one_of(st.just(()), st.tuples(NAMES, NAMES)),
     )
     return Chart(title="Energy against latency", x=ENERGY, y=ENERGY, curves=tuple(draw(st.lists(curves, max_size=8))))
 
@@ -219,3 +220,25 @@ def test_parts_of_a_stack_add_up_and_the_smallest_are_one() -> None:
     assert drawn.parts == (*(f"part{index}" for index in range(11, 3, -1)), "3 smaller")
     assert [bar.value for bar in drawn.bars] == [66.0, 66.0]
     assert drawn.bars[0].parts == (11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 6.0)
+
+
+def test_a_front_is_a_line_whose_picks_have_labels_and_what_is_far_is_counted() -> None:
+    form = {
+        "kind": "front", "title": "energy", "name": "{hardware}, {pick}", "others": "dominated",
+        "x": {"label": "latency", "unit": "s", "is_log": True}, "y": {"label": "energy", "unit": "J", "is_log": True},
+    }  # fmt: skip
+    rows = (
+        ("c", "front", "least energy", 4.0, 1.0),
+        ("a", "front", "fastest", 1.0, 4.0),
+        ("b", "front", None, 2.0, 2.0),
+        ("d", "dominated", None, 4.0, 4.0),
+        ("e", "dominated", None, 4.0, 40.0),
+        ("f", "projection", None, 1.0, 1.0),
+    )
+    drawn = sketch(form, "hardware status pick x_value y_value", *rows)
+    others, front, beyond, first, last = drawn.curves
+    assert [point.x for point in front.points] == [1.0, 2.0, 4.0] and front.is_line
+    assert (len(others.points), len(beyond.points), beyond.mark) == (1, 1, "~")
+    assert (first.labels, last.labels) == (("a, fastest", "fastest"), ("c, least energy", "least energy"))
+    assert drawn.notes == ("· 1 dominated, 1 more beyond the axes; ~ 1 that cannot be bought",)
+    assert "a, fastest" in draw_sketch(drawn, Page(80)) and "fastest" in draw_sketch(drawn, Page(40))

@@ -12,9 +12,9 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.answer import Answer
+from joulemap.ask.fact import Change, Term
 from joulemap.domain.settings import Settings
-from joulemap.show.present.cell import show_chance, show_share
-from joulemap.wing.explore.design.best import name_parameter
+from joulemap.show.present.cell import show_chance, show_plain, show_share
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.ask.offload import OffloadAnswer
 from joulemap.wing.verify.show.word import describe_condition
@@ -99,21 +99,25 @@ def check_explore(workspace: Workspace) -> None:
     )
     headline, insights = parts(answer)
     own = {one.objective: one for one in answer.best}
-    changes = [max(one.own_ratio, 1.0 / one.own_ratio) for one in own.values() if one.own_ratio]
-    check(headline, "x", *(one for one in changes if one > 1.005))
+    least = own["energy"]
+    assert least.own_ratio is not None and headline.startswith(
+        f"Take {least.design}: {show_plain(least.own_ratio)}x less"
+    )
+    moved = [one for one in answer.facts.of(Change) if answer.facts.runs[one.runs[1]].hardware == least.design]
+    check(headline.partition(" at ")[2], "x", *(one.after.value / one.before.value for one in moved[1:2]))
     front = [row for row in answer.rows.records() if row["status"] == "front"]
     band = [row for row in answer.rows.records() if row["status"] == "band"]
     assert (answer.front_count, answer.band_count) == (len(front), len(band))
-    counts = [int(one) for one in re.findall(r"\b\d+\b(?! %|\.)", re.sub(r"[\d.]+x", "", headline))]
-    tied = [one.like_count for one in own.values() if 2 * one.like_count >= answer.point_count - 1]
-    assert counts == (tied[:1] or [len(front), answer.point_count])
+    counts = [int(one) for one in re.findall(r"; (\d+) others?", headline)]
+    tied = [one.like_count for one in (least,) if 2 * one.like_count >= answer.point_count - 1]
+    assert counts == tied
     for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
         assert_close(own[objective].value, min(row[column] for row in front))
-        line = next(line for line in insights if f"{objective} changes" in line)
-        for row in answer.margins:
-            if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-3:
-                name = name_parameter(answer.survey, row.parameter)
-                assert f"{row.elasticity:+.2f} % for 1 % more {name}" in line
+    (term,) = (one for one in answer.facts.of(Term) if answer.facts.runs[one.runs[0]].hardware == least.design)
+    for amount, power, seconds in zip(term.amounts, term.prices, term.counts, strict=True):
+        assert power is not None and seconds is not None
+        assert_close(amount.value, power.value * seconds.value, rel=1e-9)
+    assert term.share is not None and f"{show_share(term.share)} of the gap" in insights[0]
 
 
 def check_here(workspace: Workspace) -> None:

@@ -17,6 +17,7 @@ from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import RunTotal
 from joulemap.generated.cost import CostOption
 from joulemap.generated.diff import VersionFigure
 from joulemap.generated.explain import SubgraphDifference
@@ -31,6 +32,7 @@ from joulemap.store.library import find_query
 from joulemap.store.query import check_ledgers, check_runs, fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
 """Default hardware: one chip each for rented inference, throughput, the edge, and a host alone."""
@@ -115,8 +117,8 @@ def find_facts(
     parts: Mapping[str, Sequence[SubgraphDifference]],
     allowed: Mapping[str, float],
 ) -> Facts:
-    """Return the facts of two versions: the change of each metric on each chip, limits, the subgraph that changes most
-    on each chip, hardware that runs only one version, and caveats.
+    """Return the facts of two versions: the change of each metric on each chip, limits, the work and the subgraphs
+    behind the change on each chip, hardware that runs only one version, and caveats.
 
     `parts` maps hardware to its subgraphs that differ, and `allowed` maps metrics to the largest relative increase that
     is not a failure.
@@ -135,7 +137,7 @@ def find_facts(
             *(
                 term
                 for row in {one.hardware: one for one in known}.values()
-                for term in _lead(parts[row.hardware], row)
+                for term in _divide(scope, parts[row.hardware], row)
             ),
             *_find_lost(rows),
             *weigh_findings(list(findings), []),
@@ -188,11 +190,30 @@ def _bound(rows: Iterable[VersionFigure], metric: str, allowed: float) -> Limit:
     )
 
 
-def _lead(rows: Sequence[SubgraphDifference], pair: VersionFigure) -> list[Term]:
-    """Return the subgraph of one chip whose energy changes most, then the one that changes most the other way."""
-    first = rows[0].energy_difference_fj if rows else 0
-    other = [row for row in rows if row.energy_difference_fj * first < 0]
-    return [make_subgraph(row, rows, pair, exact=row.energy_difference_fj) for row in (*rows[:1], *other[:1])]
+def _divide(scope: Scope, rows: Sequence[SubgraphDifference], pair: VersionFigure) -> Iterator[Term]:
+    """Yield the work of both versions on one chip, the energy of subgraphs by their origin, which sums to the change,
+    and the subgraph whose energy changes most.
+    """
+    runs = (pair.run_a, pair.run_b)
+    totals = [one for run_id in runs for one in fetch(scope.connection, RunTotal, run_id=run_id)]
+    before, after = (Quantity(one.energy_j, "J") for one in totals)
+    yield Term(
+        runs=runs, level="work", quantity="energy", name="macs", amounts=(before, after),
+        difference=Quantity(after.value - before.value, "J"),
+        counts=tuple(Quantity(float(one.mac_count)) for one in totals),
+    )  # fmt: skip
+    origins: dict[str, list[SubgraphDifference]] = {"new": [], "removed": [], "changed": []}
+    for row in rows:
+        origins["new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else "changed"].append(row)
+    for name, some in origins.items():
+        amounts = [Quantity(sum(getattr(row, f"energy_{one}_fj") for row in some) / FJ_PER_J, "J") for one in "ab"]
+        exact = sum(row.energy_difference_fj for row in some)
+        if some:
+            yield Term(
+                runs=runs, level="origin", quantity="energy", name=name, amounts=(amounts[0], amounts[1]), exact=exact,
+                difference=Quantity(exact / FJ_PER_J, "J"), total=len(some),
+            )  # fmt: skip
+    yield from (make_subgraph(row, rows, pair, exact=row.energy_difference_fj) for row in rows[:1])
 
 
 def _find_lost(rows: Iterable[VersionFigure]) -> Iterator[Caveat]:

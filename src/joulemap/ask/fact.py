@@ -334,6 +334,8 @@ class Front:
     metrics: tuple[str, str]
     count: int
     """Number of configurations that were compared."""
+    knee: int | None = None
+    """Run of the knee; None for a front without one."""
     is_available: bool = True
     """False for configurations of unavailable hardware that would be on the front."""
 

@@ -17,24 +17,30 @@ from joulemap.ask.candidate import (
     plan_candidates,
     read_usage,
 )
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Term
+from joulemap.ask.gap import explain_gap
+from joulemap.ask.knee import find_knee
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import opening_scope
+from joulemap.ask.scope import opening_scope, vary
 from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import RunTotal
 from joulemap.generated.pareto import ParetoPoint
-from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.source import Source
+from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
 
-EVEN: Final = 0.5
-"""Probability of being on the front from which a dominated configuration counts as a likely member."""
+PARTS: Final = ("static", "compute", "memory", "control")
+"""Parts of an energy that explain the difference of two configurations."""
+
+ENERGIES: Final = ("energy", "energy_per_inference", "efficiency", "edp", "edp_per_inference")
+"""Metrics that the parts of an energy explain."""
 
 WEIGHED: Final = 12
 """Number of configurations of the front whose caveats are found; its ends are added."""
@@ -53,6 +59,19 @@ class ParetoAnswer(CandidateAnswer):
     def front(self) -> Table[ParetoPoint]:
         """Configurations that no other beats in both metrics, best in the first one first."""
         return self.select("front")
+
+    @property
+    def knee(self) -> ParetoPoint | None:
+        """Configuration of the front that is farthest from the line between its ends; None without a knee."""
+        front = self.front.rows
+        place = find_knee([(_cost(self.x, row.x_value), _cost(self.y, row.y_value)) for row in front])
+        return None if place is None else front[place]
+
+    @property
+    def picks(self) -> dict[int, ParetoPoint]:
+        """Run id -> configurations to choose from: the best in the first metric, the knee, the best in the second."""
+        front = self.front.rows
+        return {row.run_id: row for row in (*front[:1], self.knee, *front[-1:]) if row is not None}
 
     @property
     def projections(self) -> Table[ParetoPoint]:
@@ -79,29 +98,36 @@ def find_facts(answer: ParetoAnswer) -> Facts:
     """Return the facts of a front: the front and its ends, the configurations of unavailable hardware that would be on
     it, its rows, and caveats, whose weights refer to its ends in the second metric.
     """
-    scope, rows = answer.scope, answer.rows.rows
+    scope, rows, knee = answer.scope, answer.rows.rows, answer.knee
     front, others = answer.front.rows, answer.projections.rows
     count = sum(row.x_value is not None and row.y_value is not None for row in rows)
     fronts = [
-        Front(runs=list_ids(some), metrics=(answer.x, answer.y), count=count, is_available=some is front)
+        Front(runs=list_ids(some), metrics=(answer.x, answer.y), count=count, is_available=some is front,
+              knee=knee.run_id if knee is not None and some is front else None)
         for some in (front, others)
         if some
-    ]
-    ends = [front[-1], front[0]] if len(front) > 1 else front
+    ]  # fmt: skip
+    ends = [front[-1] if knee is None else knee, front[0]] if len(front) > 1 else front
     entries = {row.run_id: _enter(row, answer) for row in (*front, *others)}
     choices = [
-        Choice(runs=list_ids(some), metric=metric, value=entries[some[0].run_id].values[metric])
+        Choice(
+            runs=list_ids(some),
+            metric=metric,
+            value=entries[some[0].run_id].values[metric],
+            ratio=_compare(metric, *(entries[one.run_id].values[metric].value for one in some)),
+        )
         for metric, some in ((answer.y, ends), (answer.x, ends[::-1]))
         if some
     ]
     return Facts(
         asked=(answer.x, answer.y),
-        runs=scope.subjects({}),
+        runs=scope.subjects({**vary(others), **vary(front)}),
         facts=(
             *fronts,
             *choices,
             *entries.values(),
-            *_find_members(answer),
+            *(_explain(answer, *ends) if len(ends) > 1 else ()),
+            *(_find_members(answer, ends[0]) if len(ends) > 1 else ()),
             *(
                 lack_price(reason, alike)
                 for reason, alike in find_lost(row for row in answer.select("unplaced") if row.is_available)
@@ -121,19 +147,52 @@ def _enter(row: ParetoPoint, answer: ParetoAnswer) -> Entry:
     return Entry(runs=(row.run_id,), values={**values, **chance})
 
 
-def _find_members(answer: ParetoAnswer) -> Iterator[Caveat]:
-    """Yield how many configurations are not surely on the front, weighed by the front over its expected part."""
-    front = answer.front
-    chances = [row.probability_front for row in front if row.probability_front is not None]
-    unsure = sum(one <= TOLD_APART for one in chances)
-    likely = sum((row.probability_front or 0.0) >= EVEN for row in answer.dominated)
-    if unsure and len(answer.rows) > 1:
-        yield Caveat(
-            kind="members",
-            runs=list_ids(front),
-            values={"count": len(front), "unsure": unsure, "likely": likely or None, "least": TOLD_APART},
-            weight=math.log(len(chances) / sum(chances)) if sum(chances) else math.inf,
+def _cost(metric: MetricName, value: float | None) -> float:
+    """Return a value of which less is better; 0 if it is unknown."""
+    return (1.0 / value if METRIC[metric].is_higher_better else value) if value else 0.0
+
+
+def _compare(metric: MetricName, best: float, rival: float | None = None) -> float | None:
+    """Return the factor by which a value is better than that of a rival; None without one."""
+    cost = _cost(metric, best)
+    return None if rival is None or not cost else _cost(metric, rival) / cost
+
+
+def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Iterator[Term]:
+    """Yield what makes most of the difference in energy, per inference, and the rates that make the one in time."""
+    runs = (best.run_id, rival.run_id)
+    own, other = (one for run_id in runs for one in fetch(answer.scope.connection, RunTotal, run_id=run_id))
+    if answer.y in ENERGIES:
+        energies: dict[str, tuple[float, float]] = {
+            name: (getattr(own, f"{name}_energy_j") / own.batch, getattr(other, f"{name}_energy_j") / other.batch)
+            for name in PARTS
+        }
+        yield from explain_gap(runs, energies, (own.interval_s / own.batch, other.interval_s / other.batch))
+    if "latency" in (answer.x, answer.y):
+        yield Term(
+            runs=runs,
+            level="part",
+            quantity="time",
+            name="rate",
+            amounts=(Quantity(own.latency_s, "s"), Quantity(other.latency_s, "s")),
+            difference=Quantity(other.latency_s - own.latency_s, "s"),
+            counts=(Quantity(float(own.batch)), Quantity(float(other.batch))),
+            prices=tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other)),
         )
+
+
+def _find_members(answer: ParetoAnswer, best: ParetoPoint) -> Iterator[Caveat]:
+    """Yield how surely a configuration is on the front, and how many others have both metrics within its ranges."""
+
+    def is_alike(row: ParetoPoint) -> bool:
+        ends = (row.x_value, best.x_value, best.x_half_width), (row.y_value, best.y_value, best.y_half_width)
+        return all(abs(math.log(value / own)) <= (width or 0.0) for value, own, width in ends if value and own)
+
+    count = sum(map(is_alike, answer.select("front", "dominated"))) - 1
+    chance = best.probability_front
+    if count and chance is not None:
+        weight = -math.log(chance) if chance else math.inf
+        yield Caveat(kind="members", runs=(best.run_id,), values={"chance": chance, "alike": count}, weight=weight)
 
 
 def pareto(

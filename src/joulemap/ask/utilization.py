@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.answer import RunAnswer, fetch_apart
-from joulemap.ask.fact import Choice, Entry, Fact, Facts, Limit, Quantity, Share, Turn
+from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Turn
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.generated.analyze import RunTotal
 from joulemap.generated.compare import ModelMix
 from joulemap.generated.utilization import (
     BatchZone,
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 BOUNDS: Final = ("compute", "memory", "launch")
 """Possible bottlenecks of a kernel."""
 
-METRICS: Final = {"low_compute": "utilization", "high_bandwidth": "bandwidth", "idle_units": "idle"}
-"""Flag -> metric of its limit."""
-
 LOWER, OTHER_CHIP, KEEPING = "lower precision", "another chip", ("larger batch", "other runtime", "lower power mode")
 """Remedies: one that may change the accuracy, one that replaces the chip, and those that keep both."""
 
@@ -69,6 +67,8 @@ class UtilizationAnswer(RunAnswer):
     """Efficient batch sizes of each chip; None unless requested."""
     precisions: Table[PrecisionGain] | None
     """Gains of each precision over fp32, or over the widest precision; None unless requested."""
+    remedied: Table[Utilization]
+    """Utilization after the first remedy of the least used chip; empty unless remedies were requested."""
     pairings: Table[Pairing] | None
     """Best hardware for stored models of each size class, at this precision; None unless requested."""
     untraced: str
@@ -129,13 +129,12 @@ def rank_remedies(row: Utilization, remedies: Iterable[Remedy]) -> list[Remedy]:
 def find_facts(
     scope: Scope,
     rows: Sequence[Utilization],
-    flags: Iterable[UtilizationFlag],
     remedies: Iterable[Remedy],
     *,
     has_plain_gemms: bool,
 ) -> Facts:
-    """Return the facts of chips that were not refused, best used first: shares, flags of the least used chips first,
-    and `remedies` of the least used chip, best first.
+    """Return the facts of chips that were not refused, best used first: shares, the `remedies` of the least used chip,
+    best first, and the work and rates that limit it.
 
     With `has_plain_gemms`, most GEMMs of a run at fp32 are no convolutions, so that they do not run in TF32.
     """
@@ -148,14 +147,7 @@ def find_facts(
     for row in rows:
         facts += _share(row, scope.outlines[row.run_id].latency_half_width, lanes)
     facts += [_turn(one, scope.unavailable) for one in remedies]
-    order = {row.run_id: rank for rank, row in enumerate(reversed(rows))}
-    for flag in sorted(flags, key=lambda one: order.get(one.run_id, 0)):
-        runs, metric = (flag.run_id,), METRICS[flag.flag]
-        bound, value = (Quantity(one, "1") for one in (flag.limit_fraction, flag.value_fraction))
-        facts.append(Limit(runs=runs, metric=metric, bound=bound, value=value))
-        if flag.subgraph_fraction is not None:
-            name = flag.subgraph
-            facts.append(Share(runs=runs, metric=metric, level="subgraph", name=name, share=flag.subgraph_fraction))
+    facts += [_work(one) for one in fetch(scope.connection, RunTotal, run_id=rows[-1].run_id)]
     return gather(scope, "utilization", facts)
 
 
@@ -172,6 +164,25 @@ def _share(row: Utilization, half_width: float | None, lanes: str) -> Iterator[F
         yield Share(runs=runs, metric="time", level="bottleneck", name=first, share=times[first])
     if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
         yield Share(runs=runs, metric="fp32", level=lanes, share=row.attained_ops_per_s / row.fp32_peak_ops_per_s)
+
+
+def _work(row: RunTotal) -> Entry:
+    """Return the work of a run and the rates at which its chip does it."""
+    values = {
+        "latency": Quantity(row.latency_s, "s"),
+        "kernels": Quantity(float(row.kernel_count), "1"),
+        "kernel_time": Quantity(row.latency_s / (row.kernel_count or 1), "s"),
+        "tiles": Quantity(row.tile_count / (row.kernel_count or 1), "1"),
+        "units_used": Quantity(float(row.units_used_count), "1"),
+        "units": Quantity(float(row.units_total_count), "1"),
+        "dram": Quantity(row.dram_bytes, "B"),
+        "dram_rate": Quantity(row.dram_bytes / row.interval_s, "B/s"),
+        "bandwidth": Quantity(row.memory_bandwidth_bytes_per_s, "B/s"),
+        "attained": Quantity(row.attained_ops_per_s, "ops/s"),
+        "peak": Quantity(row.peak_ops_per_s, "ops/s"),
+        "padding": Quantity(row.padding_fraction or 0.0, "1"),
+    }
+    return Entry(runs=(row.run_id,), values=values)
 
 
 def _turn(row: Remedy, unavailable: Collection[str]) -> Turn:
@@ -240,7 +251,9 @@ def utilization(
             "precisions": {"run_ids": list(variants.precision)} if variants else None,
             "pairings": where if is_pairing else None,
         }
-        tables = fetch_apart(scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked)
+        tables: dict[str, Any] = fetch_apart(
+            scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked
+        )
         mix = fetch(scope.connection, ModelMix, run_ids=ids)
         has_plain_gemms = (
             sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY
@@ -249,7 +262,8 @@ def utilization(
         )
         used = [row for row in tables["rows"] if row.status == "ok"]
         better = rank_remedies(used[-1], tables["remedies"] or ())
-        facts = find_facts(scope, used, tables["flags"], better, has_plain_gemms=has_plain_gemms)
+        facts = find_facts(scope, used, better, has_plain_gemms=has_plain_gemms)
+        tables["remedied"] = fetch(scope.connection, Utilization, run_ids=[one.chosen_run_id for one in better[:1]])
         return UtilizationAnswer(scope=scope, **tables, facts=facts, untraced=variants.untraced if variants else "")
 
 

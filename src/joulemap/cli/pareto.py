@@ -17,7 +17,7 @@ def pareto(
     *,
     x: MetricName = option("latency", "First metric."),
     y: MetricName = option("energy_per_inference", "Second metric."),
-    limit: Limit = 8,
+    limit: Limit = 5,
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,

@@ -118,8 +118,8 @@ voice: Final = Voice()
 
 
 LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans(
-    "─│┊└┐┘├┤┬┴█▓▒░●◐○★▲→√…µ▏▎▍▌▋▊▉▁▂▃▄▅▆▇\N{EN DASH}", "-||+++++++#%=:@o.*^>v.u  :+###_.-=+*%-"
-)
+    "─│┊└┐┘├┤┬┴█▓▒░●◐·○★▲→√…µ▏▎▍▌▋▊▉▁▂▃▄▅▆▇\N{EN DASH}", "-||+++++++#%=:@o.o*^>v.u  :+###_.-=+*%-"
+) | dict.fromkeys(range(0x2801, 0x2900), ord("'"))  # lines of braille dots
 """Drawing character -> similar ASCII character, for encodings that lack it."""
 
 

@@ -150,7 +150,7 @@ def draw_candidates(
     """Return a figure of configurations, with their names as labels and `more` after them."""
     label = "{hardware} {precision} batch {batch}" + (" {runtime}" if len(answer.scope.runtimes) > 1 else "") + more
     title = Title(form=MODEL, values={"model": answer.scope.model}, about=about)
-    return (draw_figure(answer.scope, name, rows, title, told, {**texts, "label": label}),)
+    return (draw_figure(answer.scope, name, rows, title, told, {"label": label, **texts}),)
 
 
 def mark_ranked(answer: RankedAnswer, drawn: Grid, limit: int, *, table: str, label: str, **_: Any) -> Grid:

@@ -105,8 +105,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "mean_power_budget": Template("every power mode whose average power is within {limit}[ ({origin})]"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
     "members": Template(
-        "{unsure} of {count} configurations are on the front with {least:chance} confidence or less"
-        "[; {likely} others may be on it]"
+        "{chips} is on the front with {chance:chance} probability: {alike:n other configuration} may be as good"
     ),
     "metered": Template(
         "the power of {chips} is wall-plug power, because its energies were fitted to measurements at the wall"

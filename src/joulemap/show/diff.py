@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -28,11 +29,14 @@ from joulemap.show.present.document import Block, Document, Grid, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
-from joulemap.show.run_name import join_names, name_all
+from joulemap.show.run_name import name_all
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+LEAST_WORK: Final = 0.005
+"""Minimum relative difference in MACs that explains a change."""
 
 LEAST_SHARED: Final = 0.01
 """Minimum share of the energy in kernels of both versions; below it, the text says that errors do not cancel."""
@@ -40,38 +44,30 @@ LEAST_SHARED: Final = 0.01
 LOST: Final = ("lost", "gained")
 """Kinds of caveats on hardware that runs only one version."""
 
-CHANGED: Final = Template("the new version {changes:and} on {where}[ ({sure})]")
-EQUAL: Final = Template("both versions have equal {metrics:and} on {where}")
+KEEP: Final = Template("keep {before} unless the accuracy of {after} pays for {changes:and} on {where}[ ({sure})]")
+TAKE: Final = Template("take {after}: it needs {changes:and} on {where}[ ({sure})]")
+SPLIT: Final = Template("{first} for {gain}, {last} for {loss}: {after} needs {changes:and} on {where}[ ({sure})]")
+BY_CHIP: Final = Template("choose by chip: {after} needs {changes:and} on {where}[ ({sure})]")
+EITHER: Final = Template("take the more accurate version: {after} needs {changes:and} on {where} ({sure})")
+EQUAL: Final = Template("take the more accurate version: both have equal {metrics:and} on {where}")
+BEFORE, AFTER = "the old version", "the new version"
+"""Names of versions whose own names are too long for a sentence."""
+MOST_NAME: Final = 24
+"""Maximum characters of a version's name in a sentence."""
 NO_CHIP: Final = "no chip runs either version"
 RANGE: Final = Template("{low} to {high} %")
 ALL: Final = Template("all {count} chips")
 BOTH: Final = "both chips"
 
-CLAUSES: Final[Mapping[str, tuple[Template, Template, Template]]] = {
-    "energy": (
-        Template("uses {span} % {direction} energy"),
-        Template("uses the same energy"),
-        Template("changes energy by {low} to {high} %"),
-    ),
-    "latency": (
-        Template("takes {span} % {direction} time"),
-        Template("takes the same time"),
-        Template("changes latency by {low} to {high} %"),
-    ),
-}
-"""Metric -> clauses on a change in one direction, on none, and on changes in both directions."""
+NOUNS: Final = {"energy": "energy", "latency": "time"}
+CLAUSE: Final = Template("{span} % {direction} {noun}")
+SAME: Final = Template("the same {noun}")
+MIXED: Final = Template("{low} to {high} % {noun}")
+"""Changes in one direction, none, and changes in both directions."""
 
-SIGNIFICANT: Final = "significant"
-NOT_SIGNIFICANT: Final = "not significant"
-BOTH_SIGNIFICANT: Final = "both significant"
-NEITHER_SIGNIFICANT: Final = "neither significant"
-ALL_SIGNIFICANT: Final = "all significant"
-SOME_SIGNIFICANT: Final = "not all significant"
-NONE_SIGNIFICANT: Final = "none significant"
-ONE_SIGNIFICANT: Final = Template("only {metric} significant")
-UNSURE: Final = Template("not significant: {parts:list}")
-UNSURE_ON: Final = Template("{metrics:and} on {chips}")
-
+SURE: Final = {True: "significant", False: "not significant", None: "not all significant"}
+"""True if all changes are significant, False if none is -> words."""
+ONE_SURE: Final = Template("only {metric} significant")
 FAILS: Final = Template(
     "Fails: {metric} on {name} rises by {change} %, above the limit of {limit} %[; {count:n more rise} above a limit]"
 )
@@ -81,22 +77,22 @@ KEPT_LIMIT: Final = Template("{metric} {limit}")
 FAILURE: Final = Template("{metric} on {name} changed by {change}[ ({range})], more than {limit}")
 NOT_RUNNING: Final = Template("the new version does not run: {reason}")
 
-LEADER: Final = Template(
-    "largest change[ on {name}]: {part}[ and {alike:n equal subgraph}], {difference}, {share} of all energy changes"
-    "[ {each}]"
+WORK: Final = Template(
+    "the new version computes {macs:~} MACs, the old one {own_macs:~}: {work:x} the work, at {energy:x} the energy and "
+    "{time:x} the time per MAC on {chip}"
 )
-AGAINST: Final = Template(
-    "against it[ on {name}]: {part}[ and {alike:n equal subgraph}], {difference}, {share}[ {each}]"
+ORIGIN: Final = Template("{count:#} {name} {amount}")
+ORIGINS: Final = Template(
+    "subgraphs on {chip}: {parts:list}; largest change: {part}, {difference}[ and {alike} like it]"
 )
-LEAST_AGAINST: Final = 0.1
-"""Minimum share of all changes of a subgraph, with its equals, that changes the other way and has a line."""
-EACH: Final = "each"
 SHARED: Final = Template("{ranges}; {share} of the old version's energy is in kernels of both, whose errors cancel")
 NOT_SHARED: Final = Template("{ranges}; the versions share almost no kernel, so errors do not cancel")
 
 
-def describe_versions(facts: Facts) -> str:
-    """Return the first line: a limit that fails, or the changes of energy and time and whether they are significant."""
+def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
+    """Return the first line: a limit that fails, or the version to take, with the changes of energy and time and
+    whether they are significant.
+    """
     failing, lost, limits = list_failing(facts), _list_lost(facts), facts.of(Limit)
     if failing:
         first = max(failing, key=lambda one: one.miss or 0.0)
@@ -110,7 +106,7 @@ def describe_versions(facts: Facts) -> str:
     elif lost and limits:
         line = DOES_NOT_RUN(line=lost[0])
     else:
-        line = _describe_changes(facts) if facts.of(Change) else "; ".join(lost) or NO_CHIP
+        line = _describe_changes(facts, before, after) if facts.of(Change) else "; ".join(lost) or NO_CHIP
     return f"{line[0].upper()}{line[1:]}."
 
 
@@ -148,16 +144,26 @@ def _read(change: Change, name: str) -> float:
     return value if isinstance(value, float) else 0.0
 
 
-def _describe_changes(facts: Facts) -> str:
-    """Return the changes of energy and time over all chips."""
-    changes = facts.of(Change)
-    where = _name_place(_name_chips(facts))
+def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
+    """Return the version to take, with the changes of energy and time over all chips."""
+    before, after = (word if len(name) > MOST_NAME else name for name, word in ((before, BEFORE), (after, AFTER)))
+    changes, where = facts.of(Change), _name_place(_name_chips(facts))
     metrics = dict.fromkeys(one.metric for one in changes)
     if all(one.before == one.after for one in changes):
         return EQUAL(metrics=list(metrics), where=where)
     asked = {name: [one for one in changes if one.metric == name] for name in facts.asked if name in metrics}
     clauses = [_describe_metric(name, own) for name, own in asked.items()]
-    return CHANGED(changes=clauses, where=where, sure=_describe_sure(asked))
+    values = {"before": before, "after": after, "changes": clauses, "where": where, "sure": _describe_sure(asked)}
+    if not any(one.values["is_sure"] for own in asked.values() for one in own):
+        return EITHER(**values)
+    signs = {name: {math.copysign(1.0, move) for one in own if (move := _read(one, "fraction"))}
+             for name, own in asked.items()}  # fmt: skip
+    gains, losses = ([name for name, own in signs.items() if own == {sign}] for sign in (-1.0, 1.0))
+    if any(len(own) > 1 for own in signs.values()):
+        return BY_CHIP(**values)
+    if gains and losses:
+        return SPLIT(first=after, last=before, gain=gains[0], loss=losses[0], **values)
+    return (TAKE if gains else KEEP)(**values)
 
 
 def _name_place(names: Sequence[str]) -> str:
@@ -166,14 +172,14 @@ def _name_place(names: Sequence[str]) -> str:
 
 def _describe_metric(metric: str, changes: Sequence[Change]) -> str:
     """Return the clause on one metric over all chips."""
-    moved, same, mixed = CLAUSES[metric]
+    noun = NOUNS[metric]
     low, high = (pick(_read(one, "fraction") for one in changes) for pick in (min, max))
     if low == high == 0.0:
-        return same()
+        return SAME(noun=noun)
     if low < 0.0 < high:
-        return mixed(low=_show_percent(low, has_sign=True), high=_show_percent(high, has_sign=True))
+        return MIXED(noun=noun, low=_show_percent(low, has_sign=True), high=_show_percent(high, has_sign=True))
     ends = [_show_percent(one) for one in sorted((low, high), key=abs)]
-    return moved(span=show_span(*ends), direction="more" if high > 0.0 else "less")
+    return CLAUSE(noun=noun, span=show_span(*ends), direction="more" if high > 0.0 else "less")
 
 
 def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
@@ -183,20 +189,15 @@ def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
         for name, changes in asked.items()
     }
     every = [one for own in sure.values() for one in own]
-    if not every:
-        return ""
-    if len(every) == 1:
-        return SIGNIFICANT if every[0] else NOT_SIGNIFICANT
-    if max(map(len, sure.values())) > 1:
-        return ALL_SIGNIFICANT if all(every) else SOME_SIGNIFICANT if any(every) else NONE_SIGNIFICANT
-    if all(every) or not any(every):
-        return BOTH_SIGNIFICANT if all(every) else NEITHER_SIGNIFICANT
-    return ONE_SIGNIFICANT(metric=next(name for name, own in sure.items() if all(own)))
+    if not every or any(every) == all(every):
+        return SURE[all(every)] if every else ""
+    known = [name for name, own in sure.items() if all(own)]
+    return ONE_SURE(metric=known[0]) if known and max(map(len, sure.values())) == 1 else SURE[None]
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: limits, hardware that runs only one version, changes that are not significant, and the
-    subgraph that changes most on the first chip.
+    """Return lines on why: limits, hardware that runs only one version, and the work and the
+    subgraphs behind the change on the first chip.
     """
     changes, limits, failing = facts.of(Change), facts.of(Limit), list_failing(facts)
     is_lost_first = not failing and bool(_list_lost(facts)) and bool(limits or not changes)
@@ -204,12 +205,7 @@ def list_reasons(facts: Facts) -> list[str]:
     if changes and limits and not failing and not is_lost_first:
         lines.append(KEPT(limits=[KEPT_LIMIT(metric=one.metric, limit=show_change(one.bound.value)) for one in limits]))
     lines += [] if is_lost_first else _list_lost(facts)
-    has_several = len(_name_chips(facts)) > 1
-    lines += _list_unsure(facts) if has_several else []
-    terms = facts.of(Term)
-    own = [one for one in terms[:2] if one.runs == terms[0].runs]
-    leaders = (_describe_leader(one, facts, is_first=one is own[0], has_several=has_several) for one in own)
-    return [*lines, *filter(None, leaders)][:MOST_WHY]
+    return [*lines, *_describe_terms(facts)][:MOST_WHY]
 
 
 def _name_chips(facts: Facts) -> list[str]:
@@ -217,33 +213,28 @@ def _name_chips(facts: Facts) -> list[str]:
     return name_all(facts.runs, (one.runs[1] for one in facts.of(Change)))
 
 
-def _list_unsure(facts: Facts) -> list[str]:
-    """Return a line on the changes of energy and time that are not significant, if some are."""
-    changes = [one for one in facts.of(Change) if one.metric in facts.asked and one.before != one.after]
-    unsure = [one for one in changes if not one.values["is_sure"]]
-    if not unsure or len(unsure) == len(changes):
-        return []
-    by_chips: dict[str, list[str]] = {}
-    for metric in facts.asked:
-        names = name_all(facts.runs, (one.runs[1] for one in unsure if one.metric == metric))
-        if names:
-            chips = _name_place(names) if names == _name_chips(facts) else join_names(names)
-            by_chips.setdefault(chips, []).append(metric)
-    return [UNSURE(parts=[UNSURE_ON(metrics=metrics, chips=chips) for chips, metrics in by_chips.items()])]
-
-
-def _describe_leader(term: Term, facts: Facts, *, is_first: bool, has_several: bool) -> str:
-    """Return the subgraph whose energy changes most, or most the other way; one chip is not named again."""
-    if term.share is None or (not is_first and abs(term.share) * (term.alike + 1) < LEAST_AGAINST):
-        return ""
-    return (LEADER if is_first else AGAINST)(
-        name=name_all(facts.runs, term.runs[1:])[0] if has_several else None,
-        part=term.name,
-        alike=term.alike or None,
-        each=EACH if term.alike else "",
-        difference=show_signed(term.difference.value, term.difference.unit),
-        share=show_share(abs(term.share)),
-    )
+def _describe_terms(facts: Facts) -> Iterator[str]:
+    """Yield lines on the first chip: the work of both versions, and its energy and time per unit; and the subgraphs
+    behind the change by their origin.
+    """
+    terms = facts.of(Term)
+    own = [one for one in terms if one.runs == terms[0].runs]
+    for one in (term for term in own if term.level == "work"):
+        macs, chip = [each.value for each in one.counts if each is not None], name_all(facts.runs, one.runs[1:])[0]
+        ratios = {each.metric: 1.0 + _read(each, "fraction") for each in facts.of(Change) if each.runs == one.runs}
+        work = macs[1] / macs[0] if macs[0] else 0.0
+        if abs(work - 1.0) >= LEAST_WORK and work:
+            per = {name: ratios[metric] / work for name, metric in (("energy", "energy"), ("time", "latency"))}
+            yield WORK(macs=macs[1], own_macs=macs[0], work=work, chip=chip, **per)
+    parts = [
+        ORIGIN(count=one.total, name=one.name, amount=show_signed(one.difference.value, one.difference.unit))
+        for one in own
+        if one.level == "origin"
+    ]
+    for one in (term for term in own if term.level == "subgraph" and parts):
+        difference = show_signed(one.difference.value, one.difference.unit)
+        chip = name_all(facts.runs, one.runs[1:])[0]
+        yield ORIGINS(chip=chip, parts=parts, part=one.name, difference=difference, alike=one.alike or None)
 
 
 def describe_shared(facts: Facts) -> str:
@@ -411,7 +402,7 @@ def draw_parts(answer: DiffAnswer, grid: Grid, limit: int, *, hardware: str, **_
 
 
 VERSIONS: Final = Shape(
-    first=describe_versions,
+    opening=lambda answer: describe_versions(answer.facts, answer.before, answer.after),
     why=list_reasons,
     trust=describe_shared,
     notes=lambda _: NOTES,

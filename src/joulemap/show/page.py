@@ -29,12 +29,16 @@ if TYPE_CHECKING:
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
     from joulemap.show.figure.figure import Drawing, Figure
+    from joulemap.show.present.sketch import Sketch
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
 STORED: Final = ("query", "db")
 """Commands about stored runs."""
+
+PICTURE_ROWS: Final = 8
+"""Lines of the chart of a first screen, without its axes."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
@@ -165,6 +169,22 @@ def sketch(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_T
     from joulemap.show.figure.figure import make_drawing
 
     return make_drawing(name, table, texts)
+
+
+def draw_picture(make: Callable[[Any], Drawings], answer: Answer) -> Sketch | None:
+    """Return the first of the drawings of an answer as the chart of a first screen; None without any, or with one
+    point.
+    """
+    drawings = make(answer)
+    if not drawings:
+        return None
+    from joulemap.show.figure.sketch import make_sketches
+    from joulemap.show.present.sketch import Chart
+
+    (made,) = make_sketches(drawings[0], PICTURE_ROWS, answer.projected)
+    assert isinstance(made, Chart)
+    has_choice = sum(len(curve.points) for curve in made.curves) > 1
+    return attrs.evolve(made, title="", rows=PICTURE_ROWS) if has_choice else None
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Words and tables of a Pareto front: its size, its two ends, and the configurations that it dominates."""
+"""Words and tables of a Pareto front: which configuration to take, and the configurations that it dominates."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.ask.fact import Entry, Facts, Front
+from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.table import Column
 from joulemap.show.candidate import (
     ASSUMED,
     BATCH_NOTE,
+    COMMON,
     ask_next,
     describe_lost,
     describe_unranked,
     describe_use,
     draw_candidates,
+    find_limited,
     list_metrics,
     list_terms,
     show_metric,
     title_candidates,
 )
+from joulemap.show.choice import describe_choice, fits
+from joulemap.show.gap import describe_gap
 from joulemap.show.page import Figures
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
@@ -30,26 +35,37 @@ from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
 
-FRONT: Final = Template("{count} configurations are on the front, from {first} to {last}.")
-END: Final = Template("{name} ({x}, {y})")
-ONE: Final = Template("{end} beats every other configuration.")
-ALONE: Final = Template("{end} is the only configuration.")
-NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
+KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {least}: {last}]")
+ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
+ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
+ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
+PER_INFERENCE: Final = "_per_inference"
+"""End of the name of a metric, which a sentence about one model leaves out."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
-ABOUT: Final = Template("{x.meaning} against {y.meaning} of {count:n configuration}[, {use}]")
+NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
+ABOUT: Final = Template("{count:n configuration}[, {use}]")
 DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
 
-PLACED: Final = (
-    "hardware | *precision= | *batch= | runtime= | *{x} x_value | {x} range -x_value:x_half_width? | *{y} y_value | "
-    "{y} range -y_value:y_half_width? | *probability_front? | "
+SETTINGS: Final = "hardware | *precision= | *batch= | runtime= | "
+VALUES: Final = (
+    "*{x} x_value | *{y} y_value | {x} range -x_value:x_half_width? | {y} range -y_value:y_half_width? | "
+    "*probability_front? | "
 )
+CHOSEN, PLACED = SETTINGS + "*pick? | " + VALUES, SETTINGS + VALUES
+PICK: Final = (Column(name="pick", type="VARCHAR", meaning="reason to choose a configuration of the front"),)
+"""Column that the rows of a chart have in addition to those of the query."""
+KNEE_NOTE: Final = "knee: the point of the front farthest from the line between its ends, both axes logarithmic"
 MORE: Final = "{more}throughput limit throughput_limit?"
 DOMINATED_BY: Final = "*dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominator_count"
 DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in both metrics and better in one"
 FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
+
+BEST: Final = {"latency": "fastest", "cost": "cheapest"}
+BEST_BY: Final = Template("{word} {noun}")
+"""Reason to choose the end of a front that is best by a metric, and by one without words of its own."""
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two metrics of the front."""
@@ -58,22 +74,40 @@ One = TypeVar("One")
 
 
 def describe_answer(facts: Facts) -> str:
-    """Return the first line: the number of configurations on the front, and its ends."""
+    """Return the first line: the knee of the front and what it gains and costs, or which end is for which metric."""
     front = next((one for one in facts.of(Front) if one.is_available), None)
     if front is None:
         x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
         return NOTHING(x=x, y=y)
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    first, last = (
-        END(
-            name=name_run(facts.runs[run]),
-            **{at: show_metric(name, entries[run][name].value) for at, name in zip("xy", front.metrics, strict=True)},
-        )
-        for run in (front.runs[0], front.runs[-1])
-    )
+    own, fastest = facts.of(Choice)[:2]
+    (x, y), first, last = front.metrics, front.runs[0], front.runs[-1]
     if len(front.runs) == 1:
-        return (ALONE if front.count < 2 else ONE)(end=first)
-    return FRONT(count=len(front.runs), first=first, last=last)
+        own_values = facts.of(Entry)[0].values
+        shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
+        return (ALONE if front.count < 2 else ONE)(name=name_run(facts.runs[first]), **shown)
+    short, metric = y.removesuffix(PER_INFERENCE), find_limited(x)
+    runs, loss = facts.runs, fastest.ratio or 1.0
+    is_apart = runs[last].hardware not in {runs[one].hardware for one in own.runs}
+    values: dict[str, Any] = {
+        "first": name_run(runs[first]),
+        "pick": name_run(runs[own.runs[0]]),
+        "gain": describe_choice(attrs.evolve(own, metric=short), runs, "" if front.knee is None else None),
+        "best": name_end(x),
+        "loss": 1.0 / loss if metric.is_higher_better else loss,
+        "x": metric.label,
+        "y": find_limited(short).label,
+    }
+    if front.knee is None:
+        return ENDS(**values) + "."
+    name = name_run(attrs.evolve(runs[last], settings=()) if is_apart else runs[last])
+    whole = KNEE(last=name, least=name_end(y), **values)
+    return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
+
+
+def name_end(name: str) -> str:
+    """Return the reason to choose the end of a front that is best by a metric."""
+    metric = find_limited(name.removesuffix(PER_INFERENCE))
+    return BEST.get(name) or BEST_BY(word="most" if metric.is_higher_better else "least", noun=metric.label)
 
 
 def describe_beyond(facts: Facts) -> list[str]:
@@ -83,9 +117,21 @@ def describe_beyond(facts: Facts) -> list[str]:
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: named hardware that a missing price leaves out, or that would be on the front."""
+    """Return lines on why: what makes the difference, named hardware that a missing price leaves out, or that would be
+    on the front.
+    """
     is_named = any(one.is_named for one in facts.runs.values())
-    return [*describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+    terms = (describe_gap(one, *(name_run(facts.runs[run]) for run in one.runs)) for one in facts.of(Term))
+    return [*terms, *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+
+
+def name_picks(answer: ParetoAnswer) -> dict[int, str]:
+    """Return run id -> reason to choose a configuration: an end of the front by its metric, or the knee."""
+    picks, knee = list(answer.picks), answer.knee
+    if len(picks) < 2:
+        return {}
+    middle = {} if knee is None else {knee.run_id: "knee"}
+    return {picks[-1]: name_end(answer.y), **middle, picks[0]: name_end(answer.x)}
 
 
 def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
@@ -96,17 +142,20 @@ def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
 
 
 def lay_front(answer: ParetoAnswer, _: Grid, limit: int, **values: Any) -> Sequence[Block]:
-    """Return a grid of `limit` configurations of the front, including both ends."""
-    front = answer.front
-    kept = spread_evenly(front.rows, limit)
+    """Return a grid of `limit` configurations of the front, including both ends and the knee."""
+    front, picks = answer.front, answer.picks
+    wanted = {row.run_id for row in spread_evenly(front.rows, limit - (answer.knee is not None))} | picks.keys()
+    kept = [row for row in front if row.run_id in wanted]
     sections = POINTS.show(attrs.evolve(answer, rows=front.with_rows(kept)), limit, values)
     return [one.out_of(len(front), len(kept), "configurations") for own in sections for one in own.grids]
 
 
 def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
-    """Return the cells with the values of both metrics."""
+    """Return the cells with the values of both metrics, and with the reason to choose a configuration."""
+    picks = name_picks(answer)
     x, y = METRIC[answer.x], METRIC[answer.y]
     return {
+        "pick": lambda row: picks.get(row.run_id, ""),
         "x_value": FieldCell(x.column, lambda row: show_metric(x.name, row.x_value)),
         "y_value": FieldCell(y.column, lambda row: show_metric(y.name, row.y_value)),
     }
@@ -114,17 +163,16 @@ def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
 
 POINTS: Final = Part(
     table="front",
-    columns=PLACED,
+    columns=CHOSEN,
     lay={
         "ranked": "x_value y_value",
-        "pictures": "y_half_width x_half_width",
         "noun": "configurations",
         "throughput_limit": show_limit,
     },
     cells=find_cells,
     is_long=True,
 )
-"""Configurations: values and intervals in both metrics, with the intervals drawn."""
+"""Configurations: values and intervals in both metrics."""
 
 
 def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapping[str, Any]:
@@ -132,19 +180,17 @@ def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapp
     x, y = METRIC[answer.x], METRIC[answer.y]
     is_money = "cost" in answer.facts.asked and bool(answer.rows.rows)
     about = ABOUT(
-        x=x,
-        y=y,
         count=sum(row.x_value is not None for row in answer.rows),
         use=describe_use(answer.assumptions, answer.rows[0].pay) if is_money else "",
     )
     front = answer.front.rows
-    ends = [*front[:1], *front[1:][-1:]]
+    picks = list(answer.picks.values())
     return {
         "x": x.label,
         "y": y.label,
         "more": list_metrics(SHOWN, (answer.x, answer.y)),
         "title": title_candidates(answer, about, spread_evenly(front, limit)),
-        "asked": ask_next(answer, ends, ends, repeated),
+        "asked": ask_next(answer, picks[:2], picks[:2], repeated),
         **({} if front else {"shown": ()}),
     }
 
@@ -154,19 +200,33 @@ def list_notes(answer: ParetoAnswer) -> list[str]:
     hidden = [row for row in answer.select("projection", "dominated") if not row.is_available]
     is_placed = any(not row.is_available for row in answer.front)
     unranked = describe_unranked(answer, [] if is_placed else hidden)
-    return [*describe_beyond(answer.facts), DOMINATED_NOTE, FRONT_NOTE, BATCH_NOTE, *unranked, *list_terms(answer)]
+    return [
+        *describe_beyond(answer.facts),
+        KNEE_NOTE,
+        DOMINATED_NOTE,
+        FRONT_NOTE,
+        BATCH_NOTE,
+        *unranked,
+        *list_terms(answer),
+    ]
 
 
 def draw(answer: ParetoAnswer) -> Figures:
-    """Return a figure of all configurations in both metrics, with the front marked; empty without a front."""
+    """Return a figure of all configurations in both metrics, with the front marked; empty without a front. Names in
+    characters have the settings that differ on the front.
+    """
     from joulemap.show.figure.figure import describe_metric
 
-    if not answer.front.rows:
+    front = answer.front.rows
+    if not front:
         return ()
     x, y = METRIC[answer.x], METRIC[answer.y]
-    texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_")}
-    told = describe_answer(answer.facts)
-    return draw_candidates(answer, "pareto", answer.rows, DRAWN_ABOUT(x=x, y=y), told, **texts)
+    differing = [name for name in COMMON if len({getattr(row, name) for row in front}) > 1]
+    label = " ".join(("{hardware}", *(f"batch {{{one}}}" if one == "batch" else f"{{{one}}}" for one in differing)))
+    texts = {**describe_metric(x, "x_"), **describe_metric(y, "y_"), "label": label}
+    picks = name_picks(answer)
+    rows = answer.rows.with_columns(PICK, ((picks.get(row.run_id),) for row in answer.rows))
+    return draw_candidates(answer, "pareto", rows, DRAWN_ABOUT(x=x, y=y), describe_answer(answer.facts), **texts)
 
 
 PARETO: Final = Shape(
@@ -177,7 +237,8 @@ PARETO: Final = Shape(
     choices=choose,
     notes=list_notes,
     draw=draw,
-    limit=8,
+    picture=draw,
+    limit=5,
     parts=(
         Part(table="front", draw=lay_front),
         attrs.evolve(POINTS, title="Front ({count})", columns=PLACED + MORE),

@@ -6,6 +6,7 @@ Lines select facts and hold a text; parts select a table of the answer and hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, fits
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, fill_steps, lay_rows, tell_left_out
+from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
@@ -216,6 +217,8 @@ class Page:
     draw: Callable[[Any], Figures] = lambda _: ()
     sketch: Callable[[Any, Any], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
+    picture: Callable[[Any], Drawings] = lambda _: ()
+    """Drawings of which a terminal shows the first one above the tables, unless it has at most one point."""
 
     def figures(self, answer: Any) -> Figures:
         """Return the figures (charts) of an answer."""
@@ -291,7 +294,7 @@ class Shape(Page):
             first = [own for name in shown for part, own in drawn if part.table == name]
         steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
         options = values.get("options", repeated)
-        return compose(
+        made = compose(
             answer,
             facts,
             [attrs.evolve(own, title="") if is_alone else own for own in first],
@@ -307,3 +310,4 @@ class Shape(Page):
             words=self.words(answer),
             told=values.get("told"),
         )
+        return attrs.evolve(made, picture=partial(draw_picture, self.picture, answer))

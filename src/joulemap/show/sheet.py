@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from joulemap.show.caveat import describe_trust
-from joulemap.show.page import add_marks, fill_steps
+from joulemap.show.page import add_marks, draw_picture, fill_steps
 from joulemap.show.plain import list_facts
 from joulemap.show.present.document import Document
 from joulemap.show.present.template import Template
@@ -80,6 +81,7 @@ class Sheet(Page):
             data=self._list_data(answer, told),
             table=getattr(answer, self.csv),
             tables=answer.tables,
+            picture=partial(draw_picture, self.picture, answer),
         )
 
     def _fill_steps(self, answer: Any, values: Mapping[str, Any], repeated: Sequence[str]) -> list[str]:

@@ -3,34 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from joulemap.ask.fact import Entry, Facts, Share, Turn
+from joulemap.ask.scope import vary
 from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
-from joulemap.domain.table import Column
+from joulemap.domain.table import Column, Table
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
 from joulemap.show.caveat import RANGES
 from joulemap.show.choice import fits
-from joulemap.show.page import Figures, draw_figure, tell_left_out
+from joulemap.show.page import Drawings, Figures, draw_figure, sketch, tell_left_out
 from joulemap.show.part import RANGES_ARE
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape, line, read
+from joulemap.show.shape import Part, Shape, read
 from joulemap.show.term import RANGE
 from joulemap.system.name import PROJECTED
 
 MOVED: Final = 0.05
 """Minimum change of the throughput that the first line states; below it, it states the energy."""
 
-USES: Final = Template("{run} uses {share:%} of its [{peak} ]compute peak ({name})")
-HELPS: Final = Template("{head}; {remedy} {would}[ {place}] {ratio:x} the {what}[ at {latency:x} the latency]")
-MOST_TIME: Final = Template("Most of the time goes to {reasons:list}.")
-TIME_ON: Final = Template("{reason} on {names:and}")
+USES: Final = Template("{run} uses {share:%} of its {peak} ({name})[, {others:list}].")
+HELPS: Final = Template(
+    "Use {remedy} {place} {run}: {ratio:x} the {what}[ at {latency:x} the latency]"
+    "[; it uses {share:%} of its {peak} now]"
+)
+OTHER: Final = Template("{run} {share:%} ({name})")
+IDLE_UNITS, PADDED = 0.25, 0.1
+"""Minimum shares of idle units and of padding that explain a low utilization."""
+LIMITS: Final = {
+    "launch": Template(
+        "{run} runs {kernels:plain} kernels in {latency}, {kernel_time} each: {share:%} of the time goes to kernels "
+        "too short to hide their launch"
+    ),
+    "memory": Template(
+        "{run} moves {dram} off chip at {dram_rate}, its memory has {bandwidth}: {share:%} of the time waits for memory"
+    ),
+    "compute": Template(
+        "{run} computes {attained} of {peak}, {gap:x} less:[ {idle:x} from idle units,][ {padded:x} from padding,] "
+        "{rest:x} from kernel efficiency and overheads"
+    ),
+    "busy": Template(
+        "{run} computes {attained} of {peak} with all units busy: the rest is the efficiency of its kernels, which no "
+        "count explains"
+    ),
+}
+"""Bottleneck -> line on it; `busy` is computation without idle units and padding."""
+IDLE: Final = Template(
+    "{units_used:plain} of {units:plain} units have work on average: a kernel has {tiles:plain} tiles of work"
+)
+PADDING: Final = Template("{padding:%} of the MACs in tiles are padding, because layers do not fill them")
+LANES: Final = Template(
+    "{run}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)"
+)
 GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
 INACCURATE: Final = "a lower precision is judged by time and energy; the accuracy of the model is not considered"
@@ -51,34 +81,33 @@ SHOWN_RIVALS: Final = 3
 SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which the share is displayed as zero."""
 
-BOUND_COLUMNS: Final = (Column(name="main_bottleneck", type="VARCHAR", meaning="what takes most of the time"),)
+BOUND_COLUMNS: Final = (
+    Column(name="main_bottleneck", type="VARCHAR", meaning="what takes most of the time"),
+    Column(name="label", type="VARCHAR", meaning="chip, with the setting that differs"),
+)
 """Columns that the rows of a figure have in addition to the query's columns."""
 
 
 def describe_use(facts: Facts) -> str:
-    """Return the first line: the best and the least used chip, and the first setting that would help the latter."""
+    """Return the first line: the first setting that would help the least used chip, or the use of all chips."""
     grades = [one for one in facts.of(Share) if one.level == "grade"]
-    best, worst = read(grades[0], facts), read(grades[-1], facts)
-    is_tf32 = any(one.metric == "fp32" and one.runs == grades[0].runs for one in facts.of(Share))
-    head = USES(None, **best, peak="TF32" if is_tf32 else "")
-    if len(grades) > 1:
-        head += f", {worst['run']} {show_share(worst['share'])} ({worst['name']})"
+    *others, worst = [read(one, facts) for one in grades]
+    is_tf32 = any(one.metric == "fp32" and one.runs == grades[-1].runs for one in facts.of(Share))
+    peak = f"{'TF32 ' if is_tf32 else ''}compute peak"
     for turn in facts.of(Turn)[:1]:
         ratios = {name: one for name, one in turn.values.items() if isinstance(one, float)}
         energy, latency, ratio = ratios.get("energy_per_inference"), ratios.get("latency", 0.0), turn.ratio or 1.0
-        is_faster, is_chip = abs(ratio - 1.0) >= MOVED or energy is None, turn.axis == OTHER_CHIP
-        place = "" if len(grades) < 2 or is_chip or not is_faster else worst["run"]
-        whole = HELPS(
-            head=head,
-            remedy=_name(turn)["remedy"],
-            would=("has" if is_chip else "would give") if is_faster else "would take",
-            place=place,
-            ratio=ratio if is_faster else energy,
-            what="throughput" if is_faster else "energy per inference",
-            latency=latency if is_faster and latency > 1.0 + MOVED else None,
-        )
-        head = whole if fits(whole) else head
-    return head + "."
+        is_faster = ratio >= 1.0 + MOVED or energy is None
+        values = {
+            **_name(turn),
+            "run": worst["run"],
+            "ratio": ratio if is_faster else energy,
+            "what": "throughput" if is_faster else "energy per inference",
+            "latency": latency if latency > 1.0 + MOVED else None,
+        }
+        whole = HELPS(**values, share=worst["share"], peak=peak)
+        return (whole if fits(whole) else HELPS(**values, share=None)) + "."
+    return USES(None, **worst, peak=peak, others=[OTHER(None, **one) for one in others[:1]] or None)
 
 
 def _name(turn: Turn) -> dict[str, str]:
@@ -86,29 +115,38 @@ def _name(turn: Turn) -> dict[str, str]:
     is_chip, after = turn.axis == OTHER_CHIP, str(turn.after)
     mark = "" if not is_chip or turn.values["is_available"] else PROJECTED
     other = "" if turn.axis in ("larger batch", OTHER_CHIP) else f" ({turn.axis})"
-    name = f"{mark}{after}" + (", if accurate enough," if turn.axis == LOWER else other)
+    name = f"{mark}{after}" + (" if accurate enough" if turn.axis == LOWER else other)
     return {"remedy": name, "place": "instead of" if is_chip else "on"}
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on what limits the least used chip: its bottleneck, idle units and padding."""
+    lines: list[str] = []
+    for work in (read(one, facts) for one in facts.of(Entry) if "kernels" in one.values):
+        run, padded = work["run"], 1.0 / (1.0 - work["padding"])
+        idle = work["units"] / (work["units_used"] or work["units"])
+        factors = {name: one if one > 1.0 + MOVED else None for name, one in (("idle", idle), ("padded", padded))}
+        shares = [one for one in (read(share, facts) for share in facts.of(Share)) if one["run"] == run]
+        used = next(one["share"] for one in shares if one["level"] == "grade") or 1.0
+        values = {**work, **factors, "gap": 1.0 / used, "rest": 1.0 / used / idle / padded}
+        lines += [LANES(None, **one) for one in shares if one["level"] == "lanes"]
+        for one in (share for share in shares if share["level"] == "bottleneck"):
+            is_busy = one["name"] == BOUNDS[0] and not any(factors.values())
+            lines.append(LIMITS["busy" if is_busy else one["name"]](None, **{**values, **one}))
+        lines += [IDLE(None, **work)] if 1.0 - 1.0 / idle >= IDLE_UNITS else []
+        lines += [PADDING(None, **work)] if work["padding"] >= PADDED else []
+    return lines
 
 
 def describe_ranges(facts: Facts) -> str:
     """Return the ends of the 80 % intervals of the best and of the least used chip; empty without intervals."""
-    spans = []
-    for one in (*facts.of(Entry)[:1], *facts.of(Entry)[1:][-1:]):
+    spans, used = [], [one for one in facts.of(Entry) if "utilization" in one.values]
+    for one in (*used[:1], *used[1:][-1:]):
         value = one.values["utilization"]
         if value.half_width:
             ends = (min(value.value * math.exp(sign * value.half_width), 1.0) for sign in (-1.0, 1.0))
             spans.append(RANGE(range=show_span(*map(show_share, ends)), name=name_run(facts.runs[one.runs[0]])))
     return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
-
-
-def describe_time(facts: Facts) -> str:
-    """Return a sentence on what takes most of the time on each chip; empty if no run has kernels."""
-    spent: dict[str, list[str]] = {}
-    for one in facts.of(Share):
-        if one.level == "bottleneck":
-            spent.setdefault(name_bound(one.name), []).append(name_run(facts.runs[one.runs[0]]))
-    reasons = [TIME_ON(reason=reason, names=names) for reason, names in spent.items()]
-    return MOST_TIME(reasons=reasons) if reasons else ""
 
 
 def list_notes(answer: UtilizationAnswer) -> list[str]:
@@ -156,50 +194,38 @@ def draw(answer: UtilizationAnswer) -> Figures:
     """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
     if not answer.used:
         return ()
-    reasons = (next((name_bound(name) for name, _ in list_bounds(row)), None) for row in answer.rows)
-    bound = answer.rows.with_columns(BOUND_COLUMNS, ((reason,) for reason in reasons))
+    bound = _bind(answer.rows, (row.hardware for row in answer.rows))
     return (
         draw_figure(answer.scope, "utilization", answer.rows, facts=describe_use(answer.facts)),
-        draw_figure(answer.scope, "rooflines", bound, facts=describe_time(answer.facts)),
+        draw_figure(answer.scope, "rooflines", bound, facts=" ".join(list_reasons(answer.facts)[:1])),
     )
+
+
+def _bind(rows: Table[Utilization], labels: Iterable[str]) -> Table[Any]:
+    """Return rows with their main bottlenecks and labels."""
+    bounds = (next((name_bound(name) for name, _ in list_bounds(row)), None) for row in rows)
+    return rows.with_columns(BOUND_COLUMNS, zip(bounds, labels, strict=True))
+
+
+def draw_rooflines(answer: UtilizationAnswer) -> Drawings:
+    """Return the rooflines of the used chips, with a mark where the first remedy leads."""
+    worst, named = answer.used[-1], [row.hardware for row in answer.used]
+    for row in answer.remedied:
+        varied = vary((worst, row))[row.run_id] if row.hardware == worst.hardware else ()
+        named.append(" ".join((row.hardware, *varied)))
+    rows = answer.rows.with_rows((*answer.used, *answer.remedied))
+    return (sketch("rooflines", _bind(rows, named)),)
 
 
 UTILIZATION: Final = Shape(
     first=describe_use,
-    why=(
-        line(
-            "{remedy} {place} {of}: {ratio:x} the throughput[, {energy_per_inference:plain}x the energy per inference]"
-            "[, {latency:plain}x the latency]",
-            "turn",
-            more=_name,
-            among=slice(1),
-        ),
-        line(
-            "{run}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)",
-            "share lanes",
-        ),
-        line(
-            {
-                "utilization": "{run}: compute utilization {value:%}, below {bound:set %}"
-                "[; most time lost in {name} ({share:%})]",
-                "bandwidth": "{run}: {value:%} of the sustained off-chip bandwidth in use, above {bound:set %}"
-                "[; most in {name} ({share:%})]",
-                "idle": "{run}: units idle {value:%} of the time, above {bound:set %}[; most in {name} ({share:%})]",
-            },
-            "limit",
-            "share subgraph",
-        ),
-        line(
-            "{run}: {share:%} of the time is limited by {name:bound}",
-            "share bottleneck",
-            among=slice(None, None, -1),
-        ),
-    ),
+    why=list_reasons,
     trust=describe_ranges,
     notes=list_notes,
     csv="rows",
     choices=choose,
     draw=draw,
+    picture=draw_rooflines,
     limit=10,
     steps=("analyze {model} {worst} --level subgraph", BY_PAIRING, BY_BATCH),
     parts=(

@@ -19,8 +19,23 @@ from joulemap.show.figure.figure import NO_TEXTS, Drawing, Figure
 from joulemap.show.present.cell import mark_projected, show_in, show_share
 from joulemap.show.present.draw.scale import show_tick
 from joulemap.show.present.palette import PAGE, THEMES
-from joulemap.show.present.sketch import INTERVAL, Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch, cut_bars
+from joulemap.show.present.sketch import (
+    INTERVAL,
+    PICK,
+    POINT,
+    Axis,
+    Bar,
+    Bars,
+    Chart,
+    Curve,
+    Heat,
+    HeatRow,
+    Point,
+    Sketch,
+    cut_bars,
+)
 from joulemap.system.errors import UnknownNameError
+from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 
 MOST_EACH: Final = 4
@@ -30,7 +45,13 @@ MOST_PARTS: Final = 9
 """Maximum number of parts in stacked bars if the rows determine the parts; the smallest parts are merged."""
 
 BEYOND: Final = 2.0
-"""Factor by which a roofline extends beyond the points under it."""
+"""Factor by which a roofline extends beyond the points under it, and a chart of a front beyond the front."""
+
+MOST_LABELS: Final = 4
+"""Maximum curves with labels at their points; more have letters and a key."""
+
+STANDINGS: Final = {"front": "○", "projection": PROJECTED}
+"""Status of a configuration -> mark of its point; others have the mark of points that are not named."""
 
 
 @frozen
@@ -235,9 +256,6 @@ def make_chart(
     x_value: str,
     y_value: str,
     y_per: str = "",
-    x_half_width: str = "",
-    y_half_width: str = "",
-    unnamed: str = "",
     others: str = "others",
     alike: str = "",
     is_line: bool = False,
@@ -250,7 +268,7 @@ def make_chart(
     """Return a chart with a point for each row. Points with the same name form a curve; at most `named` curves have a
     name.
 
-    Rows with a value in the column `unnamed` have no name. Rows at one position are merged by adding up the column
+    Rows at one position are merged by adding up the column
     `alike`, the largest sums first. `is_sum` draws all rows as one line from the origin. `roof` has ridge and peak of a
     roofline; rows without x are placed at its end. The roofline is that of the first row, or one for each row with
     `has_own_roofs`.
@@ -268,27 +286,24 @@ def make_chart(
     placed = [one for one in placed if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
     above: dict[str, tuple[Point, ...]] = {}
+    tops: dict[Point, str] = {}
     dots: list[Point] = []
     for row, abscissa, height in _join(placed, alike) if alike else placed:
-        label = "" if unnamed and row[unnamed].value else name.format_map(row)
-        if not label or (label not in curves and len(curves) == named):
-            dots.append(Point(x=abscissa, y=height))
+        label, point = name.format_map(row), Point(x=abscissa, y=height)
+        if label not in curves and len(curves) == named:
+            dots.append(point)
             continue
-        (x_low, x_high), (y_low, y_high) = (
-            _find_ends(row, abscissa, x_half_width),
-            _find_ends(row, height, y_half_width),
-        )
-        point = Point(x=abscissa, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
         curves.setdefault(label, []).append(point)
         if has_own_roofs:
             above[label] = draw_roof(row)
-            curves[label].append(above[label][-1])
+            tops.setdefault(above[label][-1], format(row["hardware"]))
     lines: list[tuple[Point, ...]] = []
     if roof and placed and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
     if is_sum:
         lines.append((Point(x=0.0, y=0.0), *(Point(x=abscissa, y=height) for _, abscissa, height in placed)))
     beside = [] if is_sum else dots
+    is_labelled = bool(tops) and len(curves) <= MOST_LABELS
     return Chart(
         title=title,
         x=Axis(**x),
@@ -297,11 +312,59 @@ def make_chart(
             *(Curve(points=one, is_line=True, has_points=False) for one in lines),
             Curve(points=tuple(beside)),
             *(
-                Curve(name=label, points=tuple(points), is_line=is_line, roof=above.get(label, ()))
+                Curve(
+                    name=label,
+                    labels=(label, label.partition(",")[0]) if is_labelled else (),
+                    mark=PICK,
+                    points=tuple(points),
+                    is_line=is_line,
+                    roof=above.get(label, ()),
+                )
                 for label, points in curves.items()
             ),
+            *(Curve(points=(top,), labels=(chip,), has_points=False) for top, chip in tops.items() if is_labelled),
         ),
-        notes=(*notes, *((f"· {len(beside):,} {others}",) if beside else ())),
+        notes=(*notes, *((f"{POINT} {len(beside):,} {others}",) if beside else ())),
+    )
+
+
+def make_front(
+    rows: Rows,
+    *,
+    title: str,
+    name: str,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    others: str,
+) -> Chart:
+    """Return a chart of a Pareto front: a line through its rows, labels at those with a `pick`, and marks of the other
+    rows, which `others` names, if they are no farther from the front than the factor `BEYOND`.
+    """
+    places = ((row, float(row["x_value"].value), float(row["y_value"].value)) for row in rows)
+    placed = sorted(places, key=lambda one: one[1])
+    front = [one for one in placed if one[0]["status"].value == "front"]
+    ends = [(min(values) / BEYOND, max(values) * BEYOND) for values in zip(*(one[1:] for one in front), strict=True)]
+    near = [one for one in placed if all(low <= at <= high for at, (low, high) in zip(one[1:], ends, strict=True))]
+    marked = {mark: [one for one in near if one[0]["status"].value == status] for status, mark in STANDINGS.items()}
+    beaten = [one for one in near if one[0]["status"].value not in STANDINGS]
+    away, picks = len(placed) - len(near), [one for one in placed if one[0]["pick"].value]
+    outside = f", {away:,} more beyond the axes" if away else ""
+    notes = [f"{POINT} {len(beaten):,} {others}{outside}"] if beaten else []
+    notes += [f"{PROJECTED} {len(marked[PROJECTED]):,} that cannot be bought"] if marked[PROJECTED] else []
+
+    def draw(placed: Iterable[Placed], **more: Any) -> Curve:
+        return Curve(points=tuple(Point(x=across, y=up) for _, across, up in placed), **more)
+
+    return Chart(
+        title=title,
+        x=Axis(**x),
+        y=Axis(**y),
+        curves=(
+            draw(beaten),
+            *(draw(some, mark=mark, is_line=mark == STANDINGS["front"]) for mark, some in marked.items()),
+            *(draw([one], mark=PICK, labels=(name.format_map(one[0]), one[0]["pick"].value)) for one in picks),
+        ),
+        notes=("; ".join(notes),) if notes else (),
     )
 
 
@@ -335,6 +398,7 @@ KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {
     "bars": make_bars,
     "steps": make_steps,
     "chart": make_chart,
+    "front": make_front,
     "heat": make_heat,
 }
 

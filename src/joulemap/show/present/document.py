@@ -357,6 +357,8 @@ class Document:
     """True if the document is for a terminal, which shows only the decisive parts."""
     rest: str = ""
     """Content that a terminal omits, and the options that show it."""
+    picture: Callable[[], Sketch | None] = lambda: None
+    """Function that returns a drawing of the choice, which a terminal shows above the sections."""
     data: Mapping[str, Any] | Sequence[Any]
     """Data for programs: everything, in full precision."""
     table: Table[Any]
@@ -402,6 +404,7 @@ class Document:
         if self.is_decision:  # its last line has room for what its tables omit
             cuts = [([one.more_text], one.show_all) for section in sections for one in section.grids if one.cut]
             sections = tuple(map(Section.uncut, sections))
+        drawn = self.picture()
         more = ((len(kept), "more table"), (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"))
         hidden = (
             *cuts,
@@ -410,7 +413,7 @@ class Document:
         )
         return attrs.evolve(
             self,
-            sections=sections,
+            sections=(Section("", drawn), *sections) if drawn is not None else sections,
             insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),
@@ -420,8 +423,8 @@ class Document:
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
-        """Return the document with `sections` inserted before its own sections."""
-        return attrs.evolve(self, sections=(*sections, *self.sections))
+        """Return the document with `sections` before its own sections, in place of its picture."""
+        return attrs.evolve(self, sections=(*sections, *self.sections), picture=lambda: None)
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

@@ -14,6 +14,9 @@ from joulemap.system.record import frozen
 INTERVAL: Final = "├─●─┤ 80 % interval"
 """Legend of a sketch with 80 % intervals."""
 
+POINT, PICK = "·", "●"
+"""Marks of a point that is not named, and of one that is."""
+
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
@@ -73,21 +76,21 @@ class Bars:
 
 @frozen(kw_only=True)
 class Point:
-    """Point in a chart, with optional intervals."""
+    """Point in a chart."""
 
     x: float
     y: float
-    x_low: float | None = attrs.field(default=None, converter=_finite)
-    x_high: float | None = attrs.field(default=None, converter=_finite)
-    y_low: float | None = attrs.field(default=None, converter=_finite)
-    y_high: float | None = attrs.field(default=None, converter=_finite)
 
 
 @frozen(kw_only=True)
 class Curve:
-    """Group of points in a chart. A named group gets a letter, which the key explains."""
+    """Group of points in a chart. A named group gets a letter, which the key explains, unless it has labels."""
 
     name: str = attrs.field(default="", converter=make_visible)
+    labels: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    """Texts beside the first point, of which the first that fits is drawn; the last one is beside the other points."""
+    mark: str = POINT
+    """Mark of a point without a letter."""
     points: tuple[Point, ...]
     is_line: bool = False
     has_points: bool = True
@@ -106,17 +109,21 @@ class Chart:
     """Chart of two quantities."""
 
     title: str = attrs.field(converter=make_visible)
+    """Title; without one, a line above the chart names both quantities."""
     x: Axis
     y: Axis
     curves: tuple[Curve, ...]
     notes: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    rows: int | None = None
+    """Lines of the canvas; None for as many as the terminal has room for."""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All texts of the sketch; empty if nothing is drawn."""
         if not any(curve.points for curve in self.curves):
             return ()
-        return (self.title, *(curve.name for curve in self.curves if curve.name), *self.notes)
+        named = (text for curve in self.curves for text in (curve.name, *curve.labels) if text)
+        return (self.title, *named, *self.notes)
 
 
 @frozen(kw_only=True)

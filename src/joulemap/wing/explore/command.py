@@ -23,7 +23,7 @@ def explore(
         list[str] | None, typer.Argument(metavar="MODEL...", help=MODEL_HELP, autocompletion=complete_models)
     ] = None,
     *,
-    limit: Limit = 12,
+    limit: Limit = 8,
     everything: bool = option(
         False,
         "Compare existing chips instead, in every mode: the best per model and the best for all models.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,12 +10,21 @@ from typing import Final
 
 from plotille import Canvas
 
-from joulemap.show.present.draw.ink import LETTERS, OTHER, Ink, begin_canvas, lay_out_items, read_lines, write_on
+from joulemap.show.present.draw.ink import LETTERS, Ink, begin_canvas, lay_out_items, read_lines, write_on
 from joulemap.show.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
-from joulemap.show.present.sketch import Axis, Chart, Curve, Point
+from joulemap.show.present.sketch import POINT, Axis, Chart, Curve, Point
 
 LEAST_CANVAS: Final = 24
 """Minimum width of a chart's canvas in cells, even if the page is narrower."""
+
+EMPTY: Final = f" {POINT}"
+"""Characters that a label may cover."""
+
+ESCAPE: Final = re.compile("\x1b[^m]*m")
+"""Escape sequence of a colour."""
+
+LABELLED: Final = ((-1, -1), (-1, 0), (1, 0), (1, 1), (-1, 1), (1, -1))
+"""Sides (across, up) of a point that are tried for its label; a front bends towards the lower left, which is empty."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
 """Offsets (columns, rows) tried for a letter. If all cells are taken, the key states which letter hides this one."""
@@ -26,38 +36,41 @@ def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     A canvas is at least `LEAST_CANVAS` wide, even if lines become longer.
     """
     points = [point for curve in sketch.curves for point in curve.places]
-    x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
-    y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
+    x = find_scale((point.x for point in points), sketch.x)
+    y = find_scale((point.y for point in points), sketch.y)
     side = draw_side(y, sketch.y, rows)
     indent = len(side[0])
     cells = max(width - indent, LEAST_CANVAS)
     canvas = begin_canvas(cells, rows)
-    named = [curve for curve in sketch.curves if curve.name]
-    lettered = dict(zip(map(id, named), LETTERS, strict=False))
+    named = [curve for curve in sketch.curves if curve.name or curve.labels]
+    lettered = dict(zip((id(curve) for curve in named if not curve.labels), LETTERS, strict=False))
     order = {id(curve): index for index, curve in enumerate(named)}
+    colours = {own: ink.code(index) for own, index in order.items()}
     for curve in sketch.curves:
-        colour = ink.code(order[id(curve)]) if id(curve) in order else None
-        _draw_lines(canvas, curve, x, y, colour)
+        _draw_lines(canvas, curve, x, y, colours.get(id(curve)))
     for curve in sketch.curves:
         if id(curve) not in lettered and curve.has_points:
             for column, row in _cells(curve, x, y, canvas):
-                write_on(canvas, column, row, OTHER, None)
+                write_on(canvas, column, row, curve.mark, colours.get(id(curve)))
+    _draw_labels(canvas, sketch, x, y, colours)
     hidden = _draw_letters(canvas, sketch, lettered, x, y, ink, order)
     key = [
         (letter, curve.name + (f" (under {hidden[letter]})" if letter in hidden else ""))
         for curve in named
         if (letter := lettered.get(id(curve)))
     ]
-    rest = len(named) - len(key)
+    heads, below = [sketch.title, _label_axis(sketch.y, y)], _label_axis(sketch.x, x)
+    if not sketch.title:
+        heads, below = [f"{sketch.y.label} over {below}"], ""
+    rest = sum(not curve.labels for curve in named) - len(key)
     return "\n".join(
         [
-            *textwrap.wrap(sketch.title, width),
-            *textwrap.wrap(_label_axis(sketch.y, y), width),
+            *(line for text in heads for line in textwrap.wrap(text, width)),
             *(f"{left}{line}".rstrip() for left, line in zip(side, read_lines(canvas), strict=True)),
             *draw_ticks(x, sketch.x, cells, indent),
-            *(line.rjust(indent + cells) for line in textwrap.wrap(_label_axis(sketch.x, x), width)),
+            *(line.rjust(indent + cells) for line in textwrap.wrap(below, width)),
             *lay_out_items(key, ink, width),
-            *((f"{rest:,} more are {OTHER}",) if rest > 0 else ()),
+            *((f"{rest:,} more are {POINT}",) if rest > 0 else ()),
             *(line for note in sketch.notes for line in textwrap.wrap(note, width)),
         ]
     )
@@ -68,24 +81,30 @@ def _label_axis(axis: Axis, scale: Scale) -> str:
 
 
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
-    """Draw the lines and intervals of a curve."""
+    """Draw the lines of a curve."""
     for line in (curve.points if curve.is_line else (), curve.roof):
         places = [_locate(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
         for one, other in pairwise(places):
             canvas.line(*one, *other, color=colour)
-    for point in curve.points:
-        if not _holds(point, x, y):
-            continue
-        across = (point.x_low, point.y), (point.x_high, point.y)
-        upright = (point.x, point.y_low), (point.x, point.y_high)
-        for interval in (across, upright):
-            ends = [
-                _locate(left, up, x, y, canvas)
-                for left, up in interval
-                if left is not None and up is not None and x.holds(left) and y.holds(up)
+
+
+def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dict[int, int | None]) -> None:
+    """Draw each label at the side of its point where it covers least of what is drawn."""
+    for curve in (one for one in sketch.curves if one.labels):
+        for place, (column, row) in enumerate(_cells(curve, x, y, canvas)):
+            drawn = [ESCAPE.sub("", line).ljust(canvas.width) for line in reversed(read_lines(canvas))]
+            sides = [
+                (text, column + 2 if across > 0 else column - 1 - len(text), row + up)
+                for text in (curve.labels if place == 0 else curve.labels[-1:])
+                for across, up in LABELLED
             ]
-            if len(ends) == 2:
-                canvas.line(*ends[0], *ends[1], color=colour)
+            covered = {
+                (text, begin, line): sum(cell not in EMPTY for cell in drawn[line][begin : begin + len(text)])
+                for text, begin, line in sides
+                if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
+            }
+            for text, begin, line in sorted(covered, key=covered.__getitem__)[:1]:
+                write_on(canvas, begin, line, text, colours[id(curve)])
 
 
 def _draw_letters(

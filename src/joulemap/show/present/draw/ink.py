@@ -14,9 +14,6 @@ from joulemap.show.present.text import END
 
 LETTERS: Final = string.ascii_letters + string.digits
 
-OTHER: Final = "·"
-"""Mark of a point without a letter."""
-
 PATTERNS: Final = "█▓▒░#=+:%"
 """Fill patterns for the parts of a bar."""
 

@@ -210,5 +210,5 @@ def draw_sketch(sketch: Sketch, page: Page) -> str:
         return draw_bars(sketch, width, ink)
     if isinstance(sketch, Chart):
         rows = ROWS if page.height is None else min(max(page.height - AROUND, LEAST_ROWS), MOST_ROWS)
-        return draw_chart(sketch, width, rows, ink)
+        return draw_chart(sketch, width, sketch.rows or rows, ink)
     return draw_heat(sketch, width, ink)

@@ -10,7 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import UNKNOWN, Answer, Choice, Entry, Fact, Facts, Finding, Quantity, Share, Subject, weigh_findings
+from joulemap.ask import (
+    UNKNOWN,
+    Answer,
+    Change,
+    Choice,
+    Entry,
+    Fact,
+    Facts,
+    Finding,
+    Quantity,
+    Share,
+    Subject,
+    Term,
+    weigh_findings,
+)
+from joulemap.ask.gap import explain_gap
+from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
 from joulemap.physics import RETICLE
@@ -18,11 +34,11 @@ from joulemap.plan import Source
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.design.best import (
+    compare_parts,
     describe_missed,
     find_best,
     find_beyond,
     find_oversize,
-    list_margins,
     name_parameter,
     write_best,
 )
@@ -36,9 +52,9 @@ from joulemap.wing.explore.design.question import (
     solve_question,
 )
 from joulemap.wing.explore.design.rule import RULES
-from joulemap.wing.explore.design.survey import Survey, Watch, survey
+from joulemap.wing.explore.design.survey import Survey, Watch, evaluate_rows, survey
 from joulemap.wing.explore.design.table import list_rows
-from joulemap.wing.explore.generated.row import BestDesign, Margin, RefusedDesigns, RuleRow
+from joulemap.wing.explore.generated.row import BestDesign, RefusedDesigns, RuleRow
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.design.question import DesignQuestion
@@ -73,7 +89,6 @@ class ExploreAnswer(Answer):
     rows: Table[Any]
     """Designs of the Pareto front, then the designs tied with it; both are sorted by the first objective."""
     best: Table[BestDesign]
-    margins: Table[Margin]
     refused: Table[RefusedDesigns]
     rules: Table[RuleRow]
     question: DesignQuestion = attrs.field(repr=False, eq=False)
@@ -122,6 +137,15 @@ class ExploreAnswer(Answer):
     def band_count(self) -> int:
         """Number of designs that are tied with the front but not on it."""
         return int(self.survey.band.sum()) - self.front_count
+
+    @property
+    def knee(self) -> int | None:
+        """Number of the knee of the front in the first two objectives; None without one."""
+        first, *_ = objectives = self.survey.objectives
+        rows = self.survey.order(self.survey.front, first).tolist()
+        costs = [(math.exp(one[0]), math.exp(one[1])) for one in self.survey.costs[rows]] if len(objectives) > 1 else []
+        place = find_knee(costs)
+        return None if place is None else rows[place]
 
     @property
     def points_per_s(self) -> float:
@@ -232,7 +256,6 @@ def explore(
         survey=done,
         rows=list_rows(done, [*front, *band[:MOST_BAND]]),
         best=make_table("best designs", BestDesign, best),
-        margins=make_table("margins", Margin, list_margins(done)),
         refused=make_table("refused designs", RefusedDesigns, refused),
         rules=make_table("rules", RuleRow, _list_rules(question)),
         is_usual=is_usual,
@@ -251,7 +274,9 @@ def _list_rules(question: DesignQuestion) -> list[RuleRow]:
 
 
 def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Target]) -> Facts:
-    """Return the facts of designs; a run of the facts is a design that is best by an objective."""
+    """Return the facts of designs; a run of the facts is a design that is best by an objective, and its negative number
+    the unchanged chip of this design.
+    """
     keys = {index: key for key, index in enumerate(dict.fromkeys(row.design_index for row in best), 1)}
     values = [Quantity(row.value, row.unit, row.half_width) for row in best]
     choices = [
@@ -269,16 +294,41 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
         Entry(runs=(key,), values={one.metric: one.value for one in choices if one.runs == (key,)})
         for key in keys.values()
     ]
+    designs = {keys[row.design_index]: row for row in best}
+    moved = [one for key, row in designs.items() for one in _compare(done, row, key)]
     counts = {"points": len(done), "kept": done.is_within.sum(), "front": done.front.sum()}
     counts["band"] = done.band.sum() - done.front.sum()
     sizes = Entry(runs=(), values={name: Quantity(float(count)) for name, count in counts.items()})
     caveats = weigh_findings([*_find_missed(done, targets), *_find_own(done, list(keys.values()))], choices)
-    names = {keys[row.design_index]: row.design for row in best}
+    names = {key: row.design for key, row in designs.items()}
+    names |= {-key: done.groups[int(done.group[row.design_index])].hardware for key, row in designs.items()}
     return Facts(
         asked=tuple(one.name for one in done.objectives),
         runs={key: Subject(hardware=name) for key, name in names.items()},
-        facts=(*choices, *alike, *entries, sizes, *caveats),
+        facts=(*choices, *alike, *entries, *moved, sizes, *caveats),
     )
+
+
+def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term]:
+    """Yield each objective of the unchanged chip and of a best design, then what makes the difference of energies, the
+    voltages, and the peaks.
+    """
+    runs = (-key, key)
+    if best.own_ratio is None:
+        return
+    row = best.design_index
+    group = done.groups[int(done.group[row])]
+    own, design = evaluate_rows(group, [{}]), done.outcomes_at([row])
+    for one in done.objectives:
+        ends = [Quantity(float(some.value(one)[0]), one.unit) for some in (own, design)]
+        yield Change(runs=runs, metric=one.name, before=ends[0], after=ends[1])
+    if len(group.models) > 1:
+        return
+    parts = compare_parts(done, row)
+    yield from explain_gap((key, -key), parts.energies, parts.times)
+    for name, unit, (new, old) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
+        if old != new:
+            yield Change(runs=runs, metric=name, before=Quantity(old, unit), after=Quantity(new, unit))
 
 
 def _find_missed(done: Survey, targets: Sequence[Target]) -> Iterator[Finding]:

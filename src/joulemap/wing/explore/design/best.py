@@ -1,8 +1,8 @@
-"""Best design by each objective, and the elasticities there."""
+"""Best design by each objective, and what makes it differ from its unchanged chip."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +12,10 @@ from joulemap.catalog.design import name_design, write_design
 from joulemap.domain import HardwareRef, name_constant, show_constant
 from joulemap.physics import RETICLE, STATIC, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
-from joulemap.system import UsageError, frozen, write_text
-from joulemap.wing.explore.design.survey import Survey, evaluate_rows, find_slopes
-from joulemap.wing.explore.generated.row import BestDesign, Margin
+from joulemap.system import FJ_PER_J, FS_PER_S, UsageError, frozen, write_text
+from joulemap.wing.explore.design.outcome import DesignColumns, evaluate_model
+from joulemap.wing.explore.design.survey import Survey, evaluate_rows
+from joulemap.wing.explore.generated.row import BestDesign
 
 if TYPE_CHECKING:
     from joulemap.physics import Constant, Hardware
@@ -88,24 +89,41 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
     )
 
 
-def list_margins(done: Survey) -> list[Margin]:
-    """Return the elasticities of all objectives at the best design of each objective."""
-    margins = []
-    for objective in done.objectives:
-        row = done.find_best(objective)
-        group = done.groups[int(done.group[row])]
-        values = done.values_at(row)
-        for name, slopes in find_slopes(group, values, done.objectives).items():
-            place: dict[str, Any] = {
-                "objective": objective.name,
-                "parameter": name,
-                "value": values[name],
-                "unit": group.space.law.constants[name].unit,
-                "clock_fraction": float(done.outcomes_at([row]).clock_fraction[0]),
-            }
-            pairs = zip(done.objectives, slopes, strict=True)
-            margins += [Margin(**place, of=one.name, elasticity=slope) for one, slope in pairs]
-    return margins
+@frozen(kw_only=True)
+class Parts:
+    """Energy, time and rates of one model on a design and on its unchanged chip, as pairs in this order."""
+
+    energies: Mapping[str, tuple[float, float]]
+    """Common category -> energy per inference in joules."""
+    times: tuple[float, float]
+    """Time per inference in steady state, in seconds."""
+    voltages: tuple[float, float]
+    """Energy of an on-chip action, relative to its energy at the highest voltage of the die."""
+    peaks: tuple[float, float]
+    """Peak in operations per second."""
+
+
+def compare_parts(done: Survey, row: int) -> Parts:
+    """Return the parts of the first model's energy on a design and on its unchanged chip."""
+    group = done.groups[int(done.group[row])]
+    model, values = group.models[0], {name: np.array([one]) for name, one in done.values_at(row).items()}
+    own, design = (evaluate_model(group.space, some, model, 1) for some in ({}, values))
+    batch = model.configuration.batch
+
+    def pair(read: Callable[[DesignColumns], Any]) -> tuple[float, float]:
+        first, last = (float(np.asarray(read(one)).ravel()[0]) for one in (design, own))
+        return first, last
+
+    names = dict.fromkeys((*own.category_fj, *design.category_fj))
+    return Parts(
+        energies={
+            name: pair(lambda one, name=name: one.category_fj.get(name, np.zeros(1)) / FJ_PER_J / batch)  # type: ignore[misc]
+            for name in names
+        },
+        times=pair(lambda one: one.interval_fs / FS_PER_S / batch),
+        voltages=pair(lambda one: one.voltage_factor),
+        peaks=pair(lambda one: one.peak_ops_per_s),
+    )
 
 
 def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,12 +68,6 @@ BLOCK_S: Final = 2.0
 
 KEPT: Final = 1_000_000
 """Maximum designs of a survey that keeps outcomes in memory; a larger survey evaluates them again on demand."""
-
-STEP: Final = 0.01
-"""Relative step of a parameter for its elasticity."""
-
-WHOLE_STEP: Final = 0.1
-"""Relative step of an integer parameter for its elasticity; a smaller step would show the jump of a single unit."""
 
 
 @frozen(kw_only=True)
@@ -295,34 +288,6 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
             start = end
             if time.perf_counter() - began < BLOCK_S:
                 size = min(2 * size, LARGEST_BLOCK)
-
-
-def find_slopes(
-    group: Group, values: Mapping[str, float], objectives: Sequence[Objective]
-) -> dict[str, tuple[float | None, ...]]:
-    """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
-
-    Dependent constants follow their parameter. The elasticity in an integer parameter is the mean over a change of 10
-    %, at least 1, to either side.
-    """
-    names = list(values)
-    rows = [dict(values)]
-    for name in names:
-        is_whole = group.space.law.constants[name].is_whole
-        for sign in (-1.0, 1.0):
-            step = max(float(round(WHOLE_STEP * values[name])), 1.0) if is_whole else STEP * values[name]
-            value = values[name] + sign * step
-            rows.append({**values, name: max(value, 1.0) if is_whole else value})
-    outcomes = evaluate_rows(group, rows)
-    slopes: dict[str, tuple[float | None, ...]] = {}
-    for index, name in enumerate(names):
-        ends = [row if outcomes.refusal[row] == "" else 0 for row in (2 * index + 1, 2 * index + 2)]
-        span = math.log(rows[ends[1]][name] / rows[ends[0]][name])
-        slopes[name] = tuple(
-            float(np.log(outcomes.value(one)[ends[1]] / outcomes.value(one)[ends[0]])) / span if span else None
-            for one in objectives
-        )
-    return slopes
 
 
 def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import Choice, Entry, Facts, Share
-from joulemap.domain import TIE_RATIO, HardwareRef, Table, find_unknown, make_table, show_constant
+from joulemap.ask import Change, Choice, Entry, Facts, Share, Term
+from joulemap.domain import TIE_RATIO, Column, HardwareRef, Table, find_unknown, make_table, show_constant
 from joulemap.physics import FP32
 from joulemap.physics.record.silicon import count_dies
 from joulemap.show import (
@@ -18,16 +18,17 @@ from joulemap.show import (
     Part,
     Sheet,
     Template,
-    fits,
+    join_names,
     list_notes,
     show_interval,
     show_plain,
     show_quantity,
     show_share,
 )
-from joulemap.show.present.cell import Number, number
+from joulemap.show.gap import describe_gap
+from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
-from joulemap.wing.explore.ask.explore import ALIKE, SAME, ExploreAnswer
+from joulemap.wing.explore.ask.explore import ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
     describe_design,
@@ -61,19 +62,8 @@ OUTCOMES: Final[Mapping[str, str]] = {
 """Column of a design's outcome -> heading in the table."""
 DIES: Final = Template("{area} ({dies} dies)", is_number=True)
 
-STILL: Final = Template("at {design}, {objective} hardly depends on {parameters:or}")
-EFFECT: Final = Template(
-    "at {design}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
-    "full clock]"
-)
-BEST_DESIGN: Final = Template("the design with the best {objective}")
-THIS_DESIGN: Final = "this design"
-CHANGE: Final = Template("{change} % for 1 % more {parameter}")
-MOVING: Final = 5e-3
-"""Elasticity below which an objective counts as unaffected by a parameter."""
-
-NAMED_PARAMETERS: Final = 3
-"""Maximum parameters whose effect on an objective is stated."""
+VOLTAGE: Final = Template("its clock needs another voltage, at which an on-chip action takes {ratio:x} the energy")
+PEAK: Final = Template("its peak is {after}, {ratio:x} that of {chip}")
 
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 SHARED: Final = (
@@ -83,72 +73,76 @@ SHARED: Final = (
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 RULE: Final = Template("{text} ({basis})")
 LIKE: Final = "statistically tied with the front (80 %)"
-LETTERS: Final = "letters: the front"
+PICK: Final = (Column(name="pick", type="VARCHAR", meaning="reason to choose a design"),)
+"""Column that the dots of a chart have in addition to their own."""
+BEST: Final[Mapping[str, str]] = {"latency": "fastest", "energy": "least energy", "cost": "cheapest"}
+BEST_BY: Final = Template("best {noun}")
+"""Reason to choose the best design by an objective, and by one without words of its own."""
+KNEE, AS_IS = "knee", "unchanged"
+ENERGIES: Final = ("energy", "efficiency", "edp")
+"""Objectives that the parts of an energy explain."""
+WITH: Final = " with "
+"""Text between the base chip of a design and its parameters."""
 
 
-GAINS: Final = Template("{subject} {gains} than the unchanged chip[; {rest}].")
-ONE: Final = "The best design has"
-SEVERAL: Final = "The best designs have"
-GAIN: Final = Template("{ratio:x} {direction} {noun}[ ({design})]")
-LOWER, HIGHER = "lower", "higher"
-NO_GAIN: Final = Template("No design improves on the unchanged chip[; {rest}].")
-FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front")
-MANY_TIED: Final = Template("{count:#} others are statistically tied on {noun:and}")
-TIED: Final = Template("{band:#} of {points:n design} are statistically tied with it")
-WHOLE: Final = Template("{rest} of {objectives:and}.")
-ALONE: Final = Template("{subject} {values:and}.")
-HAS: Final = Template("{design} has")
+TAKE: Final = Template("Take {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
+KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
+GAIN: Final[Mapping[bool, Template]] = {
+    False: Template("{ratio:x} less {noun}"),
+    True: Template("{ratio:x} the {noun}"),
+}
+"""True if more of an objective is better -> words on its improvement."""
+LOSS: Final = Template("{ratio:x} the {noun}")
+MANY_TIED: Final = Template("{count:n other|others} may be as good")
+FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front of {objectives:and}.")
+ALONE: Final = Template("{design} has {values:and}.")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
 MOST_ALIKE: Final = 0.5
 """Share of the other designs, statistically tied with the best, from which the first line says so."""
-SHORT: Final = 4
-"""Maximum words of a design among others in the first line."""
 MOST_NAMED: Final = 3
-"""Maximum objectives whose gains the first line states."""
+"""Maximum objectives whose values the first line states."""
 
 
 def describe_answer(answer: ExploreAnswer) -> str:
-    """Return the gains of the best designs over the unchanged chip, or the size of the front."""
+    """Return the design to take with its gain and its cost over the unchanged chip, or that none is better."""
     facts, higher = answer.facts, {one.name for one in answer.survey.objectives if one.is_higher_better}
-    choices = facts.of(Choice)
-    (sizes,) = (one.values for one in facts.of(Entry) if not one.runs)
+    choices, (sizes,) = facts.of(Choice), (one.values for one in facts.of(Entry) if not one.runs)
     count = {name: round(value.value) for name, value in sizes.items()}
     if count["points"] == 1:
         shown = [(one.metric, show_quantity(one.value.value, one.value.unit)) for one in choices[:MOST_NAMED]]
         values = [VALUE(noun=name_objective(metric), value=value) for metric, value in shown]
-        return ALONE(subject=HAS(design=_name_design(facts, choices[0])), values=values)
-    is_one = count["front"] == 1
-    known = [one for one in choices if one.ratio is not None]
-    rest = None if is_one and not count["band"] else TIED(**count) if is_one else FRONT(**count)
-    if not known:
-        names = [name_objective(one) for one in facts.asked]
-        return WHOLE(rest=FRONT(**count), objectives=names)
-    many = {one.metric: one.total for one in facts.of(Share) if one.level == ALIKE and one.share >= MOST_ALIKE}
-    gained = [one for one in known if one.ratio is not None and one.ratio > TIE_RATIO]
-    if not gained:
-        return NO_GAIN(rest=rest)
-    gained = gained[:MOST_NAMED]
-    is_same = len({one.runs[0] for one in gained}) == 1
-    designs = [_name_design(facts, one) for one in gained]
-    is_named = not is_same and all(one.count(" ") < SHORT for one in designs)
-    gains = [
-        GAIN(
-            ratio=one.ratio,
-            direction=HIGHER if one.metric in higher else LOWER,
-            noun=name_objective(one.metric),
-            design=name if is_named else None,
-        )
-        for one, name in zip(gained, designs, strict=True)
-    ]
-    if tied := [one.metric for one in gained if one.metric in many]:
-        nouns = [name_objective(one) for one in tied if many[one] == many[tied[0]]]
-        rest = MANY_TIED(count=many[tied[0]], noun=nouns)
-    word = " and " if is_one or is_same else " or "
-    subject = HAS(design=designs[0]) if is_same else ONE if is_one else SEVERAL
-    whole = GAINS(subject=subject, gains=word.join(gains), rest=rest)
-    return whole if fits(whole) else GAINS(subject=subject, gains=word.join(gains), rest=None)
+        return ALONE(design=_name_design(facts, choices[0]), values=values)
+    names = [name_objective(one) for one in facts.asked]
+    if all(one.ratio is None for one in choices):
+        return FRONT(**count, objectives=names)
+    pick = _find_better(facts)
+    if pick is None:
+        return KEEP(chip=_name_base(facts, choices[0]), objectives=names) + "."
+    moved = [one for one in facts.of(Change) if one.runs[1] == pick.runs[0] and one.metric in facts.asked]
+    ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
+    losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
+    many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.share >= MOST_ALIKE]
+    chip = _name_base(facts, pick)
+    return TAKE(
+        design=_name_design(facts, pick),
+        gain=GAIN[pick.metric in higher](ratio=pick.ratio, noun=name_objective(pick.metric)),
+        losses=join_names(losses),
+        chip=chip,
+        chip_alone=None if losses else chip,
+        rest=MANY_TIED(count=many[0]) if many else None,
+    )
+
+
+def _find_better(facts: Facts) -> Choice | None:
+    """Return the first choice of a design that is better than its unchanged chip; None if no design is."""
+    return next((one for one in facts.of(Choice) if one.ratio is not None and one.ratio > TIE_RATIO), None)
+
+
+def _name_base(facts: Facts, choice: Choice) -> str:
+    """Return the unchanged chip of the best design."""
+    return facts.runs[-choice.runs[0]].hardware
 
 
 def _name_design(facts: Facts, choice: Choice) -> str:
@@ -214,14 +208,17 @@ def _list_columns(answer: ExploreAnswer, rows: Table[Any]) -> str:
     main = ("energy", "latency")
     outcomes = (f"{'*' if head in main else ''}{head} {name}" for name, head in _head_outcomes(answer).items())
     parameters = (f"*{heading} {column}" for heading, (column, _) in _list_parameters(answer).items())
-    return " | ".join([*(f"*{name}" for name in _list_differing(rows)), *parameters, *outcomes])
+    return " | ".join([*(f"*{name}" for name in _list_differing(rows)), *parameters, "*pick?", *outcomes])
 
 
 def format_designs(answer: ExploreAnswer) -> dict[str, Any]:
     """Return the cells of the parameters and outcomes of designs."""
     columns = {one.name: (place, one.unit) for place, one in enumerate(answer.rows.columns)}
-    outcomes = _head_outcomes(answer)
+    outcomes, picks = _head_outcomes(answer), name_picks(answer)
+    place, _ = columns["design_index"]
     return {
+        "pick": lambda row: picks.get(row[place], ""),
+        "stays": lambda row: row[place] in picks,
         **{column: partial(_format_constant, column=columns[column][0], unit=unit)
            for column, unit in _list_parameters(answer).values()},
         **{name: partial(_format_outcome, name=name, column=columns[name][0], unit=columns[name][1])
@@ -247,6 +244,16 @@ def _format_outcome(row: Sequence[Any], *, name: str, column: int, unit: str) ->
     return show_plain(value) if dies == 1 else DIES(area=show_plain(value), dies=dies)
 
 
+def name_picks(answer: ExploreAnswer) -> dict[int, str]:
+    """Return number of a design -> reason to choose it: best by an objective, the knee, or the unchanged chip."""
+    done = answer.survey
+    picks = {row: AS_IS for row in done.order(done.front, done.objectives[0]).tolist() if not done.changes_at(row)}
+    for row in reversed(answer.best.rows):
+        text = BEST.get(row.objective) or BEST_BY(noun=name_objective(row.objective))
+        picks[row.design_index] = f"{text}, {AS_IS}" if AS_IS in picks.get(row.design_index, "") else text
+    return picks if answer.knee is None else {answer.knee: KNEE, **picks}
+
+
 def mark_varied(answer: ExploreAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
     """Return a table of designs that names the columns which distinguish them."""
     headed = _list_parameters(answer)
@@ -256,25 +263,22 @@ def mark_varied(answer: ExploreAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
     return attrs.evolve(drawn, distinguishing=(*settings, *varied))
 
 
-def list_effects(answer: ExploreAnswer) -> Iterator[str]:
-    """Yield a sentence for each objective: the effect of one percent more of each parameter at its best design."""
-    for objective in answer.objectives:
-        known = [
-            (name_parameter(answer.survey, row.parameter), row.elasticity, row.clock_fraction)
-            for row in answer.margins
-            if row.objective == objective == row.of and row.elasticity is not None
-        ]
-        still = [name for name, change, _ in known if abs(change) <= MOVING]
-        moving = sorted((one for one in known if abs(one[1]) > MOVING), key=lambda one: -abs(one[1]))
-        noun = name_objective(objective)
-        design = BEST_DESIGN(objective=noun) if answer.point_count > 1 else THIS_DESIGN
-        if moving:
-            changes = [CHANGE(parameter=name, change=f"{change:+.2f}") for name, change, _ in moving[:NAMED_PARAMETERS]]
-            clock = min(fraction for *_, fraction in moving)
-            slowed = clock if clock < 1.0 - SAME else None
-            yield EFFECT(design=design, objective=noun, changes=changes, clock=slowed)
-        elif still:
-            yield STILL(design=design, objective=noun, parameters=still)
+def list_causes(answer: ExploreAnswer) -> Iterator[str]:
+    """Yield what makes the design to take better or worse than its unchanged chip, each as two products or rates."""
+    facts = answer.facts
+    pick = _find_better(facts)
+    if pick is None:
+        return
+    chip, is_energy = _name_base(facts, pick), pick.metric in ENERGIES
+    for term in facts.of(Term):
+        if is_energy and term.runs[0] == pick.runs[0]:
+            yield describe_gap(term, _name_design(facts, pick), chip)
+    for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
+        ratio, after = one.after.value / one.before.value, show_quantity(one.after.value, one.after.unit)
+        if one.metric == "voltage" and is_energy:
+            yield VOLTAGE(ratio=ratio)
+        elif one.metric == "peak":
+            yield PEAK(chip=chip, after=after, ratio=ratio)
 
 
 def list_all_notes(answer: ExploreAnswer) -> Iterator[str]:
@@ -297,25 +301,35 @@ def list_bases(answer: ExploreAnswer) -> list[dict[str, str]]:
 
 
 def draw_designs(answer: ExploreAnswer) -> Figures:
-    """Return a figure of the front and the tied designs in the first two objectives; empty for one objective."""
+    """Return a figure of the front, the tied designs and the unchanged chip in the first two objectives; empty for one
+    objective or design.
+    """
     from joulemap.show import make_figure
 
-    if len(answer.objectives) < 2:
+    if len(answer.objectives) < 2 or answer.front_count < 2:
         return ()
-    x, y = answer.survey.objectives[:2]
-    dots = [_dot(answer, record, x, y) for record in answer.rows.records()]
+    done, picks = answer.survey, name_picks(answer)
+    x, y = done.objectives[:2]
+    dots = [(_dot(answer, record, x, y), picks.get(record["design_index"])) for record in answer.rows.records()]
+    changes = {one.metric: one.before.value for one in answer.facts.of(Change)}
+    if len(done.groups) == 1 and {x.name, y.name} <= changes.keys() and not any(AS_IS in one for one in picks.values()):
+        chip = done.groups[0].hardware
+        own = attrs.evolve(dots[0][0], status=AS_IS, x_value=changes[x.name], y_value=changes[y.name], hardware=chip,
+                           dominated_by=AS_IS)  # fmt: skip
+        dots.append((own, AS_IS))
     texts = {**_format_axis(x, "x_"), **_format_axis(y, "y_"), "label": "{hardware}"}
-    table = make_table("designs", Dot, dots)
+    table = make_table("designs", Dot, [one for one, _ in dots]).with_columns(PICK, ((pick,) for _, pick in dots))
     made = make_figure("pareto", table, title_question(answer), describe_answer(answer), texts)
-    return (attrs.evolve(made, sketch=tuple({**one, "others": LIKE, "notes": [LETTERS]} for one in made.sketch)),)
+    return (attrs.evolve(made, sketch=tuple({**one, "others": LIKE} for one in made.sketch)),)
 
 
 def _dot(answer: ExploreAnswer, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
     is_front = record["status"] == "front"
     fields = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
     fields |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
-    status, design = "front" if is_front else "dominated", describe_design(answer.survey, record["design_index"])
-    return Dot(**fields, status=status, hardware=design, is_available=True)
+    design = describe_design(answer.survey, record["design_index"])
+    name = design.partition(WITH)[2] if len(answer.survey.groups) == 1 else design
+    return Dot(**fields, status="front" if is_front else "dominated", hardware=name, is_available=True)
 
 
 def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:
@@ -331,12 +345,15 @@ def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:
 
 
 DESIGNS: Final = {"noun": "designs", "ranked": "{ranked}"}
+FRONT_PART: Final = Part(
+    table="front", columns="{front_columns}", is_long=True, lay=DESIGNS, cells=format_designs, draw=mark_varied
+)
 
 PAGES: Final = {
     ExploreAnswer: Sheet(
         title=title_question,
         first=describe_answer,
-        reasons=list_effects,
+        reasons=list_causes,
         is_decision=True,
         notes=list_all_notes,
         csv="rows",
@@ -344,10 +361,12 @@ PAGES: Final = {
         each=list_bases,
         choices=choose,
         draw=draw_designs,
-        limit=12,
-        shown_count=2,
+        picture=draw_designs,
+        limit=6,
         parts=(
+            FRONT_PART,
             Part(
+                title="Best designs",
                 table="best",
                 columns="objective | *value | *design | own_ratio | like_count",
                 lay={
@@ -359,15 +378,6 @@ PAGES: Final = {
                 },
             ),
             Part(
-                title="Front",
-                table="front",
-                columns="{front_columns}",
-                is_long=True,
-                lay=DESIGNS,
-                cells=format_designs,
-                draw=mark_varied,
-            ),
-            Part(
                 title="Statistically tied with the front ({band_count})",
                 table="band",
                 columns="{band_columns}",
@@ -375,16 +385,6 @@ PAGES: Final = {
                 lay=DESIGNS,
                 cells=format_designs,
                 draw=mark_varied,
-            ),
-            Part(
-                title="Elasticities at the best designs, including dependent constants",
-                table="margins",
-                columns="objective | parameter | value | of | elasticity",
-                lay={
-                    "value": lambda row: Number(show_constant(row.value, row.unit)),
-                    "elasticity": lambda row: "" if row.elasticity is None else Number(f"{row.elasticity:+.3f}"),
-                },
-                cells=lambda answer: {"parameter": lambda row: name_parameter(answer.survey, row.parameter)},
             ),
             Part(title="Cannot run", table="refused", columns="reason | design_count", is_long=True),
         ),
