@@ -161,7 +161,7 @@ def test_every_figure_says_what_it_shows_and_what_it_is_of(answer: ReportAnswer,
     assert figures
     drawn = {one["id"] for tag, one in page.tags if tag == "figure"}
     assert drawn == set(figures)
-    for name, figure in figures.items():
+    for name in figures:
         told = re.search(rf'<figure id="{name}".*?</figure>', page.text, re.DOTALL)
         assert told is not None
         assert "<table" not in told[0]  # a picture or a table of the same numbers, not both
