@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.show.figure.convert import SYMBOLS, to_svg
-from joulemap.show.present.palette import COLOURS, HUES, PAGE
+from joulemap.show.present.palette import COLOURS, HUES, PAGE as SURFACES
 from joulemap.system.record import frozen
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -523,6 +523,6 @@ def draw(lines: Sequence[Line]) -> str:
                                "scale": {"domain": who, "range": colours}},
                      "shape": {"field": "who", "type": "nominal", "title": None,
                                "scale": {"domain": who, "range": symbols}}},
-        "config": {"axisY": {"gridColor": PAGE["faint"]["light"]}},
+        "config": {"axisY": {"gridColor": SURFACES["faint"]["light"]}},
     }  # fmt: skip
     return to_svg(view, "light")

@@ -17,8 +17,8 @@ from joulemap.ask.candidate import (
     plan_candidates,
     read_usage,
 )
+from joulemap.ask.cause import find_causes, make_term
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Term
-from joulemap.ask.gap import explain_gap
 from joulemap.ask.knee import find_knee
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope, vary
@@ -35,12 +35,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
-
-PARTS: Final = ("static", "compute", "memory", "control")
-"""Parts of an energy that explain the difference of two configurations."""
-
-ENERGIES: Final = ("energy", "energy_per_inference", "efficiency", "edp", "edp_per_inference")
-"""Metrics that the parts of an energy explain."""
 
 WEIGHED: Final = 12
 """Number of configurations of the front whose caveats are found; its ends are added."""
@@ -159,26 +153,16 @@ def _compare(metric: MetricName, best: float, rival: float | None = None) -> flo
 
 
 def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Iterator[Term]:
-    """Yield what makes most of the difference in energy, per inference, and the rates that make the one in time."""
-    runs = (best.run_id, rival.run_id)
-    own, other = (one for run_id in runs for one in fetch(answer.scope.connection, RunTotal, run_id=run_id))
-    if answer.y in ENERGIES:
-        energies: dict[str, tuple[float, float]] = {
-            name: (getattr(own, f"{name}_energy_j") / own.batch, getattr(other, f"{name}_energy_j") / other.batch)
-            for name in PARTS
-        }
-        yield from explain_gap(runs, energies, (own.interval_s / own.batch, other.interval_s / other.batch))
+    """Yield the causes of the gap in the second metric, and the rates that make the one in time."""
+    runs, connection = (best.run_id, rival.run_id), answer.scope.connection
+    own, other = (one for run_id in runs for one in fetch(connection, RunTotal, run_id=run_id))
+    if METRIC[answer.y].energy_power:
+        yield from find_causes(connection, runs, answer.y, (own.batch, other.batch))
     if "latency" in (answer.x, answer.y):
-        yield Term(
-            runs=runs,
-            level="part",
-            quantity="time",
-            name="rate",
-            amounts=(Quantity(own.latency_s, "s"), Quantity(other.latency_s, "s")),
-            difference=Quantity(other.latency_s - own.latency_s, "s"),
-            counts=(Quantity(float(own.batch)), Quantity(float(other.batch))),
-            prices=tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other)),
-        )
+        counts = (Quantity(float(own.batch)), Quantity(float(other.batch)))
+        rates = tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other))
+        times = (own.latency_s, other.latency_s)
+        yield make_term(runs, "work", "time", "rate", times, "s", counts=counts, prices=rates)
 
 
 def _find_members(answer: ParetoAnswer, best: ParetoPoint) -> Iterator[Caveat]:

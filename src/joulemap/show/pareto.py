@@ -27,18 +27,19 @@ from joulemap.show.candidate import (
     title_candidates,
 )
 from joulemap.show.choice import describe_choice, fits
-from joulemap.show.gap import describe_gap
 from joulemap.show.page import Figures
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
+from joulemap.show.term import describe_causes
 
 KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {least}: {last}]")
 ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
+RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
 PER_INFERENCE: Final = "_per_inference"
 """End of the name of a metric, which a sentence about one model leaves out."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
@@ -121,8 +122,19 @@ def list_reasons(facts: Facts) -> list[str]:
     on the front.
     """
     is_named = any(one.is_named for one in facts.runs.values())
-    terms = (describe_gap(one, *(name_run(facts.runs[run]) for run in one.runs)) for one in facts.of(Term))
-    return [*terms, *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+    rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
+    return [*describe_causes(facts)[:1], *rates, *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+
+
+def _describe_rates(term: Term, facts: Facts) -> str:
+    """Return the line on how much each of two configurations computes at a time, and how fast."""
+    sides = zip(term.runs, term.prices, term.counts, term.amounts, strict=True)
+    told = [
+        RATE(name=name_run(facts.runs[run]), rate=rate.value, count=round(count.value), time=time.value)
+        for run, rate, count, time in sides
+        if rate is not None and count is not None
+    ]
+    return ", ".join(told[::-1])
 
 
 def name_picks(answer: ParetoAnswer) -> dict[int, str]:

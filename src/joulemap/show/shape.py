@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.engine import INFERENCE
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share
+from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, fits
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
@@ -60,7 +60,7 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
     fields = {one.name: getattr(fact, one.name) for one in attrs.fields(type(fact)) if one.name != "runs"}
     fields |= fields.get("values", {})
     names = [name_run(facts.runs[one]) for one in fact.runs if one in facts.runs]
-    of = [name_run(facts.runs[one]) for one in getattr(fact, "of", ())]
+    of = [name_run(facts.runs[one]) for one in (fact.of if isinstance(fact, Turn) else ())]
     change = {}
     if isinstance(fact, Change) and fact.before.value:
         saving = 1.0 - fact.after.value / fact.before.value

@@ -25,7 +25,7 @@ from joulemap.ask import (
     Term,
     weigh_findings,
 )
-from joulemap.ask.gap import explain_gap
+from joulemap.ask.cause import STATIC, make_term, share_out
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
@@ -309,6 +309,13 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
     )
 
 
+def _term(runs: tuple[int, int], name: str, energies: tuple[float, float], times: tuple[float, float]) -> Term:
+    """Return the term of one category of energy; static power is a power and a time."""
+    powers = tuple(Quantity(one / time, "W") for one, time in zip(energies, times, strict=True))
+    causes = {"counts": tuple(Quantity(one, "s") for one in times), "prices": powers} if name == STATIC else {}
+    return make_term(runs, "category", "energy", name, energies, "J", **causes)
+
+
 def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term]:
     """Yield each objective of the unchanged chip and of a best design, then what makes the difference of energies, the
     voltages, and the peaks.
@@ -325,7 +332,8 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
     if len(group.models) > 1:
         return
     parts = compare_parts(done, row)
-    yield from explain_gap((key, -key), parts.energies, parts.times)
+    terms = [_term((key, -key), name, energies, parts.times) for name, energies in parts.energies.items()]
+    yield from share_out(terms)
     for name, unit, (new, old) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
         if old != new:
             yield Change(runs=runs, metric=name, before=Quantity(old, unit), after=Quantity(new, unit))

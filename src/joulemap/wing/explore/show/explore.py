@@ -25,9 +25,9 @@ from joulemap.show import (
     show_quantity,
     show_share,
 )
-from joulemap.show.gap import describe_gap
 from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
+from joulemap.show.term import describe_term
 from joulemap.wing.explore.ask.explore import ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
@@ -270,9 +270,9 @@ def list_causes(answer: ExploreAnswer) -> Iterator[str]:
     if pick is None:
         return
     chip, is_energy = _name_base(facts, pick), pick.metric in ENERGIES
-    for term in facts.of(Term):
-        if is_energy and term.runs[0] == pick.runs[0]:
-            yield describe_gap(term, _name_design(facts, pick), chip)
+    yield from (
+        describe_term(one, facts.runs) for one in facts.of(Term)[:1] if is_energy and one.runs[0] == pick.runs[0]
+    )
     for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
         ratio, after = one.after.value / one.before.value, show_quantity(one.after.value, one.after.unit)
         if one.metric == "voltage" and is_energy:
