@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal, Turn
+from joulemap.ask import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain import TIE_RATIO, Column, Table
 from joulemap.physics import spell_precision
 from joulemap.show import (
@@ -237,13 +237,13 @@ def _describe_headroom(facts: Facts) -> Iterator[str]:
         if one.value is None:
             continue
         capacity = facts.find_values(one.runs[0]).get("capacity")
-        turn = next(iter(facts.of(Turn)), None)
+        breaks = (each for each in facts.of(Caveat) if each.kind == "breaks" and one.runs[0] in each.runs)
         yield HEADROOM(
             noun=NOUNS[one.metric],
             value=_show(one.value),
             target=_show(one.bound),
             capacity=capacity.value if capacity is not None and capacity.value < MOST_SHOWN else None,
-            limit=None if turn is None else turn.name,
+            limit=next((each.values["limits"] for each in breaks), None),
         )
 
 
