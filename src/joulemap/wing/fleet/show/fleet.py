@@ -443,14 +443,14 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
         answer,
         answer.best,
         f"label | *devices | *{' '.join(MONTHLY[first])} | {latencies} | "
-        "*utilization_fraction? | *power_w | *batch | delay limit wait | enough_fraction? | carried_ratio | "
+        "*utilization_fraction? | *power_w | *mean batch batch_mean | delay limit wait? | enough_fraction? | carried_ratio | "
         f"energy_per_request_j | {others} | way | price price_text?",
         limit=limit,
         noun="chips",
-        ranked=MONTHLY[first][1],
+        ranked=f"{MONTHLY[first][1]} devices",
         devices=_format_devices,
         way=_format_payment,
-        batch=BATCH,
+        batch_mean=BATCH,
         wait=lambda row: show_quantity(row.wait_s or None, "s"),
         utilization_fraction=format_utilization,
         carried_ratio=format_capacity,
