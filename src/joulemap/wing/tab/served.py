@@ -90,8 +90,8 @@ def serve(state: State) -> Answer:
 
 
 def _list_values(rows: Sequence[Served], find: Callable[[Served], Quantity | None]) -> Iterator[tuple[str, Quantity]]:
-    """Yield the name of each model with its value."""
-    for one in rows:
+    """Yield the name of each model with its value, the fastest first."""
+    for one in sorted(rows, key=lambda one: -(one.rate.value if one.rate is not None else 0.0)):
         if (value := find(one)) is not None:
             yield _shorten(one.model), value
 
@@ -117,7 +117,6 @@ def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
     given: dict[str, Any] = {
         "label": label,
         "model": _shorten(best.model),
-        "count": sum(one.rate is not None for one in rows),
         "total": len(rows),
         "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, best.rate.unit)),
         "joules": show_quantity(best.energy.value, best.energy.unit),

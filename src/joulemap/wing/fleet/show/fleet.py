@@ -443,8 +443,8 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
         answer,
         answer.best,
         f"label | *devices | *{' '.join(MONTHLY[first])} | {latencies} | "
-        "*utilization_fraction? | *power_w | *mean batch batch_mean | delay limit wait? | enough_fraction? | carried_ratio | "
-        f"energy_per_request_j | {others} | way | price price_text?",
+        "*utilization_fraction? | *power_w | *mean batch batch_mean | delay limit wait? | enough_fraction? | "
+        f"carried_ratio | energy_per_request_j | {others} | way | price price_text?",
         limit=limit,
         noun="chips",
         ranked=f"{MONTHLY[first][1]} devices",
