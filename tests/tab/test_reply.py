@@ -166,7 +166,7 @@ def test_a_file_of_weights_is_priced_by_its_header(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(10 * 10**9)  # as large as the whole model and more; the rest is not read
     answer = find(view="gpu", chip="l4", prompt="512", file=str(path))
-    assert answer["line"].startswith("l4 runs own model.gguf with")
+    assert answer["line"].startswith("Expect ") and answer["line"].endswith(" from own model.gguf on l4.")
     assert shlex.split(answer["command"])[:4] == ["joulemap", "llm", "./own model.gguf", "l4"]
     steps = predict_step(str(path), "l4", engine="llamacpp")
     found = steps.price(Passes.of([1.0], context=[512.0]))

@@ -65,7 +65,7 @@ class Entry:
     """Metric -> value."""
 
     @classmethod
-    def of(cls, key: int, row: object, values: Mapping[str, tuple[str, ...]]) -> Entry:
+    def read(cls, key: int, row: object, values: Mapping[str, tuple[str, ...]]) -> Entry:
         """Return the known values of a row; `values` maps a metric to field, unit and field with the half-width."""
         known = {
             metric: Quantity(float(value), unit, getattr(row, width[0]) if any(width) else None)

@@ -116,7 +116,6 @@ def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
     given: dict[str, Any] = {
         "label": label,
         "model": _shorten(best.model),
-        "count": sum(one.rate is not None for one in rows),
         "total": len(rows),
         "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, best.rate.unit)),
         "joules": show_quantity(best.energy.value, best.energy.unit),

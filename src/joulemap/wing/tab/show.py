@@ -35,12 +35,12 @@ TOKEN: Final = "Energy per output token"
 FIRST: Final = "Time to first token"
 PER_SECOND: Final = Template("{rate} tokens/s")
 RUNS: Final = Template(
-    "{label} runs {count} of {total} models. The largest at reading speed, {model}, has {rate} at {joules} per token."
+    "Run {model} on {label}: {rate} at {joules} per token, the largest of {total} models at reading speed."
 )
 RUNS_SLOWLY: Final = Template(
-    "{label} runs {count} of {total} models, none at reading speed. The fastest, {model}, reaches {rate}."
+    "Run {model} on {label}: {rate}, the fastest; none of {total} models reaches reading speed."
 )
-RUNS_ONE: Final = Template("{label} runs {model} with {rate} at {joules} per token.")
+RUNS_ONE: Final = Template("Expect {rate} at {joules} per token from {model} on {label}.")
 RUNS_NOT: Final = Template("{label} does not run {model}.")
 RUNS_NONE: Final = Template("{label} runs none of these models.")
 REFUSED: Final = Template("{model}: {reason}")

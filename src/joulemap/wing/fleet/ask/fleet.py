@@ -20,7 +20,6 @@ from joulemap.ask import (
     RunAnswer,
     Scope,
     Subject,
-    Turn,
     represent,
     weigh_findings,
 )
@@ -262,11 +261,9 @@ def find_facts(
     mine = [one for one in findings if isinstance(one, Refusal) or one.run_id is None or one.run_id in stored]
     caveats = weigh_findings([*represent(mine, stored), *_find_own(shown, demand)], choices)
     best = next((key for key in kept), None)
-    limits: list[Limit | Turn] = [] if best is None else [*_list_limits(best, known[best], demand)]
-    if best is not None and known[best].fails_first:
-        limits.append(Turn(runs=(best,), axis="load", name=known[best].fails_first))
+    limits = [] if best is None else [*_list_limits(best, known[best], demand)]
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]
-    entries = [Entry.of(key, row, VALUES) for key, row in (*shown.items(), *joined.items())]
+    entries = [Entry.read(key, row, VALUES) for key, row in (*shown.items(), *joined.items())]
     runs = {
         key: Subject(hardware=row.label, is_available=scope.outlines[row.run_id].hardware not in scope.unavailable)
         for key, row in known.items()
@@ -365,7 +362,9 @@ def _list_limits(key: int, row: FleetRow, demand: Demand) -> Iterator[Limit]:
 
 
 def _find_own(shown: Mapping[int, FleetRow], demand: Demand) -> Iterator[Finding]:
-    """Yield prices with their interval, numbers of devices at both ends of theirs, and losses of quality."""
+    """Yield prices with their interval, numbers of devices at both ends of theirs, losses of quality, and the limit
+    that breaks first.
+    """
     for key, row in shown.items():
         if row.price_text:
             width = row.bought_half_width if row.price_text == row.purchase_text else row.rented_half_width
@@ -379,3 +378,5 @@ def _find_own(shown: Mapping[int, FleetRow], demand: Demand) -> Iterator[Finding
             yield Finding(kind="device_count", run_id=key, values={"low": low, "high": high}, doubt=doubt)
         if row.quality is not None:
             yield Finding(kind="quality", run_id=key, values={"precision": row.precision, "quality": row.quality})
+        if row.fails_first:
+            yield Finding(kind="breaks", run_id=key, values={"limits": row.fails_first})

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal, Turn
+from joulemap.ask import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain import TIE_RATIO, Column, Table
 from joulemap.physics import spell_precision
 from joulemap.show import (
@@ -237,13 +237,13 @@ def _describe_headroom(facts: Facts) -> Iterator[str]:
         if one.value is None:
             continue
         capacity = facts.find_values(one.runs[0]).get("capacity")
-        turn = next(iter(facts.of(Turn)), None)
+        breaks = (each for each in facts.of(Caveat) if each.kind == "breaks" and one.runs[0] in each.runs)
         yield HEADROOM(
             noun=NOUNS[one.metric],
             value=_show(one.value),
             target=_show(one.bound),
             capacity=capacity.value if capacity is not None and capacity.value < MOST_SHOWN else None,
-            limit=None if turn is None else turn.name,
+            limit=next((each.values["limits"] for each in breaks), None),
         )
 
 
@@ -443,14 +443,14 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
         answer,
         answer.best,
         f"label | *devices | *{' '.join(MONTHLY[first])} | {latencies} | "
-        "*utilization_fraction? | *power_w | *batch | delay limit wait | enough_fraction? | carried_ratio | "
-        f"energy_per_request_j | {others} | way | price price_text?",
+        "*utilization_fraction? | *power_w | *mean batch batch_mean | delay limit wait? | enough_fraction? | "
+        f"carried_ratio | energy_per_request_j | {others} | way | price price_text?",
         limit=limit,
         noun="chips",
-        ranked=MONTHLY[first][1],
+        ranked=f"{MONTHLY[first][1]} devices",
         devices=_format_devices,
         way=_format_payment,
-        batch=BATCH,
+        batch_mean=BATCH,
         wait=lambda row: show_quantity(row.wait_s or None, "s"),
         utilization_fraction=format_utilization,
         carried_ratio=format_capacity,

@@ -19,6 +19,7 @@ TIMES_OVER: Final = Template("{ratio:x}")
 
 WORDS: Final = Words(
     caveats={
+        "breaks": Template("up to 1.5x the load, {chips} first breaks the limit of {limits}"),
         "device_count": Template("the 80 % range of {chips} is {low} to {high} devices"),
         "device_price": Template("the price of {chips} counts devices {way} at {price}"),
     },

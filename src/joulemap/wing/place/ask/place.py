@@ -298,7 +298,7 @@ def find_facts(
         facts=(
             *choices,
             *refusals,
-            *(Entry.of(key, row, {**VALUES, **(COPIES if row.form != ALONE else {})}) for key, row in kept.items()),
+            *(Entry.read(key, row, {**VALUES, **(COPIES if row.form != ALONE else {})}) for key, row in kept.items()),
             *shares,
             *caveats,
         ),

@@ -228,7 +228,7 @@ def find_facts(
     caveats = find_caveats(scope, choices, metric=weighed, more=_find_own(known), stands_for=stored)
     first = keys[id(ranked[0])]
     asked = {"samples": Quantity(float(training.samples or 0.0)), "epochs": Quantity(float(training.epochs))}
-    found = (Entry.of(keys[id(row)], row, VALUES) for row in ranked)
+    found = (Entry.read(keys[id(row)], row, VALUES) for row in ranked)
     entries = [attrs.evolve(one, values={**one.values, **(asked if training.samples else {})}) for one in found]
     return Facts(
         asked=(SAMPLE, "step"),

@@ -22,7 +22,6 @@ from joulemap.show import (
     describe_caveat,
     describe_use,
     draw_figure,
-    drop_settings,
     make_stack,
     name_run,
     show_chance,
@@ -78,7 +77,7 @@ THRIFTY: Final = Template(
     "Take {name}: it uses {ratio:x} less energy per sample than {rival}[ ({chance} sure)], which trains about as fast."
 )
 CHEAPER: Final = Template(
-    "Take {name}: a sample costs {ratio:x} less than on {rival}, which may train as fast on as little energy."
+    "Take {name}: a sample costs {ratio:x} less than on {rival}; speed and energy are a tie[ ({chance} likely faster)]."
 )
 EITHER: Final = Template(
     "Take {name} or {rival}, whichever is at hand: speed and energy per sample are too close to tell."
@@ -137,10 +136,9 @@ def describe_answer(facts: Facts) -> str:
 
 def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
     """Return what to take of the fastest configuration, its rival, and the one with the least energy per sample."""
-    runs = drop_settings(facts.runs, (*speed.runs[:2], *energy.runs[:2]))
-    first, second, thrifty = (name_run(runs[key]) for key in (*speed.runs[:2], energy.runs[0]))
+    first, second, thrifty = (name_run(facts.runs[key]) for key in (*speed.runs[:2], energy.runs[0]))
     is_fast, is_thrifty = (not one.tied and (one.ratio or 0.0) > TIE_RATIO for one in (speed, energy))
-    given = {"name": thrifty, "rival": name_run(runs[energy.runs[1]]), "ratio": energy.ratio}
+    given = {"name": thrifty, "rival": name_run(facts.runs[energy.runs[1]]), "ratio": energy.ratio}
     given["chance"] = show_chance(energy.probability)
     if is_thrifty and thrifty != first and (is_fast or thrifty != second):
         faster = _compare(facts, "samples_per_s", (speed.runs[0], energy.runs[0]))
@@ -156,7 +154,8 @@ def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
     if least < TIE_RATIO:
         return EITHER(name=first, rival=second)
     cheap, dear = (first, second) if is_cheap else (second, first)
-    return CHEAPER(name=cheap, rival=dear, ratio=least)
+    chance = speed.probability if is_cheap or speed.probability is None else 1.0 - speed.probability
+    return CHEAPER(name=cheap, rival=dear, ratio=least, chance=show_chance(chance))
 
 
 def _compare(facts: Facts, metric: str, runs: Sequence[int]) -> float | None:
@@ -195,12 +194,12 @@ def _describe_total(facts: Facts) -> Iterator[str]:
 def _describe_limit(facts: Facts) -> str:
     """Return the memory bandwidth or the peak that limits the fastest configuration, and its rival."""
     pair = next((one.runs[:2] for one in facts.of(Choice)), facts.of(Entry)[0].runs)
-    runs, values = drop_settings(facts.runs, pair), {run: facts.find_values(run) for run in pair}
+    values = {run: facts.find_values(run) for run in pair}
     is_bound = all("bandwidth" in one and one["memory_bound"].value > MOSTLY for one in values.values())
     part, whole = (PART, MEMORY) if is_bound else (PEAK, UNITS)
     return whole(
         parts=[
-            part(name=name_run(runs[run]), **{metric: value.value for metric, value in some.items()})
+            part(name=name_run(facts.runs[run]), **{metric: value.value for metric, value in some.items()})
             for run, some in values.items()
         ]
     )
