@@ -161,7 +161,7 @@ def test_every_figure_says_what_it_shows_and_what_it_is_of(answer: ReportAnswer,
     assert figures
     drawn = {one["id"] for tag, one in page.tags if tag == "figure"}
     assert drawn == set(figures)
-    for name, figure in figures.items():
+    for name in figures:
         told = re.search(rf'<figure id="{name}".*?</figure>', page.text, re.DOTALL)
         assert told is not None
         assert "<table" not in told[0]  # a picture or a table of the same numbers, not both
@@ -295,6 +295,15 @@ def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str,
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_report_replaces_no_file_unless_forced(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "page.html").touch()
+    done = joulemap("report", "resnet18", "l4", "-o", "page.html")
+    assert done.returncode == 2
+    assert (
+        done.stderr == "joulemap: page.html is already there: add --force to replace it, or name another file with -o\n"
+    )
 
 
 @pytest.fixture
