@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.show.figure.convert import SYMBOLS, to_svg
-from joulemap.show.present.palette import COLOURS, HUES, PAGE as SURFACES
+from joulemap.show.present.palette import HUES, PAGE as SURFACE
 from joulemap.system.record import frozen
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -507,8 +507,8 @@ def draw(lines: Sequence[Line]) -> str:
     y = {"field": "label", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 330, "grid": True}}
     x = {"field": "mean", "type": "quantitative", "title": "mean error (logarithmic)", "axis": {"format": ".0%"},
          "scale": {"type": "log"}}  # fmt: skip
-    others = [colour.fill for colour in HUES.values()]
-    colours, symbols = [COLOURS["better"].fill], [SYMBOLS[0]]
+    joulemap, *others = [one.fill for one in HUES.values()]
+    colours, symbols = [joulemap], [SYMBOLS[0]]
     for place in range(len(who) - 1):  # a colour comes again in another shape
         colours.append(others[place % len(others)])
         symbols.append(SYMBOLS[1 + (place + place // len(others)) % (len(SYMBOLS) - 1)])
@@ -523,6 +523,6 @@ def draw(lines: Sequence[Line]) -> str:
                                "scale": {"domain": who, "range": colours}},
                      "shape": {"field": "who", "type": "nominal", "title": None,
                                "scale": {"domain": who, "range": symbols}}},
-        "config": {"axisY": {"gridColor": SURFACES["faint"]["light"]}},
+        "config": {"axisY": {"gridColor": SURFACE["faint"]["light"]}},
     }  # fmt: skip
     return to_svg(view, "light")

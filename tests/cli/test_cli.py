@@ -438,6 +438,20 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     assert done.stderr == "joulemap: 3 rows break a rule\n"
 
 
+def test_an_error_wraps_at_the_width_of_the_terminal(joulemap: Run) -> None:
+    done = joulemap("compare", "resnet51", variables={"COLUMNS": "50"})
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("joulemap: unknown model 'resnet51'")
+    assert rest and all(line.startswith("  ") for line in rest)
+    assert max(map(len, (first, *rest))) <= 50
+
+
+def test_a_next_command_names_a_database_that_it_would_not_open(joulemap: Run, database: Path) -> None:
+    named = joulemap("compare", "resnet18", "--db", database)
+    usual = joulemap("compare", "resnet18", variables={"JOULEMAP_DB": str(database)})
+    assert "--db" in named.stdout and "--db" not in usual.stdout
+
+
 @pytest.mark.apart
 def test_a_truncated_database_is_one_line(joulemap: Run, database: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.duckdb"

@@ -297,6 +297,15 @@ def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str,
     assert done.stderr.count("\n") == 1
 
 
+def test_a_report_replaces_no_file_unless_forced(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "page.html").touch()
+    done = joulemap("report", "resnet18", "l4", "-o", "page.html")
+    assert done.returncode == 2
+    assert (
+        done.stderr == "joulemap: page.html is already there: add --force to replace it, or name another file with -o\n"
+    )
+
+
 @pytest.fixture
 def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer as where what draws images is not installed."""

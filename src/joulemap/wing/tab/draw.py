@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from joulemap.ask import Quantity, Term
@@ -92,9 +93,7 @@ def draw_front(rows: Sequence[tuple[str, float, float, float]]) -> Block:
 
 def draw_waterfall(names: Sequence[str], ends_fj: Sequence[int], terms: Sequence[Term]) -> Block:
     """Return the steps from one energy to another, which follow each other and end at the second exactly."""
-    places = [ends_fj[0]]
-    for term in terms:
-        places.append(places[-1] + (term.exact or 0))
+    places = list(accumulate((term.exact or 0 for term in terms), initial=ends_fj[0]))
     largest = max(*places, *ends_fj)
     ends = [
         {"name": name, "from": 0.0, "to": energy / largest, "value": show_quantity(energy / FJ_PER_J, "J")}
