@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
+from joulemap.ask.fact import Choice, Entry, Facts, Front, Subject, Term
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
@@ -37,6 +37,7 @@ from joulemap.show.term import describe_causes
 
 KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {least}: {last}]")
 ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
+SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
 RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
@@ -44,6 +45,8 @@ PER_INFERENCE: Final = "_per_inference"
 """End of the name of a metric, which a sentence about one model leaves out."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
+SLIGHT: Final = 1.1
+"""Factor below which the gain of one end of a front is not worth the cost of the other."""
 NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
 ABOUT: Final = Template("{count:n configuration}[, {use}]")
 DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
@@ -92,17 +95,26 @@ def describe_answer(facts: Facts) -> str:
     values: dict[str, Any] = {
         "first": name_run(runs[first]),
         "pick": name_run(runs[own.runs[0]]),
-        "gain": describe_choice(attrs.evolve(own, metric=short), runs, "" if front.knee is None else None),
+        "gain": _describe_gain(own, runs, "" if front.knee is None else None),
         "best": name_end(x),
         "loss": 1.0 / loss if metric.is_higher_better else loss,
         "x": metric.label,
         "y": find_limited(short).label,
     }
     if front.knee is None:
+        slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
+        if (slight.ratio or 1.0) < SLIGHT:
+            taken, gain = name_run(runs[great.runs[0]]), _describe_gain(great, runs)
+            return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
         return ENDS(**values) + "."
     name = name_run(attrs.evolve(runs[last], settings=()) if is_apart else runs[last])
     whole = KNEE(last=name, least=name_end(y), **values)
     return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
+
+
+def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
+    """Return the clause on an end of a front; `rival` replaces the name of the other end."""
+    return describe_choice(attrs.evolve(choice, metric=choice.metric.removesuffix(PER_INFERENCE)), runs, rival)
 
 
 def name_end(name: str) -> str:

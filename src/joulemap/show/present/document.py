@@ -71,6 +71,9 @@ WHY, TRUST, NEXT = "Why", "Trust", "Next"
 MOST_INSIGHTS: Final = 3
 """Maximum insights shown in a terminal."""
 
+NAMED: Final = 2
+"""Maximum tables that the last line of a screen names; others are counted."""
+
 SHARE_HEADING: Final = "assumed"
 """Heading of a column with the share of energy that rests on assumed numbers."""
 
@@ -405,11 +408,12 @@ class Document:
             cuts = [([one.more_text], one.show_all) for section in sections for one in section.grids if one.cut]
             sections = tuple(map(Section.uncut, sections))
         drawn = self.picture()
-        more = ((len(kept), "more table"), (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"))
+        insights = max(0, len(self.insights) - MOST_INSIGHTS)
+        more = [*_name_tables(kept), *([show_count(insights, "more insight")] if insights else [])]
         hidden = (
             *cuts,
             ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
-            ([show_count(count, noun) for count, noun in more if count and not details], hints[1]),
+            ([] if details else more, hints[1]),
         )
         return attrs.evolve(
             self,
@@ -419,12 +423,19 @@ class Document:
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(dict.fromkeys(f"{' and '.join(parts)}: {hint}" for parts, hint in hidden if parts)),
+            rest="; ".join(dict.fromkeys(f"{', '.join(parts)}: {hint}" for parts, hint in hidden if parts)),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
         """Return the document with `sections` before its own sections, in place of its picture."""
         return attrs.evolve(self, sections=(*sections, *self.sections), picture=lambda: None)
+
+
+def _name_tables(sections: Sequence[Section]) -> list[str]:
+    """Return the titles of the first tables, up to a comma or bracket, and a count of the others."""
+    names = [one.title.partition(" (")[0].partition(",")[0] for one in sections if one.title]
+    rest = len(sections) - len(names[:NAMED])
+    return [*names[:NAMED], *([show_count(rest, "more table")] if rest else [])]
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
