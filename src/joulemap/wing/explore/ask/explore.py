@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,11 +32,11 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
 from joulemap.physics import RETICLE
 from joulemap.plan import Source
-from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, UsageError, frozen
 from joulemap.system.resource import need_package
 from joulemap.wing.explore.design.best import (
-    compare_parts,
     describe_missed,
+    evaluate_pair,
     find_best,
     find_beyond,
     find_oversize,
@@ -57,6 +58,7 @@ from joulemap.wing.explore.design.table import list_rows
 from joulemap.wing.explore.generated.row import BestDesign, RefusedDesigns, RuleRow
 
 if TYPE_CHECKING:
+    from joulemap.wing.explore.design.outcome import DesignColumns
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
 
@@ -331,12 +333,23 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
         yield Change(runs=runs, metric=one.name, before=ends[0], after=ends[1])
     if len(group.models) > 1:
         return
-    parts = compare_parts(done, row)
-    terms = [_term((key, -key), name, energies, parts.times) for name, energies in parts.energies.items()]
-    yield from share_out(terms)
-    for name, unit, (new, old) in (("voltage", "1", parts.voltages), ("peak", "ops/s", parts.peaks)):
-        if old != new:
-            yield Change(runs=runs, metric=name, before=Quantity(old, unit), after=Quantity(new, unit))
+    pair, batch = evaluate_pair(done, row), group.models[0].configuration.batch
+
+    def read(column: Callable[[DesignColumns], Any]) -> tuple[float, float]:
+        design, unchanged = (float(column(one)[0]) for one in pair)
+        return design, unchanged
+
+    energies = {
+        name: read(lambda one, name=name: one.category_fj.get(name, [0.0]))  # type: ignore[misc]
+        for name in pair[0].category_fj
+    }
+    parts = {name: (own / FJ_PER_J / batch, rival / FJ_PER_J / batch) for name, (own, rival) in energies.items()}
+    times = read(lambda one: one.interval_fs / FS_PER_S / batch)
+    yield from share_out([_term((key, -key), name, energies, times) for name, energies in parts.items()])
+    for metric, unit, column in (("voltage", "1", "voltage_factor"), ("peak", "ops/s", "peak_ops_per_s")):
+        new, old = (Quantity(one, unit) for one in read(attrgetter(column)))
+        if new != old:
+            yield Change(runs=runs, metric=metric, before=old, after=new)
 
 
 def _find_missed(done: Survey, targets: Sequence[Target]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from joulemap.catalog.design import name_design, write_design
 from joulemap.domain import HardwareRef, name_constant, show_constant
 from joulemap.physics import RETICLE, STATIC, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
-from joulemap.system import FJ_PER_J, FS_PER_S, UsageError, frozen, write_text
+from joulemap.system import UsageError, frozen, write_text
 from joulemap.wing.explore.design.outcome import DesignColumns, evaluate_model
 from joulemap.wing.explore.design.survey import Survey, evaluate_rows
 from joulemap.wing.explore.generated.row import BestDesign
@@ -89,41 +89,12 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
     )
 
 
-@frozen(kw_only=True)
-class Parts:
-    """Energy, time and rates of one model on a design and on its unchanged chip, as pairs in this order."""
-
-    energies: Mapping[str, tuple[float, float]]
-    """Common category -> energy per inference in joules."""
-    times: tuple[float, float]
-    """Time per inference in steady state, in seconds."""
-    voltages: tuple[float, float]
-    """Energy of an on-chip action, relative to its energy at the highest voltage of the die."""
-    peaks: tuple[float, float]
-    """Peak in operations per second."""
-
-
-def compare_parts(done: Survey, row: int) -> Parts:
-    """Return the parts of the first model's energy on a design and on its unchanged chip."""
+def evaluate_pair(done: Survey, row: int) -> tuple[DesignColumns, DesignColumns]:
+    """Return the totals of the first model on a design, and on its unchanged chip."""
     group = done.groups[int(done.group[row])]
-    model, values = group.models[0], {name: np.array([one]) for name, one in done.values_at(row).items()}
-    own, design = (evaluate_model(group.space, some, model, 1) for some in ({}, values))
-    batch = model.configuration.batch
-
-    def pair(read: Callable[[DesignColumns], Any]) -> tuple[float, float]:
-        first, last = (float(np.asarray(read(one)).ravel()[0]) for one in (design, own))
-        return first, last
-
-    names = dict.fromkeys((*own.category_fj, *design.category_fj))
-    return Parts(
-        energies={
-            name: pair(lambda one, name=name: one.category_fj.get(name, np.zeros(1)) / FJ_PER_J / batch)  # type: ignore[misc]
-            for name in names
-        },
-        times=pair(lambda one: one.interval_fs / FS_PER_S / batch),
-        voltages=pair(lambda one: one.voltage_factor),
-        peaks=pair(lambda one: one.peak_ops_per_s),
-    )
+    values = {name: np.array([one]) for name, one in done.values_at(row).items()}
+    design, unchanged = (evaluate_model(group.space, some, group.models[0], 1) for some in (values, {}))
+    return design, unchanged
 
 
 def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:
