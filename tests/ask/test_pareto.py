@@ -44,12 +44,15 @@ def test_a_named_chip_that_nobody_sells_is_a_reason_and_not_an_end(answer: Paret
 
 def test_causes_are_two_products_that_make_the_gap(answer: ParetoAnswer) -> None:
     rows = {row.run_id: row for row in answer.rows}
-    energy, time = answer.facts.of(Term)
+    energies = [one for one in answer.facts.of(Term) if one.level == "role"]
+    (time,) = (one for one in answer.facts.of(Term) if one.level == "work")
+    energy = next(one for one in energies if one.name == "static")
     own, rival = (rows[one] for one in energy.runs)
     assert (energy.quantity, time.quantity, time.runs) == ("energy", "time", energy.runs)
     assert energy.share is not None and energy.share > 0.0
     gap = (rival.energy_per_inference_j or 0.0) - (own.energy_per_inference_j or 0.0)
     assert_close(energy.difference.value / energy.share, gap, rel=1e-9)
+    assert_close(math.fsum(one.share or 0.0 for one in energies), 1.0)
     for amount, power, seconds in zip(energy.amounts, energy.prices, energy.counts, strict=True):
         assert power is not None and seconds is not None
         assert_close(power.value * seconds.value, amount.value, rel=1e-9)
