@@ -51,7 +51,7 @@ HUES: Final[Mapping[str, Colour]] = {
     "magenta": Colour("#AA4499", 133),
     "slate": Colour("#5B7A99", 67),
 }
-"""Hues in the order in which chips and parts get them."""
+"""Hues in the order in which chips get them; figures of other series in a report begin at the end."""
 
 COLOURS: Final[Mapping[str, Colour]] = {
     "better": Colour("#009E73", 36),
