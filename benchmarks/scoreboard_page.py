@@ -523,6 +523,6 @@ def draw(lines: Sequence[Line]) -> str:
                                "scale": {"domain": who, "range": colours}},
                      "shape": {"field": "who", "type": "nominal", "title": None,
                                "scale": {"domain": who, "range": symbols}}},
-        "config": {"axisY": {"gridColor": SURFACE["faint"]["light"]}},
+        "config": {"axisY": {"gridColor": SURFACE["light"]["faint"]}},
     }  # fmt: skip
     return to_svg(view, "light")

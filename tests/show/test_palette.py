@@ -37,9 +37,9 @@ def find_contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_letters_and_areas_are_legible_on_both_backgrounds(theme: str) -> None:
-    page = PAGE["page"][theme]
+    page = PAGE[theme]["page"]
     for name in ("ink", "soft", "link", "better", "worse", "unknown"):
-        assert find_contrast(PAGE[name][theme], page) >= LEAST_CONTRAST["letters"], name
+        assert find_contrast(PAGE[theme][name], page) >= LEAST_CONTRAST["letters"], name
     for name, one in COLOURS.items():
         assert find_contrast(one.fill, page) >= LEAST_CONTRAST["areas"], name
 
@@ -61,7 +61,7 @@ def test_figures_have_colours_of_the_palette_alone() -> None:
 
 def test_a_page_has_the_variables_of_the_palette() -> None:
     page = frame("title", "")
-    assert f"--better: {PAGE['better']['light']};" in page
+    assert f"--better: {PAGE['light']['better']};" in page
     assert f"--fill-worse: {COLOURS['worse'].fill};" in page
     assert set(re.findall(r"var\(--([\w-]+)\)", page)) <= set(re.findall(r"--([\w-]+):", page))
 

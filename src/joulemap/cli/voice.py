@@ -142,24 +142,18 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
     return "".join(one if one.isascii() else "?" for one in lacking), error.end
 
 
-def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:
-    """Print to stderr, wrapped at the width of its terminal; control characters are shown as text, except those in
-    `keep`.
-    """
-    end_progress()
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            print(wrap(make_visible(text, keep), find_width(), INDENT), end=end, file=sys.stderr)
-
-
 INDENT: Final = "  "
 """Begin of the second and further lines of a message."""
 
 
-def find_width() -> int | None:
-    """Return the columns of the terminal that messages go to, or those of the variable `COLUMNS`.
+def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:
+    """Print to stderr; control characters are shown as text, except those in `keep`.
 
-    None for a file or a pipe, in which a message is one line.
+    A message wraps on a terminal, and at the width in the variable `COLUMNS`; in a file or a pipe, it is one line.
     """
-    is_known = sys.stderr.isatty() or os.environ.get("COLUMNS")
-    return shutil.get_terminal_size().columns if is_known else None
+    end_progress()
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            is_wrapped = sys.stderr.isatty() or os.environ.get("COLUMNS")
+            width = shutil.get_terminal_size().columns if is_wrapped else None
+            print(wrap(make_visible(text, keep), width, INDENT), end=end, file=sys.stderr)

@@ -359,11 +359,9 @@ def _list_chapters(document: Document, exhibits: Sequence[Exhibit]) -> Iterator[
 
 def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report: the decision, and the chapters on each model."""
-    findings, beside = answer.findings, answer.models
-    several = beside is not None
-    compared = findings[0].compare
-    rows: Table[Any] = compared.rows if beside is None else beside.rows
-    document = compared.document(limit=len(rows)) if beside is None else beside.document()
+    findings, rows = answer.findings, answer.rows
+    several = answer.models is not None
+    document = (answer.models or findings[0].compare).document(limit=len(rows))
     chapters: list[Chapter] = []
     for index, finding in enumerate(findings, 1):
         listed = Drawn(finding, f"m{index}-" if several else "").list_chapters()

@@ -38,7 +38,7 @@ SYMBOLS: Final = (
 
 def configure(theme: Theme = "light") -> dict[str, Any]:
     """Return the Vega-Lite `config` of a theme: colours, fonts and lines that a figure does not set itself."""
-    ink, faint, page = (PAGE[name][theme] for name in ("ink", "faint", "page"))
+    ink, faint, page = (PAGE[theme][name] for name in ("ink", "faint", "page"))
     return {
         "background": page,
         "font": FONT,

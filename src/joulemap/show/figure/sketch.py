@@ -132,7 +132,7 @@ def draw_text_svg(figure: Figure, theme: str = "light") -> str:
         raise UnknownNameError("theme", theme, THEMES)
     lines = [figure.title, "", *draw_text(figure).splitlines()]
     width, height = (max(map(len, lines)) + 2) * CHARACTER_WIDTH, (len(lines) + 1) * LINE_HEIGHT
-    ink, page = (PAGE[name][theme] for name in ("ink", "page"))
+    ink, page = (PAGE[theme][name] for name in ("ink", "page"))
     rows = "".join(
         f'<text x="{CHARACTER_WIDTH:g}" y="{(index + 1) * LINE_HEIGHT}">{html.escape(line)}</text>'
         for index, line in enumerate(lines)

@@ -31,14 +31,6 @@ class Colour:
     """Nearest of a terminal's 256 colours."""
 
 
-Pair = Mapping[str, str]
-"""Hexadecimal code by theme."""
-
-
-def _pair(light: str, dark: str) -> Pair:
-    return {"light": light, "dark": dark}
-
-
 HUES: Final[Mapping[str, Colour]] = {
     "blue": Colour("#0072B2", 32),
     "orange": Colour("#E69F00", 178),
@@ -51,7 +43,7 @@ HUES: Final[Mapping[str, Colour]] = {
     "magenta": Colour("#AA4499", 133),
     "slate": Colour("#5B7A99", 67),
 }
-"""Hues in the order in which chips and parts get them."""
+"""Hues in the order in which chips get them; figures of other series in a report begin at the end."""
 
 COLOURS: Final[Mapping[str, Colour]] = {
     "better": Colour("#009E73", 36),
@@ -77,18 +69,31 @@ CATEGORY_COLOURS: Final[Mapping[str, str]] = {
 }
 """Energy category -> name of its colour."""
 
-PAGE: Final[Mapping[str, Pair]] = {
-    "page": _pair("#ffffff", "#15181c"),
-    "ink": _pair("#1a1a1a", "#f0f0f0"),
-    "soft": _pair("#595959", "#b4b9bf"),
-    "faint": _pair("#d9d9d9", "#4a4a4a"),
-    "tint": _pair("#f4f6f8", "#20252b"),
-    "link": _pair("#005a8c", "#7cc4f2"),
-    "better": _pair("#00674a", "#4fd0a5"),
-    "worse": _pair("#a33c00", "#ff9d66"),
-    "unknown": _pair("#6b6b6b", "#a3a3a3"),
+PAGE: Final[Mapping[str, Mapping[str, str]]] = {
+    "light": {
+        "page": "#ffffff",
+        "ink": "#1a1a1a",
+        "soft": "#595959",
+        "faint": "#d9d9d9",
+        "tint": "#f4f6f8",
+        "link": "#005a8c",
+        "better": "#00674a",
+        "worse": "#a33c00",
+        "unknown": "#6b6b6b",
+    },
+    "dark": {
+        "page": "#15181c",
+        "ink": "#f0f0f0",
+        "soft": "#b4b9bf",
+        "faint": "#4a4a4a",
+        "tint": "#20252b",
+        "link": "#7cc4f2",
+        "better": "#4fd0a5",
+        "worse": "#ff9d66",
+        "unknown": "#a3a3a3",
+    },
 }
-"""Colours of texts and surfaces, with enough contrast for letters."""
+"""Theme -> colours of texts and surfaces, with enough contrast for letters."""
 
 RAMP: Final = ("#fdf1e7", "#f5b98c", "#D55E00", "#7a3300")
 """Shades of a heat map from the lowest value to the largest."""
@@ -101,7 +106,7 @@ def write_variables() -> str:
     areas = {f"fill-{name}": one.fill for name, one in COLOURS.items()}
     areas |= {f"part-{name}": COLOURS[colour].fill for name, colour in CATEGORY_COLOURS.items()}
     fills = "".join(f" --{name}: {fill};" for name, fill in areas.items())
-    light, dark = ("".join(f" --{name}: {one[theme]};" for name, one in PAGE.items()) for theme in THEMES)
+    light, dark = ("".join(f" --{name}: {one};" for name, one in PAGE[theme].items()) for theme in THEMES)
     return f":root {{{light}{fills} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark} }} }}\n"
 
 

@@ -151,8 +151,8 @@ def _fill_page(found: Mapping[str, Any], copied: Sequence[Path], link: str) -> s
     )
     static = _dump({"defaults": found["defaults"], "answers": found["answers"]}).replace("<", "\\u003c")
     page = (SOURCE / "index.html").read_text(encoding="utf-8")
-    places = {"policy": policy, "pyodide": "pyodide/" if wheel else CDN, "numpy": wheel, "scores": link}
-    places["answers"] = static
+    python = "pyodide/" if wheel else CDN
+    places = {"policy": policy, "pyodide": python, "numpy": wheel, "scores": link, "answers": static}
     for name, text in places.items():
         page = page.replace(f"{{{name}}}", text)
     return page
