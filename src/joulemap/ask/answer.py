@@ -131,7 +131,7 @@ class RunAnswer(Answer):
     @property
     def tables(self) -> tuple[Table[Any], ...]:
         """Query results behind the answer, with their SQL."""
-        return (*self.own_tables.values(), self.scope.remarks, self.scope.calibrations)
+        return (*self.own_tables.values(), *self.scope.reading.behind, self.scope.remarks, self.scope.calibrations)
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: scope, and every row of every table."""

@@ -12,8 +12,8 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.role import ROLES
 
 if TYPE_CHECKING:
+    from joulemap.ask.scope import Scope
     from joulemap.generated.explain import CategoryDifference, RoleDifference
-    from joulemap.store.connection import Connection
 
 LEAST_CAUSE: Final = 0.25
 """Minimum share of a difference for a count or a price to be a cause of it."""
@@ -45,7 +45,7 @@ HOST, IDLE = "counted host", "idle"
 Pair = tuple[int, int]
 
 
-def find_causes(connection: Connection, pair: Pair, metric: MetricName, batches: Pair = (1, 1)) -> list[Term]:
+def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1, 1)) -> list[Term]:
     """Return the terms of the difference of two runs, largest first: kinds of time for a metric of time alone, roles of
     energy for any metric that contains energy, none for others. `batches` are those of a metric per inference.
     """
@@ -55,9 +55,13 @@ def find_causes(connection: Connection, pair: Pair, metric: MetricName, batches:
     powers, (run_a, run_b) = METRIC[metric], pair
     given: dict[str, Any] = {"run_a": run_a, "run_b": run_b, "subgraph": ""}
     if powers.energy_power:
-        return list(list_roles(fetch(connection, RoleDifference, **given), pair, batches=batches))
+        roles = fetch(scope.connection, RoleDifference, **given)
+        scope.reading.behind.append(roles)
+        return list(list_roles(roles, pair, batches=batches))
     if powers.latency_power and batches[0] == batches[1]:
-        return list(list_times(fetch(connection, CategoryDifference, metric="latency", **given), pair))
+        times = fetch(scope.connection, CategoryDifference, metric="latency", **given)
+        scope.reading.behind.append(times)
+        return list(list_times(times, pair))
     return []
 
 

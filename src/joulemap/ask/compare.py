@@ -89,7 +89,7 @@ def find_facts(
         pair = decision.runs
         choices = [one.facing(pair[0] if one.runs[0] == pair[1] else pair[1]) for one in choices]
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
-        terms = find_causes(scope.connection, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
+        terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
     runs = scope.subjects(varied)
     beyond = [
         one

@@ -157,7 +157,7 @@ def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Ite
     runs, connection = (best.run_id, rival.run_id), answer.scope.connection
     own, other = (one for run_id in runs for one in fetch(connection, RunTotal, run_id=run_id))
     if METRIC[answer.y].energy_power:
-        yield from find_causes(connection, runs, answer.y, (own.batch, other.batch))
+        yield from find_causes(answer.scope, runs, answer.y, (own.batch, other.batch))
     if "latency" in (answer.x, answer.y):
         counts = (Quantity(float(own.batch)), Quantity(float(other.batch)))
         rates = tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other))

@@ -292,7 +292,7 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
         return
     best, rival = answer.ranked[:2]
     pair = (best.run_id, rival.run_id)
-    terms = find_causes(answer.scope.connection, pair, answer.objective, (best.batch, rival.batch))
+    terms = find_causes(answer.scope, pair, answer.objective, (best.batch, rival.batch))
     pair_rows = (best, rival)
     for name, field in ((HOST, "host"), (IDLE, "idle")):
         amounts = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in pair_rows]

@@ -41,8 +41,8 @@ SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
 RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
-PER_INFERENCE: Final = "_per_inference"
-"""End of the name of a metric, which a sentence about one model leaves out."""
+SHORT: Final = {"energy_per_inference": "energy", "edp_per_inference": "edp"}
+"""Metric -> metric by whose name a sentence about one model calls it."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
 SLIGHT: Final = 1.1
@@ -89,7 +89,7 @@ def describe_answer(facts: Facts) -> str:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
         return (ALONE if front.count < 2 else ONE)(name=name_run(facts.runs[first]), **shown)
-    short, metric = y.removesuffix(PER_INFERENCE), find_limited(x)
+    short, metric = SHORT.get(y, y), find_limited(x)
     runs, loss = facts.runs, fastest.ratio or 1.0
     is_apart = runs[last].hardware not in {runs[one].hardware for one in own.runs}
     values: dict[str, Any] = {
@@ -119,7 +119,7 @@ def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | Non
 
 def name_end(name: str) -> str:
     """Return the reason to choose the end of a front that is best by a metric."""
-    metric = find_limited(name.removesuffix(PER_INFERENCE))
+    metric = find_limited(SHORT.get(name, name))
     return BEST.get(name) or BEST_BY(word="most" if metric.is_higher_better else "least", noun=metric.label)
 
 

@@ -32,6 +32,8 @@ class RunReading:
     ids: tuple[int, ...]
     whole: RunReading | None = attrs.field(default=None, eq=False, repr=False)
     """Reading that these runs are a part of, which has read or reads the properties of single runs."""
+    behind: list[Table[Any]] = attrs.field(factory=list, eq=False, repr=False)
+    """Query results behind facts, where no table of the answer has their rows."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies of an answer hold: what has been read, without the connection."""
@@ -39,7 +41,7 @@ class RunReading:
 
     def part(self, ids: tuple[int, ...]) -> RunReading:
         """Return a reading of some of these runs."""
-        return self if ids == self.ids else RunReading(self.connection, ids, self.whole or self)
+        return self if ids == self.ids else RunReading(self.connection, ids, self.whole or self, self.behind)
 
     @cached_property
     def outlines(self) -> dict[int, Outline]:

@@ -32,6 +32,7 @@ from joulemap.wing.explore.ask.explore import ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
     describe_design,
+    describe_parts,
     find_constant,
     find_dimension,
     name_parameter,
@@ -81,10 +82,6 @@ BEST_BY: Final = Template("best {noun}")
 KNEE, AS_IS = "knee", "unchanged"
 ENERGIES: Final = ("energy", "efficiency", "edp")
 """Objectives that the parts of an energy explain."""
-WITH: Final = " with "
-"""Text between the base chip of a design and its parameters."""
-
-
 TAKE: Final = Template("Take {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
 KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
 GAIN: Final[Mapping[bool, Template]] = {
@@ -327,8 +324,8 @@ def _dot(answer: ExploreAnswer, record: dict[str, Any], x: Objective, y: Objecti
     is_front = record["status"] == "front"
     fields = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
     fields |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
-    design = describe_design(answer.survey, record["design_index"])
-    name = design.partition(WITH)[2] if len(answer.survey.groups) == 1 else design
+    index, is_single = record["design_index"], len(answer.survey.groups) == 1
+    name = describe_parts(answer.survey, index)[1] if is_single else describe_design(answer.survey, index)
     return Dot(**fields, status="front" if is_front else "dominated", hardware=name, is_available=True)
 
 
