@@ -114,7 +114,7 @@ def describe_answer(facts: Facts) -> str:
 
 def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
     """Return the clause on an end of a front; `rival` replaces the name of the other end."""
-    return describe_choice(attrs.evolve(choice, metric=choice.metric.removesuffix(PER_INFERENCE)), runs, rival)
+    return describe_choice(attrs.evolve(choice, metric=SHORT.get(choice.metric, choice.metric)), runs, rival)
 
 
 def name_end(name: str) -> str:

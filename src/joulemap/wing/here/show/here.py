@@ -95,7 +95,7 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
         return template(
             model=run.settings[0],
             name=name,
-            rate=show_rate(first.value),
+            rate=show_rate(attrs.evolve(first.value, half_width=None) if template is UNSURE else first.value),
             least=show_plain(limit.bound.value),
             chance=show_chance(first.probability),
             sure=None if sure is None else facts.runs[sure.runs[0]].settings[0],
