@@ -25,7 +25,7 @@ MARK: Final = "┊"
 GREEN, RED, GREY = "38;5;36", "38;5;166", "38;5;245"
 """Parameters of colour escape sequences: the best, more, and what matters less."""
 
-PARTS: Final = (("█", "38;5;74"), ("▓", "38;5;214"), ("▒", "38;5;175"), ("░", GREY), ("#", "38;5;32"), ("=", "38;5;74"))
+PARTS: Final = tuple(zip("█▓▒░#=", ("38;5;74", "38;5;214", "38;5;175", GREY, "38;5;32", "38;5;74"), strict=True))
 """Fill and colour of each part of a stack, neither green nor red, which mean better and worse."""
 
 

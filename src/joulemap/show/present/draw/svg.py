@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 from itertools import accumulate, pairwise
 from typing import Final
 
-from joulemap.show.present.draw.picture import place_ticks
+from joulemap.show.present.draw.picture import PARTS, place_ticks
 from joulemap.show.present.draw.scale import Scale, find_scale, show_tick
-from joulemap.show.present.picture import Marks, Picture
+from joulemap.show.present.picture import KEY_GAP, Marks, Picture
 from joulemap.show.present.sketch import Axis
 from joulemap.system.frame import escape
 from joulemap.system.record import frozen
@@ -63,7 +63,7 @@ def _draw_heading(picture: Picture) -> str:
         is_left = picture.left and -picture.bounds[0] > picture.bounds[1]
         return escape(picture.left if is_left else picture.heading)
     if picture.kind == "stack":
-        return " ".join(f"{_draw_key(index)} {escape(name)}" for index, name in enumerate(picture.parts))
+        return escape(KEY_GAP.join(f"{fill} {name}" for (fill, _), name in zip(PARTS, picture.parts, strict=False)))
     if picture.kind != "interval":
         return escape(picture.heading)
     axis = Axis(label="", unit=picture.unit, is_log=True)
@@ -78,16 +78,6 @@ def _draw_heading(picture: Picture) -> str:
             for text in [show_tick(tick, picture.unit)]
         )
     )
-
-
-def _draw_key(index: int) -> str:
-    return f'<svg width="10" height="13" aria-hidden="true" fill="currentColor">{_draw_part(index, 0.0, 10.0)}</svg>'
-
-
-def _draw_part(index: int, begin: float, end: float) -> str:
-    """Return the part of a bar; each further part is fainter."""
-    opacity = FAINTER**index
-    return f'<rect class="bar" x="{begin:.1f}" y="3" width="{end - begin:.1f}" height="10" opacity="{opacity:.2f}"/>'
 
 
 def _across(scale: Scale, value: float) -> float:
@@ -156,10 +146,14 @@ def _draw_trend(picture: Picture, is_best: bool, row: Marks) -> str:
 
 
 def _draw_stack(picture: Picture, _is_best: bool, row: Marks) -> str:
-    """Draw the parts of a bar one after another; the longest row fills the width."""
+    """Draw the parts of a bar one after another, each fainter than the one before; the longest row fills the width."""
     most = max(map(sum, picture.rows))
     ends = pairwise(end / most * WIDTH for end in accumulate(row, initial=0.0))
-    return "".join(_draw_part(index, *part) for index, part in enumerate(ends))
+    return "".join(
+        f'<rect class="bar" x="{begin:.1f}" y="3" width="{end - begin:.1f}" height="10" '
+        f'opacity="{FAINTER**index:.2f}"/>'
+        for index, (begin, end) in enumerate(ends)
+    )
 
 
 DRAW: Final[dict[str, Callable[[Picture, bool, Marks], str]]] = {
