@@ -51,7 +51,7 @@ BEST: Final = Template(
     "Run {model} with {weights} weights[ on {name}]: {rate}[ and {energy} per token]"
     "[; {fastest} reaches {most} tokens/s]."
 )
-ONLY: Final = Template("{name} runs {model} in {latency} with {energy} per {unit}.")
+ONLY: Final = Template("Expect {latency} and {energy} per {unit} from {name}.")
 FASTEST: Final = Template("Use {name}: {latency} and {energy} per {unit}[; it {lead}].")
 INFERENCE: Final = "inference"
 BATCH: Final = Template("batch of {batch}")

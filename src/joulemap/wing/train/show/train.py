@@ -78,7 +78,7 @@ CHEAPER: Final = Template(
     "Take {name}: a sample costs {ratio:x} less than on {rival}; speed and energy are a tie[ ({chance} likely faster)]."
 )
 EITHER: Final = Template(
-    "Take {name} or {rival}, whichever is at hand: speed and energy per sample are too close to tell."
+    "Take {name} or {rival}, whichever is at hand: {name} may train {faster:x} faster[ ({chance} likely)]."
 )
 TOKENS, SAMPLES = "tokens/s", "samples/s"
 EPOCHS: Final = Template("{epochs:n epoch}")
@@ -156,7 +156,7 @@ def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
     if is_thrifty:
         return THRIFTY(**given)
     if least < TIE_RATIO:
-        return EITHER(name=first, rival=second)
+        return EITHER(name=first, rival=second, faster=speed.ratio, chance=show_chance(speed.probability))
     cheap, dear = (first, second) if is_cheap else (second, first)
     chance = speed.probability if is_cheap or speed.probability is None else 1.0 - speed.probability
     return CHEAPER(name=cheap, rival=dear, ratio=least, chance=show_chance(chance))
