@@ -153,6 +153,7 @@ def test_the_headline_names_the_largest_model_that_is_read_as_it_comes() -> None
     rates: dict[str, list[float | None]] = {"small": [40.0, 9.0], "middle": [12.0, 5.0], "large": [4.9, None]}
     rows = [SimpleNamespace(model=model, tokens_per_s=rate) for model, some in rates.items() for rate in some]
     assert choose_largest(cast("list[Any]", rows)) is cast("Any", rows[2])
+    assert choose_largest(cast("list[Any]", rows), 13.0) is cast("Any", rows[0])
     assert choose_largest(cast("list[Any]", rows[4:])) is cast("Any", rows[4])
     assert choose_largest(cast("list[Any]", rows[5:])) is None
 

@@ -29,7 +29,7 @@ def list_(*, output: OutputOptions) -> None:
 
     table = output.workspace().describe("model.list")
     most = MOST_OF_TASK if output.height else None
-    output.write_table(table, most=most, most_of="task", draw=list_models)
+    output.write(list_models(*output.fold(table, most, "task")))
 
 
 @app.command()

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
@@ -258,23 +258,20 @@ class OutputOptions(DatabaseOptions):
         most: int | None = None,
         most_of: str = "",
         answer: str = "",
-        draw: Callable[[Table[Any], str], Document] | None = None,
     ) -> None:
         """Write a table: all columns for programs, `columns` for people, as in `draw_columns`.
 
         On a narrow terminal, the columns in `keep` are folded last. People see `most` rows, or `most` rows of each
-        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first. `draw`
-        makes another document of the shown rows and of the sentence on further rows.
+        value in the column `most_of`, and the number of further rows. The sentence `answer` comes first.
         """
         from joulemap.show.present.document import table_document
 
-        shown, rest = self._fold(table, most, most_of)
-        document = draw(shown, rest) if draw else table_document(shown, columns, keep=keep, rest=rest, answer=answer)
-        self.write(document)
+        shown, rest = self.fold(table, most, most_of)
+        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer))
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 
-    def _fold(self, table: Table[Any], most: int | None, most_of: str) -> tuple[Table[Any], str]:
+    def fold(self, table: Table[Any], most: int | None, most_of: str) -> tuple[Table[Any], str]:
         """Return the part of a table that people see, and a sentence on the other rows."""
         if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
             return table, ""

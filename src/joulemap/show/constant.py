@@ -242,7 +242,7 @@ UP_TO: Final = Template("up to {end}")
 EVIDENCE_TITLE: Final = Template("numbers that move {metric.label} by a tenth or more")
 SAID: Final = Template(
     "Measure the {name} of {chip} first ({basis}): that narrows {noun} most; {known} of {count} numbers behind it are "
-    "known"
+    "known."
 )
 NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
 STATED: Final = {"measured": "the chip itself", "published": "a document"}

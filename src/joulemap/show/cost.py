@@ -52,7 +52,7 @@ LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
 SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
-BELOW: Final = Template("{head}; below {volume} {unit}, {verb} {name}")
+BELOW: Final = Template("{head}; {verb} {name} below {volume} {unit}")
 NO_PRICE: Final = Template("No {price} is known for any of these chips.")
 SELLER_PRICE: Final = Template("{kind} price")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -12,7 +13,7 @@ from joulemap.ask.model import ModulesAnswer, ProfileAnswer
 from joulemap.ask.rule import find_assumed
 from joulemap.domain.table import Table
 from joulemap.show.caveat import describe_values
-from joulemap.show.layout import lay, lay_facts
+from joulemap.show.layout import lay, lay_facts, lay_lines
 from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.show.present.cell import Remark, show_quantity
 from joulemap.show.present.document import Document, Grid, Section, Text
@@ -22,17 +23,8 @@ from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.system.errors import UsageError
 
-LISTED: Final[Mapping[str, str]] = {
-    "task": "task",
-    "name": "name",
-    "parameter_count": "parameters",
-    "mac_count": "MACs",
-    "family": "family",
-    "input_shape": "input shape",
-    "aliases": "aliases",
-}
-"""Column of a list of models -> its heading; the first fold last."""
-
+LISTED: Final = "task | name | parameters | MACs | family | input shape | aliases"
+KEPT: Final = "name | parameters | MACs | family | input shape"
 OPERATOR: Final = "operator"
 """Task of an operator, which has a table of its own."""
 
@@ -91,24 +83,19 @@ MOST_ROWS: Final = 30
 
 def list_models(table: Table[Any], rest: str) -> Document:
     """Return a list of models by task, each task named once, with operators apart; `rest` counts further models."""
-    models, operators, tasks = list[tuple[str, ...]](), list[tuple[str, str]](), set[str]()
-    for record in table.records():
-        task, name, *cells = (
-            _show_count(value) if isinstance(value, int) else value or "" for value in map(record.get, LISTED)
-        )
-        if task == OPERATOR:
-            operators.append((name, _show_count(record["mac_count"])))
-        else:
-            models.append(("" if task in tasks else task, name, *cells))
-        tasks.add(task)
-    headings = tuple(LISTED.values())
-    sections = [
-        Section("", Grid(headings=headings, rows=models, keep=headings[1:], distinguishing=headings[1:2])),
-        Section(OPERATORS, Grid(headings=(LISTED["name"], LISTED["mac_count"]), rows=operators)),
-    ]
-    return Document(
-        title="", sections=(*sections, *([Section("", Text(rest))] if rest else [])), data=table.records(), table=table
-    )
+    models, operators = dict[str, list[Sequence[str]]](), list[Sequence[str]]()
+    for one in table.records():
+        parameters, macs = map(_show_count, (one["parameter_count"], one["mac_count"]))
+        if one["task"] == OPERATOR:
+            operators.append((one["name"], macs))
+            continue
+        some = models.setdefault(one["task"], [])
+        task = "" if some else one["task"]
+        some.append((task, one["name"], parameters, macs, one["family"], one["input_shape"], one["aliases"]))
+    drawn = lay_lines(LISTED, chain(*models.values()), keep=KEPT, distinguishing=("name",))
+    sections = [Section("", drawn), Section(OPERATORS, lay_lines("name | MACs", operators))]
+    sections += [Section("", Text(rest))] if rest else []
+    return Document(title="", sections=tuple(sections), data=table.records(), table=table)
 
 
 def title_profile(answer: ProfileAnswer) -> str:
@@ -169,7 +156,7 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
     return attrs.evolve(drawn, is_tree=True, distinguishing=()).out_of(total, count, "modules", f"--depth {deepest}")
 
 
-def _show_count(count: int) -> str:
+def _show_count(count: int | None) -> str:
     return show_quantity(float(count), "") if count else ""
 
 

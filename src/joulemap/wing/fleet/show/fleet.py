@@ -22,7 +22,6 @@ from joulemap.show import (
     Title,
     describe_refusal,
     fits,
-    join_names,
     lay_rows,
     make_stack,
     mark_projected,
@@ -137,7 +136,7 @@ UNLIKELY: Final = Template(
     "{sure} sure."
 )
 TOGETHER: Final = Template(
-    "{verb} {fleet} {way}: {value} per month for {target}[, {saved:%} below one kind of server][ ({chance} sure)]."
+    "{verb} {fleet} {way}: {value} per month[, {saved:%} below one kind of server][ ({chance} sure)]."
 )
 WAYS: Final = ("together", "(prefill > decode)")
 """Ways in which two kinds of servers work together: each on whole requests, or each on a phase."""
@@ -177,13 +176,8 @@ def describe_answer(facts: Facts) -> str:
         return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))
     first = choices[0]
     fleet, chance = _count(facts, first.runs[0]), show_chance(first.probability)
-    targets = [LIMITS[one.metric](target=_show(one.bound)) for one in facts.of(Limit)]
-    given = {
-        "verb": _find_verb(facts, first),
-        "fleet": fleet,
-        "value": _show(first.value),
-        "target": join_names(targets),
-    }
+    target = next((LIMITS[one.metric](target=_show(one.bound)) for one in facts.of(Limit)), "")
+    given = {"verb": _find_verb(facts, first), "fleet": fleet, "value": _show(first.value), "target": target}
     if _is_together(facts, first.runs[0]):
         saved = None if first.ratio is None else 1.0 - 1.0 / first.ratio
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)

@@ -45,13 +45,13 @@ MODEL_RATE: Final = Template("{model} {tokens_per_s:~}")
 LEAST_SHOWN: Final = 4
 """Minimum models in the table, slower ones included."""
 
-READING: Final = "┊ reading"
+READING: Final = "┊ reading, 5/s"
 """Key of the mark in the picture of speeds."""
 BEST: Final = Template(
     "Run {model} with {weights} weights[ on {name}]: {rate}[ and {energy} per token]"
     "[; {fastest} reaches {most} tokens/s]."
 )
-ONLY: Final = Template("{name} runs {model} in {latency} with {energy} per {unit}.")
+ONLY: Final = Template("Expect {latency} and {energy} per {unit} from {name}.")
 FASTEST: Final = Template("Use {name}: {latency} and {energy} per {unit}[; it {lead}].")
 INFERENCE: Final = "inference"
 BATCH: Final = Template("batch of {batch}")

@@ -162,8 +162,12 @@ def draw_placements(answer: PlaceAnswer, grid: Grid, *_: Any, **__: Any) -> Grid
     parts: dict[str, list[float | None]] = {name: [] for name in (*(one.name for one in answer.members), COPIES)}
     for key in range(1, len(grid.rows) + 1):
         own, links = (_find_parts(answer.facts, key, level) for level in ("device", "link"))
+        taken = {**own, COPIES: sum(links.values())}
+        values = answer.facts.find_values(key)
+        # the parts of branches at once share the latency, so that a bar is as long as its latency
+        scale = min(1.0, values[answer.goal].value / sum(taken.values())) if own else 0.0
         for name, some in parts.items():
-            some.append({**own, COPIES: sum(links.values())}.get(name, 0.0) if own else None)
+            some.append(taken.get(name, 0.0) * scale if own else None)
     return attrs.evolve(grid, pictures=(make_stack(parts, HEADINGS[answer.goal]),))
 
 

@@ -62,11 +62,9 @@ PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists 
 ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
 BEST: Final = Template("Use {name}: it trains at {most}{rate} {unit}[ and uses {sample} per sample].")
 AT_MOST: Final = "at most "
-TAKE: Final = Template(
-    "Take {name}: it trains {faster:x} faster than {rival}[ ({chance} sure)] {energy}"
-    "[; a sample costs {saving:x} less][; a sample costs {more:x} more]."
-)
-NO_PRICE: Final = {"saving": None, "more": None}
+TAKE: Final = Template("Take {name}: it trains {faster:x} faster than {rival}[ ({chance} sure)][ {energy}][; {price}].")
+CHEAP: Final = Template("a sample costs {ratio:x} less")
+DEAR: Final = Template("a sample costs {ratio:x} more")
 ALIKE: Final = "on about the same energy per sample"
 LESS: Final = Template("and uses {ratio:x} less energy per sample[ ({chance})]")
 EACH: Final = Template(
@@ -80,7 +78,7 @@ CHEAPER: Final = Template(
     "Take {name}: a sample costs {ratio:x} less than on {rival}; speed and energy are a tie[ ({chance} likely faster)]."
 )
 EITHER: Final = Template(
-    "Take {name} or {rival}, whichever is at hand: speed and energy per sample are too close to tell."
+    "Take {name} or {rival}, whichever is at hand: {name} may train {faster:x} faster[ ({chance} likely)]."
 )
 TOKENS, SAMPLES = "tokens/s", "samples/s"
 EPOCHS: Final = Template("{epochs:n epoch}")
@@ -146,13 +144,19 @@ def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
     cost = _compare(facts, "cost", speed.runs[:2])
     least, is_cheap = 1.0 if cost is None else max(cost, 1.0 / cost), cost is not None and cost < 1.0
     if is_fast:
-        told = {"chance": show_chance(speed.probability), "energy": LESS(**given) if is_thrifty else ALIKE}
-        price = {"saving" if is_cheap else "more": least} if least > TIE_RATIO else {}
-        return TAKE(name=first, rival=second, faster=speed.ratio, **{**NO_PRICE, **told, **price})
+        is_alike = not is_thrifty and {*energy.runs[:2]} == {*speed.runs[:2]}
+        return TAKE(
+            name=first,
+            faster=speed.ratio,
+            rival=second,
+            chance=show_chance(speed.probability),
+            energy=LESS(**given) if is_thrifty else ALIKE if is_alike else None,
+            price=(CHEAP if is_cheap else DEAR)(ratio=least) if least > TIE_RATIO else None,
+        )
     if is_thrifty:
         return THRIFTY(**given)
     if least < TIE_RATIO:
-        return EITHER(name=first, rival=second)
+        return EITHER(name=first, rival=second, faster=speed.ratio, chance=show_chance(speed.probability))
     cheap, dear = (first, second) if is_cheap else (second, first)
     chance = speed.probability if is_cheap or speed.probability is None else 1.0 - speed.probability
     return CHEAPER(name=cheap, rival=dear, ratio=least, chance=show_chance(chance))
