@@ -35,7 +35,7 @@ from joulemap.wing.llm.serve import READING_RATE
 
 LARGEST: Final = Template("Run {model}[ on {name}]: {rate}, above reading speed ({least}).")
 UNSURE: Final = Template(
-    "Run {model}[ on {name}]: {rate}, {chance} likely to reach reading speed ({least})[; {sure} surely does]."
+    "Run {model}[ on {name}]: {rate}, {chance} likely to reach reading speed[; {sure} surely does]."
 )
 """`LARGEST` where the range of the rate includes slower ones."""
 
