@@ -88,6 +88,7 @@ SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought"
+NONE_SOLD: Final = "; none can be bought"
 BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
 
 
@@ -99,9 +100,10 @@ def fits(line: str) -> bool:
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
-    decided = [one for one in choices if facts.runs[one.runs[0]].is_available or one is choices[0]]
-    if decided:
-        return describe_choices(decided, facts.runs)
+    if choices:
+        is_sold = facts.runs[choices[0].runs[0]].is_available
+        alike = [one for one in choices if facts.runs[one.runs[0]].is_available == is_sold]
+        return describe_choices(alike, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_quantity(entry.values[name].value, entry.values[name].unit) for name in ("energy", "latency")}
     run = facts.runs[entry.runs[0]]
@@ -123,7 +125,8 @@ def describe_choices(
     lines = _list_heads(decision, choices[0], runs)
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
-    unsold = "" if runs[taken].is_available else NOT_SOLD
+    has_winner = not all(one.is_tied for one in decision.leads)
+    unsold = "" if runs[taken].is_available else NOT_SOLD if has_winner else NONE_SOLD
     return next((line for line in lines if fits(line)), lines[-1]) + unsold + "."
 
 
@@ -167,19 +170,20 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
 
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
-    """Return the words on a tie by every metric, with what to do about it."""
-    name, names = name_run(runs[decision.runs[0]]), name_all(runs, decision.alike)
-    advice = AT_HAND if choice.metric in PAID else CHEAPER
+    """Return the words on a tie by every metric, first with what to do about it if the runs can be bought."""
+    taken, names = decision.runs[0], name_all(runs, decision.alike)
+    name, advice = name_run(runs[taken]), CHEAPER
     if all(one.ratio == 1.0 for one in decision.leads):
-        return [advice(head=SAME(names=join_names([name, *names]), noun=join_names(nouns)))]
-    if len(names) < 2:
-        chance = choice.probability if choice.runs[0] == decision.runs[0] else None
+        head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
+    elif len(names) < 2:
+        chance = choice.probability if choice.runs[0] == taken else None
         head = EITHER(name=name, rival=names[0], nouns=nouns, chance=show_chance(chance))
-        return [advice(head=head), head]
-    known = METRIC.get(cast("MetricName", choice.metric))
-    best = known.best if known else LOWEST
-    head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
-    return [(AT_HAND if advice is AT_HAND else CHEAPEST)(head=head), head]
+    else:
+        known, advice = METRIC.get(cast("MetricName", choice.metric)), CHEAPEST
+        best = known.best if known else LOWEST
+        head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
+    advice = AT_HAND if choice.metric in PAID else advice
+    return [advice(head=head), head] if runs[taken].is_available else [head]
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
@@ -241,9 +245,10 @@ def describe_alone(facts: Facts, run_id: int) -> str:
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on hardware that cannot be bought and would win; empty without any."""
     runs = facts.runs
+    is_sold = any(runs[one.runs[0]].is_available for one in facts.of(Choice)[:1])
     beyond = [
         one
         for one in facts.of(Choice)[1:]
-        if not runs[one.runs[0]].is_available and (runs[one.runs[0]].is_named or not one.tied)
+        if is_sold and not runs[one.runs[0]].is_available and (runs[one.runs[0]].is_named or not one.tied)
     ]
     return [BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond[:1]]

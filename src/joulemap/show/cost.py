@@ -133,13 +133,18 @@ def describe_choice(choice: Choice, facts: Facts) -> str:
 def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
     """Yield the clause with the volume below which another option is cheaper, or with the likeliest of many."""
     for one in facts.of(Turn):
-        if one.values.get("case") == "within" and one.runs[0] == choice.runs[0] and isinstance(one.after, float):
+        if one.values.get("case") == "within" and isinstance(one.after, float) and _is_of(one, choice, facts):
             verb = VERBS[str(one.values["other_way"])][0]
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
     for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
         name = name_run(facts.runs[own.runs[0]])
         yield LIKELIEST(head=head, name=name, chance=own.values["probability"])
+
+
+def _is_of(turn: Turn, choice: Choice, facts: Facts) -> bool:
+    """Return whether the option that is cheaper at a high volume is the cheapest one."""
+    return turn.runs[0] == choice.runs[0] and turn.values["way"] == _find_ways(facts)[choice.runs[0]]
 
 
 def _find_ways(facts: Facts) -> Mapping[int, str]:

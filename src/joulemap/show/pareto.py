@@ -35,7 +35,7 @@ from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
-KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {last} for {least}]")
+KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[ ({least}: {last})]")
 ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
 SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
