@@ -198,7 +198,7 @@ def pareto(
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
     settings = price_at_wall(settings, (x, y))
-    used, pay = read_usage(usage, settings)
+    used, pay = read_usage(usage, settings, usual="both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
         given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}

@@ -550,8 +550,8 @@ class Usage:
     """Assumptions about use and power of a chip; None keeps those of the catalogue."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking. None means rented, unless the
-    question is about buying (`find_payment` in ask/candidate.py).
+    """Way to pay: rented, bought, or both in one ranking. None means the cheaper way of each chip in a ranking by cost,
+    otherwise rented, unless the question is about buying (`find_payment` in ask/candidate.py).
     """
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.

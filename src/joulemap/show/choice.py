@@ -249,6 +249,8 @@ def describe_beyond(facts: Facts) -> list[str]:
     beyond = [
         one
         for one in facts.of(Choice)[1:]
-        if is_sold and not runs[one.runs[0]].is_available and (runs[one.runs[0]].is_named or not one.tied)
+        if is_sold
+        and not runs[one.runs[0]].is_available
+        and (runs[one.runs[0]].is_named or not (one.tied or is_tied(one.probability)))
     ]
     return [BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond[:1]]

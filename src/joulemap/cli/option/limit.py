@@ -90,7 +90,7 @@ def pay_option(*, is_advanced: bool) -> Any:
         "",
         "Payment.",
         metavar="rented|bought|both",
-        shown="rented; bought at the edge",
+        shown="the cheaper; bought at the edge",
         is_advanced=is_advanced,
     )
 
