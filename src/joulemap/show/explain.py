@@ -181,12 +181,13 @@ EXPLAIN: Final = Shape(
             draw=lambda answer, *_, **__: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
             is_brief=True,
         ),
-        *DIVISIONS,
+        *DIVISIONS[:1],
         Part(
             title="How these classes work",
             table="notes",
             draw=lambda answer, *_, **__: Lines(map(CLASS_NOTE, answer.notes)),
         ),
+        *DIVISIONS[1:],
     ),
 )
 

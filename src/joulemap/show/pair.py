@@ -309,15 +309,6 @@ AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("coun
 """Cells of the counts of a term."""
 
 DIVISIONS: Final = (
-    Part(title="{spent} by category", table="categories", draw=lambda answer, *_, **__: lay_categories(answer)),
-    Part(
-        title="Energy and time by purpose",
-        table="purposes",
-        columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
-        lay={"purpose": lambda row: PURPOSES[row.purpose]},
-        draw=draw_purposes,
-        is_tight=True,
-    ),
     Part(
         title="Energy by role of the actions",
         table="roles",
@@ -334,6 +325,15 @@ DIVISIONS: Final = (
         },
         draw=draw_energies,
         is_long=True,
+    ),
+    Part(title="{spent} by category", table="categories", draw=lambda answer, *_, **__: lay_categories(answer)),
+    Part(
+        title="Energy and time by purpose",
+        table="purposes",
+        columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
+        lay={"purpose": lambda row: PURPOSES[row.purpose]},
+        draw=draw_purposes,
+        is_tight=True,
     ),
     Part(
         title="Difference by action",
