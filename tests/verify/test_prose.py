@@ -78,7 +78,7 @@ def check_fleet(workspace: Workspace) -> None:
     other = next(row for row in answer.rows if row.hardware != best.hardware and row.cost_per_month)
     check(headline.partition(" per month")[0], "USD", best.cost_per_month)
     check(headline, "x", (other.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
-    assert headline.startswith(f"{best.device_count} {best.label} ")
+    assert f" {best.device_count} {best.label}: " in headline
     assert show_chance(winner.probability_best) in headline
     headroom = insights[0]
     assert show_share(best.utilization_fraction) in headroom

@@ -123,7 +123,7 @@ class Choice:
 
 @frozen(kw_only=True)
 class Lead:
-    """How a run compares with another one by a metric."""
+    """Comparison of a run with another one by a metric."""
 
     metric: str
     ratio: float | None
@@ -138,7 +138,7 @@ class Lead:
 
 @frozen(kw_only=True)
 class Decision:
-    """What to take: one run that may be the best by every metric, or the best run by each of two metrics."""
+    """Run to take, which may be the best by every metric, or a trade-off between the best by each of two metrics."""
 
     runs: tuple[int, int]
     """Run to take and the run that it is compared with; of a trade-off, the best run by each metric."""

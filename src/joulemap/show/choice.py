@@ -61,7 +61,7 @@ DEGREES: Final = {
 }
 """Words of a clause by whether it is about the better run."""
 
-GOAL: Final = {"latency": "speed"}
+GOAL: Final = {"latency": "speed", "energy_per_inference": "energy", "edp_per_inference": "energy x delay"}
 """Metric -> what a run is taken for, if that is not its name."""
 
 SURE: Final = Template("{clause}[ ({chance} sure)]")

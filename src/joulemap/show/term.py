@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, UNEXPLAINED
+from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, ROLE, UNEXPLAINED
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
@@ -50,13 +50,16 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 }
 """Category of time -> what the chip does during it."""
 
+NO_COUNTER: Final = "energy that no counter explains"
 PLACES: Final = Template("{noun}: {more}, {less}")
 ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
 AGAINST: Final = Template("against the gap, {noun}: {more}, {less}[ ({remark})]")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
 WHOLE: Final = "more than all"
-SINGULAR: Final = ("static power", "computing", "waiting for memory", "the assumed host", "idle power")
-"""Nouns of causes that are no plurals."""
+SINGULAR: Final = ("static power", "the assumed host", "idle power", NO_COUNTER)
+PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
+"""Nouns of roles that are no plurals, and of categories that are."""
+IS: Final = {True: "are", False: "is"}
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
 WAY: Final = Template("{noun} {way} on {name}")
@@ -66,7 +69,7 @@ AT_RATE: Final = Template("{count} at {price}")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
-NOUNS: Final = {UNEXPLAINED: "energy that no counter explains", HOST: "the assumed host", IDLE: "idle power"}
+NOUNS: Final = {UNEXPLAINED: NO_COUNTER, HOST: "the assumed host", IDLE: "idle power"}
 """Term beside the roles -> its name."""
 BOTTLENECK: Final = Template("more subgraphs on {name}")
 ENERGY_AND_TIME: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
@@ -200,7 +203,7 @@ def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = F
     form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if is_residual else ALONG
     return form(
         noun=noun, more=more, less=less,
-        verb="is" if noun in SINGULAR else "are",
+        verb=IS[noun in PLURAL if term.level != ROLE else noun not in SINGULAR],
         share=WHOLE if share > 1.0 else show_share(share),
         remark=BOTTLENECK(name=names[is_more_in_b]) if is_bottleneck else "",
     )  # fmt: skip

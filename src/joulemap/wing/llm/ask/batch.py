@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask import Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
+from joulemap.physics import probability_better
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,
@@ -117,7 +119,12 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
         first = keys[winner.label, winner.batch]
         rival = [best[winner.runner_up][1]] if winner.runner_up in best else []
         ranked = [key for _, key in sorted(best.values()) if key not in (first, *rival)]
-        further = {key: (value / winner.value, None) for value, key in best.values() if key != first}
+        widths = {key: getattr(served[key], WIDTHS[metric]) or 0.0 for _, key in best.values()}
+        own = getattr(served[first], WIDTHS[metric]) or 0.0
+        further: dict[int, tuple[float | None, float | None]] = {}
+        for value, key in best.values():
+            width, ratio = math.hypot(own, widths[key]), value / winner.value
+            further[key] = ratio, probability_better(ratio, width) if width else None
         yield Choice(
             runs=(first, *rival, *(ranked if rival else [])),
             metric=metric,
