@@ -10,7 +10,7 @@ import attrs
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.show.present.cell import is_tied, show, show_chance, show_quantity
+from joulemap.show.present.cell import is_tied, show, show_chance, show_count, show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
 from joulemap.show.word import read_words
@@ -69,21 +69,19 @@ LEADS: Final = Template("leads on {noun}[ ({chance} sure)]")
 TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
 ALMOST: Final = Template("matches {rival} on {noun}")
 
-TAKE: Final = Template("Take {name}: it {clauses:and}[; {tie}]")
-BEST: Final = Template("{name} {clauses:and}[; {tie}]")
-TIE: Final = Template("{noun} is a tie")
-ALIKE: Final = Template("{noun} is the same")
+TAKE: Final = Template("Take {name}: it {clauses:and}[; {tie} is a tie][; {same} is the same]")
+BEST: Final = Template("{name} {clauses:and}[; {tie} is a tie][; {same} is the same]")
+AMONG: Final = Template("A tie on {noun}[ ({chance} for {best})]: take {name}, which {clauses:and}")
+AMONG_SAME: Final = Template("The same {noun}: take {name}, which {clauses:and}")
+"""Line on runs that are tied by the deciding metric, and of which another metric tells which one to take."""
 TRADE: Final = Template("{name} for {noun}, {rival} for {other}: {name} {clauses:and}")
-EITHER: Final = Template("{name} or {rival}: a tie on {nouns:and}[ ({chance} for {name})]")
-ANY: Final = Template("Take {name}: the {best} {noun}, {value}")
-OTHERS: Final = Template("{head}; {count:n other} may be as good")
-OTHER: Final = Template("{head}; {name} may be as good")
+EITHER: Final = Template("{name} or {rival}: a tie on {noun}[ ({chance} for {name})][ and {other}]")
+ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
+OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
 CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
-AT_HAND: Final = Template("{head}; take the one at hand")
 PAID: Final = ("cost", "price", "purchase")
-"""Metrics by which a tie is no question of the price."""
+"""Metrics by which a tie leaves no cheaper run."""
 
-CHEAPEST: Final = Template("{head}, so take the cheapest, or measure")
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
@@ -147,43 +145,52 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
     """Return the decision in words, the fullest first."""
     leads, (taken, rival) = decision.leads, decision.runs
     nouns = [name_metric(one.metric, choice.per) for one in leads]
-    given = {"name": name_run(runs[taken]), "rival": name_run(runs[rival])}
-    if decision.is_trade:
-        goals = [GOAL.get(one.metric, noun) for one, noun in zip(leads, nouns, strict=True)]
-        clauses = [[describe_lead(one, "", choice.per, is_sure=one in sure) for one in leads]
-                   for sure in (leads, leads[:1], ())]  # fmt: skip
-        return [TRADE(noun=goals[0], other=goals[1], clauses=some, **given) for some in clauses]
+    given = {"name": name_run(runs[taken]), "rival": name_run(runs[rival]), "noun": nouns[0]}
     told = [one for one in leads if not one.is_tied]
     if not told:
         return _list_ties(decision, choice, runs, nouns)
-    tied = [(one, noun) for one, noun in zip(leads, nouns, strict=True) if one.is_tied]
-    tie = next(((ALIKE if one.ratio == 1.0 else TIE)(noun=noun) for one, noun in tied), "")
-    form = TAKE if runs[taken].is_available else BEST
+    goals = [GOAL.get(one.metric, noun) for one, noun in zip(leads, nouns, strict=True)]
+    form = TRADE if decision.is_trade else TAKE if runs[taken].is_available else BEST
+    if leads[0].is_tied and form is TAKE:
+        form = AMONG_SAME if leads[0].ratio == 1.0 else AMONG
+        given |= {"best": name_run(runs[choice.runs[0]]), "chance": show_chance(choice.probability)}
+    elif decision.is_trade:
+        given |= {"noun": goals[0], "other": goals[1]}
+    tie, same = ([noun for one, noun in zip(leads, nouns, strict=True) if one.is_tied and (one.ratio == 1.0) == is_same]
+                 for is_same in (False, True))  # fmt: skip
+    given |= {"tie": join_names(tie), "same": join_names(same)}
+    than = "" if decision.is_trade else given["rival"]
     clauses = [
-        [describe_lead(one, given["rival"] if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
-        for some, sure in ((told, told), (told, told[:1]), (told[:1], told[:1]))
+        [describe_lead(one, than if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
+        for some, sure in ((told, told), (told, told[:1]), (told[: 2 * decision.is_trade or 1], ()))
     ]
-    heads = [form(tie=tie, clauses=some, **given) for some in clauses]
+    heads = [form(**{**given, "clauses": some}) for some in clauses]
     names = name_all(runs, decision.alike)
-    rest = OTHERS if len(names) > 1 else OTHER
-    return [*(rest(head=head, count=len(names), name=names[0]) for head in heads[:1] if names), *heads]
+    noun = goals[0] if decision.is_trade else ""
+    return [*(OTHERS(head=head, names=_count(names), noun=noun) for head in heads if names), *heads]
+
+
+def _count(names: Sequence[str]) -> str:
+    """Return the only name, or the number of several."""
+    return names[0] if len(names) == 1 else show_count(len(names), "other")
 
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
-    """Return the words on a tie by every metric, first with what to do about it if the runs can be bought."""
+    """Return the words on a tie by every metric, first with what to do about it if a cheaper run can be bought."""
     taken, names = decision.runs[0], name_all(runs, decision.alike)
-    name, advice = name_run(runs[taken]), CHEAPER
+    name, is_first = name_run(runs[taken]), choice.runs[0] == taken
+    chance = show_chance(choice.probability if is_first else None)
+    if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
+        known = METRIC.get(cast("MetricName", choice.metric))
+        given = {"best": known.best if known else LOWEST, "noun": nouns[0], "value": show_value(choice)}
+        heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
+        return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
     if all(one.ratio == 1.0 for one in decision.leads):
         head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
-    elif len(names) < 2:
-        chance = choice.probability if choice.runs[0] == taken else None
-        head = EITHER(name=name, rival=names[0], nouns=nouns, chance=show_chance(chance))
     else:
-        known, advice = METRIC.get(cast("MetricName", choice.metric)), CHEAPEST
-        best = known.best if known else LOWEST
-        head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
-    advice = AT_HAND if choice.metric in PAID else advice
-    return [advice(head=head), head] if runs[taken].is_available else [head]
+        head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
+    has_cheaper = runs[taken].is_available and choice.metric not in PAID
+    return [CHEAPER(head=head), head] if has_cheaper else [head]
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:

@@ -53,13 +53,11 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 NO_COUNTER: Final = "energy that no counter explains"
 PLACES: Final = Template("{noun}: {more}, {less}")
 ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
-AGAINST: Final = Template("against the gap, {noun}: {more}, {less}[ ({remark})]")
+AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
-WHOLE: Final = "more than all"
 SINGULAR: Final = ("static power", "the assumed host", "idle power", NO_COUNTER)
 PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
-IS: Final = {True: "are", False: "is"}
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
 WAY: Final = Template("{noun} {way} on {name}")
@@ -92,7 +90,9 @@ def describe_difference(facts: Facts) -> str:
         first = next(iter(_find_terms(facts)), None)
         if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
             is_most = first.share >= MOSTLY and facts.runs[choice.runs[0]].is_available
-            line = (MOSTLY_OF if is_most else LARGEST_IN)(line=line, cause=name_term(first))
+            line = (MOSTLY_OF if is_most else LARGEST_IN)(
+                line=line, cause=NO_COUNTER if first.name == UNATTRIBUTED else name_term(first)
+            )
     whole = IN_PART(part=facts.part, line=line) if facts.part else line
     return f"{whole[0].upper() if facts.part else whole[0]}{whole[1:]}."
 
@@ -199,12 +199,14 @@ def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = F
     has_none = min(one.value for one in term.amounts) == 0.0
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
     noun, share = _name_cause(term), term.share or 0.0
+    is_plural = noun in PLURAL if term.level != ROLE else noun not in SINGULAR
     is_residual = term.name in (UNEXPLAINED, UNATTRIBUTED)
     form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if is_residual else ALONG
     return form(
         noun=noun, more=more, less=less,
-        verb=IS[noun in PLURAL if term.level != ROLE else noun not in SINGULAR],
-        share=WHOLE if share > 1.0 else show_share(share),
+        verb="are" if is_plural else "is",
+        share=show_share(abs(share)),
+        takes="take" if is_plural else "takes",
         remark=BOTTLENECK(name=names[is_more_in_b]) if is_bottleneck else "",
     )  # fmt: skip
 
