@@ -287,8 +287,8 @@ def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
 
 
 def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Term]:
-    """Yield the terms of the gap between the best two chips that are told apart; hosts and idle time count too."""
-    if not choices or choices[0].tied or len(answer.ranked) < 2:
+    """Yield the terms of the gap between the best two chips; hosts and idle time count too."""
+    if not choices or len(answer.ranked) < 2:
         return
     best, rival = answer.ranked[:2]
     pair = (best.run_id, rival.run_id)

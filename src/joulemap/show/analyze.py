@@ -88,6 +88,14 @@ EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
 FACTS_TABLE, BOTTLENECK_TABLE = "Performance", "Bottlenecks"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
 
+START: Final = "Start with "
+ADVICE: Final = {
+    "static": "Larger batches spread ",
+    "off_chip_memory": "Move fewer bytes: ",
+    "compute": "A lower precision shrinks ",
+}
+"""Category with most of the energy -> begin of the advice on it."""
+
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
 
@@ -253,6 +261,7 @@ def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", limit: int, **_
     """Return the values of slots in the texts of lines, parts and steps."""
     total, divisions = answer.total, tuple(PLURALS)
     return {
+        "advice": ADVICE.get(max(answer.actions, key=lambda row: row.energy_fj).common_category, START),
         "by": by,
         "division": PLURALS[by],
         "is_brief": bool(lay_division(answer, answer.own_tables[PLURALS[by]], limit, by=by).cut),
@@ -280,7 +289,7 @@ def describe_run(answer: AnalyzeAnswer) -> Mapping[str, Any]:
 
 ANALYZE: Final = Shape(
     first=line(
-        "[Start with {energy_name:category}, {energy_share:%} of the energy: ]{run} uses {energy} and takes {latency}"
+        "[{advice}{energy_name:category}, {energy_share:%} of the energy: ]{run} uses {energy} and takes {latency}"
         "[ per {per}][, {time_share:%} limited by {time_name:bound}]",
         "entry",
         "share energy category as energy",

@@ -35,7 +35,8 @@ MOST_NAMED: Final = 2
 """Maximum runs whose range the line on trust states."""
 
 STAYS: Final = Template(
-    "{winner} stays ahead: no single number is likely to reverse it[ ({odds:odds} for all together)]"
+    "{winner} stays ahead on {noun}[ ({chance:chance} sure)]: no single number is likely to reverse it"
+    "[; {loser} wins at batch {batches:and}]"
 )
 UNLESS: Final = Template("{winner} leads by {ratio:x}, but not with {turn}")
 CLOSE: Final = Template(
@@ -100,11 +101,16 @@ def _describe_reversal(facts: Facts) -> str:
         named = [{"name": one.name, "owner": name_owner(one.runs, facts.runs)} for one in first]
         lines = [CLOSE(chance=choice.probability, **given, **one) for one in (*named, {"name": "", "owner": ""})]
     else:
-        odds = None if choice.probability is None else 1.0 - choice.probability
         likely = [one for one in list_turns(facts) if (one.probability or 0.0) >= LIKELY][:1]
         heads = [describe_change(one, facts.runs, has_before=some) for one in likely for some in (True, False)]
-        lines = [*(UNLESS(turn=head, **given) for head in heads), *([] if likely else [STAYS(odds=odds, **given)])]
+        stays = [STAYS(chance=choice.probability, batches=some, **given) for some in (_list_batches(facts), None)]
+        lines = [UNLESS(turn=head, **given) for head in heads] or stays
     return next((one for one in lines if fits(one)), lines[-1]) + "."
+
+
+def _list_batches(facts: Facts) -> list[str]:
+    """Return the batch sizes at which the other run wins."""
+    return [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
 
 
 def list_turns(facts: Facts) -> list[Turn]:
@@ -198,10 +204,9 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: other reversals, what to measure next, and the uncertainty of each chip."""
     runs = facts.runs
     lines, choices = list(describe_swings(facts).values())[1:], facts.of(Choice)
-    batches = [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
-    if batches:
-        loser = next(one.runs[0] for one in facts.of(Turn) if one.axis == "batch")
-        lines.append(AT_BATCH(loser=name_run(runs[loser]), batches=batches))
+    batches = _list_batches(facts)
+    if batches and choices[0].tied:  # a decision without a tie names them
+        lines.append(AT_BATCH(loser=name_run(runs[choices[0].runs[1]]), batches=batches))
     turns = list_turns(facts)
     nearest = [one for one in turns if (one.probability or 0.0) < LIKELY or choices[0].tied][:1]
     lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]

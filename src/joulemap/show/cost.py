@@ -45,14 +45,13 @@ CHEAPEST: Final = Template(
 )
 TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may be as cheap")
 EITHER: Final = Template(
-    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]; "
-    "take the one at hand"
+    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]"
 )
 LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
 SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
-BELOW: Final = Template("{head}; {verb} {name} below {volume} {unit}")
+BELOW: Final = Template("{head}; {verb} {name} for fewer than {volume} {unit} in all")
 NO_PRICE: Final = Template("No {price} is known for any of these chips.")
 SELLER_PRICE: Final = Template("{kind} price")
 

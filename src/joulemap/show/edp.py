@@ -100,7 +100,7 @@ def sketch_parts(answer: EdpAnswer, by: str) -> Drawings:
 
 EDP: Final = Shape(
     first=line(
-        "{run} has an energy x delay of {edp}[: start with {count} of {total} subgraphs, {share:%} of it]",
+        "{run} has an energy x delay of {edp}[: start at the top, {count} of {total} subgraphs make {share:%} of it]",
         "entry",
         "share edp subgraph",
     ),

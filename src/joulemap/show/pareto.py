@@ -28,6 +28,7 @@ from joulemap.show.candidate import (
 )
 from joulemap.show.choice import describe_choice, fits
 from joulemap.show.page import Figures
+from joulemap.show.present.cell import show_chance
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
@@ -35,8 +36,10 @@ from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
-KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[ ({least}: {last})]")
-ENDS: Final = Template("{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}")
+KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {chance} likely on the front]")
+ENDS: Final = Template(
+    "{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}[; {chance} likely on the front]"
+)
 SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
@@ -84,32 +87,32 @@ def describe_answer(facts: Facts) -> str:
         x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
         return NOTHING(x=x, y=y)
     own, fastest = facts.of(Choice)[:2]
-    (x, y), first, last = front.metrics, front.runs[0], front.runs[-1]
+    (x, y), first = front.metrics, front.runs[0]
     if len(front.runs) == 1:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
         return (ALONE if front.count < 2 else ONE)(name=name_run(facts.runs[first]), **shown)
     short, metric = SHORT.get(y, y), find_limited(x)
     runs, loss = facts.runs, fastest.ratio or 1.0
-    is_apart = runs[last].hardware not in {runs[one].hardware for one in own.runs}
+    is_trade = front.knee is None or (own.ratio or 1.0) < max(loss, 1.0 / loss)
+    chance = facts.find_values(own.runs[0]).get("probability_front")
     values: dict[str, Any] = {
         "first": name_run(runs[first]),
         "pick": name_run(runs[own.runs[0]]),
-        "gain": _describe_gain(own, runs, "" if front.knee is None else None),
+        "gain": _describe_gain(own, runs, "" if is_trade else None),
         "best": name_end(x),
         "loss": 1.0 / loss if metric.is_higher_better else loss,
         "x": metric.label,
         "y": find_limited(short).label,
+        "chance": "" if chance is None else show_chance(chance.value),
     }
-    if front.knee is None:
-        slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
-        if (slight.ratio or 1.0) < SLIGHT:
-            taken, gain = name_run(runs[great.runs[0]]), _describe_gain(great, runs)
-            return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
-        return ENDS(**values) + "."
-    name = name_run(attrs.evolve(runs[last], settings=()) if is_apart else runs[last])
-    whole = KNEE(last=name, least=name_end(y), **values)
-    return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
+    slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
+    if front.knee is None and (slight.ratio or 1.0) < SLIGHT:
+        taken, gain = name_run(runs[great.runs[0]]), _describe_gain(great, runs)
+        return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
+    form = ENDS if is_trade else KNEE
+    whole = form(**values)
+    return (whole if fits(whole) else form(**{**values, "chance": ""})) + "."
 
 
 def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:

@@ -67,7 +67,7 @@ WHOLE_DAYS: Final = 10.0
 
 KEPT: Final = Template("{head} and meets {limits}[ ({chance:chance} likely)]")
 WITHIN: Final = Template("Take {name}: {values:and} meet {limits}; {count:n other} may be as good")
-LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
+LIKELIEST: Final = Template("{head} ({name} {chance:chance} likely, {own} {own_chance})")
 ONE_LIMIT, BOTH_LIMITS, ALL_LIMITS = "the limit", "both limits", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}] ({noun} {value})")
 SINGLE: Final = Template("{name} is the only[ {available}] configuration ({noun} {value})")
@@ -174,7 +174,14 @@ def describe_recommendation(facts: Facts) -> str:
     likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
     runs = drop_settings(facts.runs, [one.runs[0] for one in likelier])
     told = [
-        LIKELIEST(head=head, name=name_run(runs[one.runs[0]]), chance=one.values["probability"]) for one in likelier
+        LIKELIEST(
+            head=head,
+            name=name_run(runs[one.runs[0]]),
+            chance=one.values["probability"],
+            own=name,
+            own_chance=show_chance(first.probability),
+        )
+        for one in likelier
     ]
     return next((line for line in told if fits(line)), head) + "."
 

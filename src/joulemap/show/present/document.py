@@ -71,6 +71,9 @@ WHY, TRUST, NEXT = "Why", "Trust", "Next"
 MOST_INSIGHTS: Final = 3
 """Maximum insights shown in a terminal."""
 
+PLURAL: Final = "s"
+"""End of a noun in the plural."""
+
 NAMED: Final = 2
 """Maximum tables that the last line of a screen names; others are counted."""
 
@@ -243,7 +246,7 @@ class Grid:
     @property
     def more_text(self) -> str:
         """Count of the omitted rows."""
-        return f"{self.cut:,} more {self.noun}"
+        return f"{self.cut:,} more {self.noun if self.cut > 1 else self.noun.removesuffix(PLURAL)}"
 
     def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
         """Return the grid as the first `shown` rows of a table with `count` rows; the option `way` shows all rows."""
@@ -410,11 +413,14 @@ class Document:
         drawn = self.picture()
         insights = max(0, len(self.insights) - MOST_INSIGHTS)
         more = [*_name_tables(kept), *([show_count(insights, "more insight")] if insights else [])]
-        hidden = (
+        hidden: dict[str, list[str]] = {}
+        for parts, hint in (
             *cuts,
             ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
             ([] if details else more, hints[1]),
-        )
+        ):
+            known = hidden.setdefault(hint, [])
+            known += [part for part in parts if part not in known]
         return attrs.evolve(
             self,
             sections=(Section("", drawn), *sections) if drawn is not None else sections,
@@ -423,7 +429,7 @@ class Document:
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(dict.fromkeys(f"{', '.join(parts)}: {hint}" for parts, hint in hidden if parts)),
+            rest="; ".join(f"{hint}: {', '.join(parts)}" for hint, parts in hidden.items() if parts),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:

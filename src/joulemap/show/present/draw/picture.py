@@ -20,9 +20,6 @@ EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 BESIDE: Final = "unknown"
 """Colour beside a value: the ends of its interval, and what came before it."""
 
-RANGES: Final = ("80 % range", "80 %")
-"""Name of an axis of intervals, in its rule between the ticks, longest first."""
-
 STEPS: Final = "▁▂▃▄▅▆▇█"
 """Heights of a trend."""
 
@@ -74,8 +71,6 @@ def _draw_intervals(picture: Picture, width: int, best: frozenset[int], paint: P
         return f"{' ' * first}{paint(before, BESIDE)}{dot}{paint(after, BESIDE)}"
 
     rule = "".join("+" if cell in ticks else "-" for cell in range(width))
-    named = next((one for one in RANGES if "-" * len(one) in rule), "")
-    rule = rule.replace("-" * len(named), named, 1) if named else rule
     return Drawn(heading=heading, rule=rule, rows=tuple(draw(*one) for one in enumerate(picture.rows)))
 
 

@@ -30,6 +30,9 @@ MOST_TITLE: Final = 3
 DIM, BOLD = "\x1b[2m", "\x1b[1m"
 """Escape sequences before the subject and the decision of an answer on a colour terminal."""
 
+RANGE: Final = "├─●─┤ 80 % range"
+"""Explanation of the intervals that a table draws."""
+
 NO_DRAWN: Final[Mapping[int, Drawn]] = {}
 NO_COLOURS: Final[Mapping[tuple[int, int], str]] = {}
 
@@ -139,6 +142,8 @@ def _fit(grid: Grid, page: Page, *, mark: str = "") -> str:
         return _blocks(block, width or 0) + (f"\n{wrap(f'({mark})', width, ' ')}" if mark else "") + below
     kept, widths = arranged
     drawn = _draw_pictures(grid, pictures, dict(zip(kept, widths, strict=True)), page) if pictures else {}
+    if any(pictures[column].kind == "interval" for column in drawn):
+        mark = f"{RANGE}; {mark}" if mark else RANGE
     colours = _find_colours(grid, pictures) if page.has_colour else NO_COLOURS
     return (
         _draw(widened, kept, widths, drawn, colours)

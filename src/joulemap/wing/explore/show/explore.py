@@ -82,7 +82,7 @@ BEST_BY: Final = Template("best {noun}")
 KNEE, AS_IS = "knee", "unchanged"
 ENERGIES: Final = ("energy", "efficiency", "edp")
 """Objectives that the parts of an energy explain."""
-TAKE: Final = Template("Take {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
+TAKE: Final = Template("Build {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
 KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
 GAIN: Final[Mapping[bool, Template]] = {
     False: Template("{ratio:x} less {noun}"),
@@ -96,8 +96,6 @@ ALONE: Final = Template("{design} has {values:and}.")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
-MOST_ALIKE: Final = 0.5
-"""Share of the other designs, statistically tied with the best, from which the first line says so."""
 MOST_NAMED: Final = 3
 """Maximum objectives whose values the first line states."""
 
@@ -120,7 +118,7 @@ def describe_answer(answer: ExploreAnswer) -> str:
     moved = [one for one in facts.of(Change) if one.runs[1] == pick.runs[0] and one.metric in facts.asked]
     ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
     losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
-    many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.share >= MOST_ALIKE]
+    many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.total]
     chip = _name_base(facts, pick)
     return TAKE(
         design=_name_design(facts, pick),

@@ -63,7 +63,7 @@ BOX_POWER: Final = (
 
 ONLY: Final = Template("{name} runs the model, with {value} {each}; no other placement does.")
 EACH: Final = {"latency": "per batch", "throughput": "of throughput", "energy": "per batch"}
-NOTHING: Final = Template("Use {name}: the {rival} gains nothing ({own} against {other}).")
+NOTHING: Final = Template("Use {name}: the {rival} gains nothing ({own} alone, {other} split[, {chance} sure]).")
 TOO_CLOSE: Final = Template("Use {rival}: the {name} may gain {gain:%}[ ({chance} sure)]{instead}.")
 MEASURE: Final = "; measure it first"
 LEAST_GAIN: Final = 0.05
