@@ -75,9 +75,9 @@ class ArchitecturesAnswer(RunAnswer):
         return find_notes(tuple(row.architecture for row in self.rows))
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the ranks and notes that people see."""
+        """Return the data for machine formats, including the notes that people see."""
         notes = [attrs.asdict(note) for note in self.notes]
-        return {**super().data(), "precision_asked": self.asked, **self.words(), "architecture_notes": notes}
+        return {**super().data(), "precision_asked": self.asked, "architecture_notes": notes}
 
 
 def find_facts(scope: Scope, rows: Sequence[ArchitectureSummary]) -> Facts:
@@ -108,9 +108,9 @@ def find_share(row: ArchitectureSummary, part: str) -> float:
     return getattr(row, f"{part}_fraction") or 0.0
 
 
-def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
+def find_largest(row: ArchitectureSummary) -> str:
     """Return the part of a run with the most energy."""
-    return max(parts, key=lambda part: find_share(row, part))
+    return max(PARTS, key=lambda part: find_share(row, part))
 
 
 def _enter(row: Standing, summary: ArchitectureSummary) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Win
@@ -19,9 +19,6 @@ from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_run
 
-TRAFFIC: Final = "off-chip traffic"
-"""Name of the metric `memory` of a part."""
-
 OF_SOME: Final = Template("{count} of {total} {level}s")
 OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
 OF_ALL: Final = Template("all {total} {level}s")
@@ -30,13 +27,10 @@ LEADS: Final = Template("{name} has the lowest {noun} for {won}")
 TAKES: Final = Template("Take {name}: it has the lowest {noun} for {won}")
 SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
 TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
-TIES: Final = Template("{name} ties for the lowest {noun} of {won}")
 MANY: Final = Template("{count} chips each have the lowest {noun} for {won}")
 OTHER: Final = Template("{head}; {name} for {count} of them")
 BUT: Final = Template("{head}, but in all {name} {clause}")
-LEADS_IN_ALL: Final = "leads"
 CLOSE: Final = Template("{head}, statistically tied for {count} of them")
-EVERY: Final = "all"
 
 IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
 KINDS: Final = Template("{name} leads on {kinds:and}")
@@ -46,7 +40,6 @@ ONE_OF_KIND: Final = Template("the only {kind}")
 MORE_KINDS: Final = Template("{count} other kinds")
 WOULD: Final = Template("{name}, which cannot be bought, would have the lowest {noun} for {won}")
 OF_MODEL: Final = Template("{model}: {name} {clause}")
-WINS: Final = Template("[{model}: ]{line}[: {kinds:and}][; it ties for {tied} more]")
 
 MODELS: Final = Template("On {name}, {least} has the lowest {noun} ({value}); {most} has {ratio:x} as much")
 SPREAD: Final = Template("on {name}, {least} has the lowest {noun}; {most} has {ratio:x} as much")
@@ -69,7 +62,7 @@ def describe_parts(facts: Facts) -> str:
     head = _describe_lead(facts, wins)
     lines = [_add_other(facts, head, wins), head]
     if better := _find_better(facts):
-        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), LEADS_IN_ALL]
+        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
         lines = [BUT(head=head, name=name_run(facts.runs[better.runs[0]]), clause=clause) for clause in clauses]
     return _finish(facts, wins[0].runs[0], lines)
 
@@ -92,8 +85,8 @@ def describe_models(facts: Facts) -> str:
         return _finish(facts, run_id, [line or same])
     head = _describe_lead(facts, wins)
     close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
-    count = EVERY if close == wins[0].count else close
-    lines = [CLOSE(head=head, count=count), head] if close else [_add_other(facts, head, wins), head]
+    tied = CLOSE(head=head, count="all" if close == wins[0].count else close)
+    lines = [tied, head] if close else [_add_other(facts, head, wins), head]
     return _finish(facts, wins[0].runs[0], lines)
 
 
@@ -103,9 +96,9 @@ def _finish(facts: Facts, run_id: int, lines: Sequence[str]) -> str:
     return line + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
 
 
-def _list_wins(facts: Facts, model: str = "") -> list[Win]:
-    """Return the wins of available hardware for a model, most first; of all hardware if none is available."""
-    wins = [one for one in facts.of(Win) if one.model == model]
+def _list_wins(facts: Facts) -> list[Win]:
+    """Return the wins of available hardware, most first; of all hardware if none is available."""
+    wins = facts.of(Win)
     return [one for one in wins if facts.runs[one.runs[0]].is_available] or wins
 
 
@@ -140,8 +133,8 @@ def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:
 
 
 def _name(win: Win) -> str:
-    """Return the noun of the metric."""
-    return TRAFFIC if win.metric == "memory" and win.level != "model" else name_metric(win.metric)
+    """Return the noun of the metric; that of the memory of a part is traffic."""
+    return "off-chip traffic" if win.metric == "memory" and win.level != "model" else name_metric(win.metric)
 
 
 def show_count(count: int, win: Win) -> str:
@@ -187,9 +180,7 @@ def list_model_reasons(facts: Facts) -> list[str]:
 def _describe_beyond(facts: Facts) -> list[str]:
     """Return a line on the first named hardware that cannot be bought and would win; empty without any."""
     shown = {one.runs[0] for one in _list_wins(facts)}
-    beyond = [
-        one for one in facts.of(Win) if not one.model and one.runs[0] not in shown and facts.runs[one.runs[0]].is_named
-    ]
+    beyond = [one for one in facts.of(Win) if one.runs[0] not in shown and facts.runs[one.runs[0]].is_named]
     return [
         WOULD(name=name_run(facts.runs[one.runs[0]]), noun=_name(one), won=show_count(one.count, one))
         for one in beyond[:1]
@@ -205,15 +196,6 @@ def _name_kinds(win: Win) -> list[str]:
         names.append(form(won=won, total=total, kind=kind))
     more = len(win.kinds) - len(shown)
     return [*names, *([MORE_KINDS(count=more)] if more else [])]
-
-
-def describe_wins(facts: Facts, model: str = "") -> Iterator[str]:
-    """Yield one line per chip on the parts that it is best at, with their kinds; `model` if there are several."""
-    for one in (win for win in facts.of(Win) if win.model == model):
-        run = facts.runs[one.runs[0]]
-        given = {"name": name_run(run), "noun": _name(one), "won": show_count(one.count or one.tied, one)}
-        line = (LEADS if run.is_available else WOULD)(**given) if one.count else TIES(**given)
-        yield WINS(model=model, line=line, kinds=_name_kinds(one), tied=one.tied if one.count and one.tied else None)
 
 
 def _describe_change(template: Template, facts: Facts, change: Change) -> str:
