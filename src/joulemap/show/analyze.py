@@ -348,7 +348,7 @@ ANALYZE: Final = Shape(
         Part(
             title="Formulas of the events",
             table="formulas",
-            draw=lambda answer, *_, **__: lay_events(answer, FORMULA_TREE, FORMULA),
+            make=lambda answer, _: lay_events(answer, FORMULA_TREE, FORMULA),
         ),
     ),
 )
@@ -430,7 +430,7 @@ def _show(energy_fj: int) -> str:
     return show_quantity(energy_fj / FJ_PER_J, "J")
 
 
-def prove_runs(answer: PartAnswer, grid: Grid, *_: Any, **__: Any) -> Iterable[Block]:
+def prove_runs(answer: PartAnswer, grid: Grid) -> Iterable[Block]:
     """Yield the rows of each part, and the check that the parts of each run sum to its energy."""
     yield attrs.evolve(grid, way="--format json")
     runs, whole = list_runs(answer), "the subgraph" if answer.subgraph else "the run"
@@ -500,7 +500,7 @@ PARTS: Final = Shape(
             columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
             "largest_action_fraction | common_categories | fusion_pattern",
             lay={"limit": SHOWN_ROWS},
-            draw=prove_runs,
+            make=prove_runs,
         ),
         Part(
             title="Energy of each {level} by {by}",
@@ -508,7 +508,7 @@ PARTS: Final = Shape(
             columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
             "action_count | per | energy_per_action_j | basis | category",
             lay={"limit": SHOWN_ROWS},
-            draw=prove_runs,
+            make=prove_runs,
         ),
     ),
 )

@@ -179,7 +179,7 @@ def choose(
     }
 
 
-def lay_summary(answer: ArchitecturesAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+def lay_summary(answer: ArchitecturesAnswer, drawn: Grid) -> Grid:
     """Return the grid of the classes with the intervals of their energies and the one with the least marked."""
     ids = [row.run_id for row in answer.answered]
     picture = draw_ranges(answer.facts, ENERGY, ids, ENERGY, unit="J", yields=True)
@@ -300,7 +300,7 @@ ARCHITECTURES: Final = Shape(
                 "mostly": _describe_most,
                 "node": Template("[{process_node_nm:plain} nm]", is_number=True),
             },
-            draw=lay_summary,
+            make=lay_summary,
             counts_left_out=True,
         ),
         Part(

@@ -62,12 +62,12 @@ def _lay_errors(answer: CalibrateAnswer, columns: str, *, is_family: bool) -> Gr
     )
 
 
-def lay_errors(answer: CalibrateAnswer, *_: Any, **__: Any) -> Grid:
+def lay_errors(answer: CalibrateAnswer, _: Any) -> Grid:
     """Return the errors by runtime, precision and batch size."""
     return _lay_errors(answer, "quantity | *runtime | *precision | *batch size batch", is_family=False)
 
 
-def lay_families(answer: CalibrateAnswer, *_: Any, **__: Any) -> Grid:
+def lay_families(answer: CalibrateAnswer, _: Any) -> Grid:
     """Return the errors by model family."""
     return _lay_errors(answer, "quantity | *family", is_family=True)
 
@@ -96,8 +96,8 @@ PAGES: Final = {
         notes=list_notes,
         csv="errors",
         parts=(
-            Part(title="Errors", table="errors", draw=lay_errors),
-            Part(title="By model family", table="errors", draw=lay_families),
+            Part(title="Errors", table="errors", make=lay_errors),
+            Part(title="By model family", table="errors", make=lay_families),
             Part(
                 title="Coefficients",
                 table="coefficients",

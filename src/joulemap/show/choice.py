@@ -12,7 +12,7 @@ from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Sub
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.show.present.cell import is_tied, show, show_chance, show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
+from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
@@ -168,7 +168,7 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, with what to do about it."""
-    name, names = name_run(runs[decision.runs[0]]), name_all(runs, decision.alike)
+    name, names = name_first(runs, decision), name_all(runs, decision.alike)
     advice = AT_HAND if choice.metric in PAID else CHEAPER
     if all(one.ratio == 1.0 for one in decision.leads):
         return [advice(head=SAME(names=join_names([name, *names]), noun=join_names(nouns)))]
@@ -246,4 +246,4 @@ def describe_beyond(facts: Facts) -> list[str]:
         for one in facts.of(Choice)[1:]
         if not runs[one.runs[0]].is_available and (runs[one.runs[0]].is_named or not one.tied)
     ]
-    return [BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond[:1]]
+    return [BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond[:1]]

@@ -24,7 +24,7 @@ from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
 
@@ -65,22 +65,8 @@ MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends},
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
 
-SPREADS: Final = "ranges are from the constant's own entry, the fit of its class, or its basis"
-SWING_NOTES: Final = (
-    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
-    "mean elasticity between half and twice its value",
-    f"{SPREADS}; the metric is computed at the value and both ends, not between them. Width: the largest minus the "
-    "smallest of these, relative to the run",
-)
 CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
 WITHOUT_EFFECT: Final = Template("{count:n other constant} without effect here: --format json")
-MEANING: Final = Template("{word}: {meaning}")
-MEANINGS: Final = {
-    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
-    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
-    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
-}
-"""Coefficient common to all classes -> meaning, used if the class file states none."""
 
 
 def describe_turn(facts: Facts) -> str:
@@ -186,7 +172,7 @@ def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more:
     values = [show_quantity(one.value, one.unit) for one in swing.values]
     return template(
         name=swing.name,
-        chip=name_run(runs[swing.runs[0]]),
+        chip=name_first(runs, swing),
         ends=show_span(*ends) if len(ends) > 1 else "",
         basis=swing.basis,
         values=show_span(values[0], values[-1]),
@@ -226,7 +212,7 @@ def describe_odds(facts: Facts) -> str:
 
 def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[str]:
     return [
-        RANGE(chip=name_run(runs[one.runs[0]]), range=show_range(value))
+        RANGE(chip=name_first(runs, one), range=show_range(value))
         for one in entries
         for value in one.values.values()
         if value.half_width
@@ -247,11 +233,6 @@ SAID: Final = Template(
 NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
 STATED: Final = {"measured": "the chip itself", "published": "a document"}
 """Basis -> what a number rests on that was fitted to no measurements."""
-EVIDENCE_NOTES: Final = (
-    "per percent: percent of the result per percent of the number, each number alone",
-    "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
-    "device time and launch time are left out where they are 1, because nothing was fitted; shares count them",
-)
 
 INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
@@ -301,12 +282,6 @@ def title(answer: ConstantAnswer, about: Template, **values: Any) -> Title:
     return attrs.evolve(title_runs(answer.scope), about=about(metric=METRIC[answer.metric], paid=answer.paid, **values))
 
 
-def list_meanings(rows: Iterable[Varied]) -> list[str]:
-    """Return a note on each coefficient that has a meaning in its class file, or in all classes."""
-    named = [(row.word, row.meaning or MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient"]
-    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in named if meaning))
-
-
 def name_pair(answer: ConstantAnswer, names: Iterable[str]) -> dict[str, Any]:
     """Return the values of slots in commands on chips."""
     pair = [answer.scope.spell(name) for name in names]
@@ -348,11 +323,9 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
         "way": f"--limit {most * len(names)}" if most > 2 * limit else "--details",
         "label": METRIC[answer.metric].label,
         "owner": "*hardware | " if is_pair else "",
-        "notes": [
-            *SWING_NOTES, *capped, *([WITHOUT_EFFECT(count=still)] if still else []), *list_meanings(chosen)
-        ],
+        "notes": [*capped, *([WITHOUT_EFFECT(count=still)] if still else [])],
         "title": title(answer, SENSITIVITY_TITLE),
-    }  # fmt: skip
+    }
 
 
 def _find_factor(row: Sensitivity) -> float:
@@ -438,7 +411,7 @@ SENSITIVITY: Final = Shape(
             table="moving",
             columns="constant | *value | *low | *high | spread | {label} at low metric_low | "
             "{label} at high metric_high | *{label} width span_fraction | *energy_elasticity | "
-            "*latency_elasticity | method | *basis",
+            "*latency_elasticity | method | *basis | meaning",
             lay={
                 "ranked": "span_fraction",
                 "noun": "constants",
@@ -460,7 +433,6 @@ def choose_evidence(answer: EvidenceAnswer, *, repeated: Sequence[str] = (), **_
     return {
         **name_pair(answer, answer.scope.hardware[:1]),
         "precision": precision,
-        "notes": EVIDENCE_NOTES,
         "title": title(answer, EVIDENCE_TITLE),
     }
 

@@ -11,13 +11,13 @@ from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Turn
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
 from joulemap.generated.cost import GridFootprint
-from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.show.candidate import (
     ASSUMED,
     BOUND,
     CONFIGURATIONS,
     FACTOR,
+    LIKELIEST,
     LIMIT,
     ask_next,
     describe_limits,
@@ -37,7 +37,7 @@ from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first, name_run
 from joulemap.show.shape import Part, Shape, line
 
 CHEAPEST: Final = Template(
@@ -48,7 +48,6 @@ EITHER: Final = Template(
     "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]; "
     "take the one at hand"
 )
-LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
 SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
@@ -74,21 +73,6 @@ FIGURES: Final = "throughput_per_s | latency_s | *kwh_per_million | gco2_per_mil
 NAMED: Final = "hardware | *precision | *batch | {runtime}"
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
-SCOPE_NOTE: Final = (
-    "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
-    "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
-)
-BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
-UTILIZATION_NOTE: Final = Template("the energy and rent of idle hours are spread over all {per}s")
-PRICE_NOTE: Final = (
-    "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
-    "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
-    "1.3 for recalled and 2 for assumed prices. "
-    "Two prices of one seller tend to err alike (correlation 0.37, estimated from the offers). A given price is exact. "
-    "The view `offers` lists every offer with its date and source"
-)
-LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
-IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
 def describe_answer(answer: CostAnswer) -> str:
@@ -138,7 +122,7 @@ def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
     for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
-        name = name_run(facts.runs[own.runs[0]])
+        name = name_first(facts.runs, own)
         yield LIKELIEST(head=head, name=name, chance=own.values["probability"])
 
 
@@ -202,7 +186,7 @@ EVEN: Final = line(
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on unavailable hardware that would be cheaper; empty without any."""
     beyond = [one for one in facts.of(Choice)[1:] if one.ratio]
-    return [BEYOND(name=name_run(facts.runs[one.runs[0]]), ratio=one.ratio) for one in beyond]
+    return [BEYOND(name=name_first(facts.runs, one), ratio=one.ratio) for one in beyond]
 
 
 def describe_limits_kept(answer: CostAnswer) -> list[str]:
@@ -213,18 +197,11 @@ def describe_limits_kept(answer: CostAnswer) -> list[str]:
 
 
 def list_notes(answer: CostAnswer) -> list[str]:
-    """Return notes on limits, chips that are not ranked, and what costs and prices cover."""
-    has_static = any(row.idle_quantity == "static_power" for row in answer.shown)
+    """Return notes on limits and on chips that are not ranked."""
     return [
         *describe_limits_kept(answer),
         *describe_beyond(answer.facts),
         *describe_unranked(answer, answer.unranked),
-        SCOPE_NOTE,
-        *([BOARD_NOTE] if BOARD in answer.scope.boundaries else []),
-        UTILIZATION_NOTE(per=answer.per),
-        PRICE_NOTE,
-        LATENCY_NOTE,
-        *([IDLE_NOTE] if has_static else []),
         *list_terms(answer),
     ]
 

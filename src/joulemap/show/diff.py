@@ -54,7 +54,6 @@ BEFORE, AFTER = "the old version", "the new version"
 """Names of versions whose own names are too long for a sentence."""
 MOST_NAME: Final = 24
 """Maximum characters of a version's name in a sentence."""
-NO_CHIP: Final = "no chip runs either version"
 RANGE: Final = Template("{low} to {high} %")
 ALL: Final = Template("all {count} chips")
 BOTH: Final = "both chips"
@@ -89,7 +88,7 @@ SHARED: Final = Template("{ranges}; {share} of the old version's energy is in ke
 NOT_SHARED: Final = Template("{ranges}; the versions share almost no kernel, so errors do not cancel")
 
 
-def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
+def describe_versions(facts: Facts, before: str, after: str) -> str:
     """Return the first line: a limit that fails, or the version to take, with the changes of energy and time and
     whether they are significant.
     """
@@ -106,7 +105,11 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     elif lost and limits:
         line = DOES_NOT_RUN(line=lost[0])
     else:
-        line = _describe_changes(facts, before, after) if facts.of(Change) else "; ".join(lost) or NO_CHIP
+        line = (
+            _describe_changes(facts, before, after)
+            if facts.of(Change)
+            else "; ".join(lost) or "no chip runs either version"
+        )
     return f"{line[0].upper()}{line[1:]}."
 
 
@@ -281,20 +284,6 @@ TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
-METRIC_COLUMNS: Final = "*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?"
-"""Columns of one chip, with a row per metric."""
-
-STEP: Final = "db diff {run_a} {run_b}"
-
-NOTES: Final = (
-    "change: after / before - 1; range: its 80 % interval; significant: the interval excludes zero",
-    "share: of the sum of all changes of energy without their signs; negative if it works against the whole",
-    "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
-    "kernels of similar size; only the other errors make the change uncertain",
-    "changes of single subgraphs have no interval here: these intervals are computed for whole models",
-    "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
-    "bought, with the same price before and after",
-)
 
 
 def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
@@ -307,10 +296,12 @@ def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
     values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
     return {
         "title": Title(form=TITLE, values=values),
-        "shown": ["chips" if len(chips) > 1 else "metrics"],
-        "omitted": ["metrics"] if len(chips) > 1 else ["chips", "changed"],
+        "shown": ["chips" if len(chips) > 1 else "changed"],
+        "omitted": [] if len(chips) > 1 else ["chips"],
+        "head": "Before and after" if len(chips) > 1 else "",
+        "owner": "hardware | " if len(chips) > 1 else "",
         "row": first,
-        "steps": [STEP] if first is not None else [],
+        "steps": ["db diff {run_a} {run_b}"] if first is not None else [],
     }
 
 
@@ -385,12 +376,12 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
     return attrs.evolve(grid, pictures=(picture,))
 
 
-def draw_metrics(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+def draw_metrics(answer: DiffAnswer, grid: Grid) -> Grid:
     """Return the metrics of one chip with a picture of their changes."""
     return _picture(grid, "change", (row.change_fraction for row in answer.changed))
 
 
-def draw_chips(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+def draw_chips(answer: DiffAnswer, grid: Grid) -> Grid:
     """Return the chips with a picture of the changes of their energy."""
     return _picture(grid, "energy", (row.change_fraction for row in answer.changed if row.metric == "energy"))
 
@@ -405,7 +396,6 @@ VERSIONS: Final = Shape(
     opening=lambda answer: describe_versions(answer.facts, answer.before, answer.after),
     why=list_reasons,
     trust=describe_shared,
-    notes=lambda _: NOTES,
     choices=choose,
     words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
     csv="rows",
@@ -418,24 +408,18 @@ VERSIONS: Final = Shape(
             "memory memory_change? | cost cost_change? | limits verdicts?",
             lay={"keep": "verdicts latency_change memory_change cost_change", "ranked": "energy_change energy_range"},
             cells=show_chips,
-            draw=draw_chips,
+            make=draw_chips,
             counts_left_out=True,
         ),
         Part(
-            table="metrics",
-            rows="changed",
-            columns=METRIC_COLUMNS,
-            lay={"ranked": "change_fraction"},
-            cells=show_metrics,
-            draw=draw_metrics,
-            counts_left_out=True,
-        ),
-        Part(
-            title="Before and after",
+            title="{head}",
             table="changed",
-            columns=f"hardware | {METRIC_COLUMNS}",
+            rows="changed",
+            columns="{owner}*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?",
             lay={"ranked": "change_fraction"},
             cells=show_metrics,
+            make=draw_metrics,
+            counts_left_out=True,
         ),
         Part(
             title="Subgraphs that differ on {name}",
@@ -457,8 +441,6 @@ VERSIONS: Final = Shape(
 )
 
 RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
-REFUSED: Final = "A run was refused, so there is no energy to compare."
-NONE_DIFFERS: Final = "No {noun} differs."
 MOVED: Final = Template(
     "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
 )
@@ -473,7 +455,7 @@ def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[s
 def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
     """Return the rows that differ, or that none does; with the energy difference that constants cause."""
     if not getattr(answer, table):
-        return [Text(NONE_DIFFERS.format(noun=table[:-1]))]
+        return [Text(f"No {table[:-1]} differs.")]
     moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
     return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
 
@@ -517,7 +499,9 @@ class RunsSheet(Sheet):
 
 RUNS: Final = RunsSheet(
     title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
-    first=lambda answer: REFUSED if answer.explanation is None else answer.explanation.headline(),
+    first=lambda answer: (
+        answer.explanation.headline() if answer.explanation else "A run was refused, so there is no energy to compare."
+    ),
     csv="constants",
     limit=20,
     parts=(

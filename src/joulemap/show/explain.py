@@ -14,13 +14,9 @@ from joulemap.domain.settings import BATCHES, DifferenceDivision
 from joulemap.show.page import Figures
 from joulemap.show.pair import (
     DIVISIONS,
-    EXACT_UNITS,
     choose_shares,
     lay_categories,
     name_pair,
-    prove_energies,
-    prove_metric,
-    prove_terms,
 )
 from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template, join_clauses
@@ -35,7 +31,6 @@ BY_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --level subgra
 INTO_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}"
 INTO_ACTIONS: Final = "analyze {{model}} {{{one}}} --level subgraph --subgraph {{part}} --by action"
 SWEEP: Final = "sweep {model} --hardware {a},{b} --batch {batches} --level crossing"
-FLIP: Final = "flip {model} {a} {b}[ --metric {metric}]"
 
 LIKELY: Final = 0.95
 """Probability of the winner below which the first follow-up command is `flip`."""
@@ -89,7 +84,7 @@ def choose(
     omitted = {
         "brief",
         "metric_terms" if terms == "terms" else "terms",
-        *(() if metric in ("energy", "edp") else ("roles", "effects")),
+        *(() if metric in ("energy", "edp") else ("roles",)),
         *(() if OF_LANGUAGE & purposes else ("purposes",)),
     }
     quantity = "bytes moved off chip" if is_memory else METRIC[metric].label
@@ -101,7 +96,7 @@ def choose(
         "alone": "" if is_memory else table,  # its columns say what it is, and the notes that it is exact
         "is_alone": not is_memory,
         "has_reasons": by in ("category", "purpose") or is_memory,  # other divisions are the reasons
-        "notes": [*list_ways(answer.facts), *([] if is_memory else _prove_alone(answer, by))],
+        "notes": list_ways(answer.facts),
         "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
         "quantity": quantity.capitalize(),
         "mostly": "largest_action " if metric == "energy" else "",
@@ -109,20 +104,6 @@ def choose(
         "star_share": f"*{shares['share']}" if shares["share"] else "",
         **_choose_steps(answer, repeated),
     }
-
-
-def _prove_alone(answer: ExplainAnswer, by: DifferenceDivision) -> list[str]:
-    """Return the check that the rows of the only shown table sum to the difference; empty for subgraphs."""
-    if by == "category":
-        return [prove_metric(answer, "rows of the table").text]
-    if by == "purpose" and answer.metric != "edp":
-        name = "latency_difference_fs" if answer.metric == "latency" else "energy_difference_fj"
-        terms = (getattr(row, name) for row in answer.purposes)
-        unit = EXACT_UNITS[answer.metric]
-        return [prove_terms(answer, terms, answer.difference_exact, unit, "rows of the table").text]
-    if by == "action" and answer.metric_terms is not None:
-        return [prove_metric(answer).text] if answer.metric_terms else []
-    return [prove_energies(answer, getattr(answer, TABLES.get(by, "terms"))).text] if by in ("role", "action") else []
 
 
 def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, Any]:
@@ -147,14 +128,9 @@ def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, A
             steps.insert(0 if waits else len(steps), SWEEP)
         is_close = is_pair and answer.probability is not None and answer.probability < LIKELY
         if is_close and answer.scope.can_flip(total.hardware_a, total.hardware_b):
-            steps.insert(0, FLIP)
+            steps.insert(0, "flip {model} {a} {b}[ --metric {metric}]")
     named = {"a": pair[0], "b": pair[1], "part": part, "batches": ",".join(map(str, BATCHES))}
     return {"steps": steps, "row": total, **named, "metric": "" if answer.metric == "energy" else answer.metric}
-
-
-def list_sentences(answer: ExplainAnswer) -> list[str]:
-    """Return the decision and its reasons."""
-    return [describe_difference(answer.facts), *list_reasons(answer.facts)]
 
 
 def draw(answer: ExplainAnswer) -> Figures:
@@ -162,7 +138,8 @@ def draw(answer: ExplainAnswer) -> Figures:
     from joulemap.show.waterfall import draw_waterfall
 
     subject = bind(title(answer), find_conditions(answer.scope))
-    return (draw_waterfall(answer, subject, join_clauses(list_sentences(answer))),)
+    told = join_clauses([describe_difference(answer.facts), *list_reasons(answer.facts)])
+    return (draw_waterfall(answer, subject, told),)
 
 
 EXPLAIN: Final = Shape(
@@ -170,7 +147,6 @@ EXPLAIN: Final = Shape(
     why=list_reasons,
     trust=describe_ranges,
     choices=choose,
-    words=lambda answer: {"sentences": list_sentences(answer)},
     draw=draw,
     csv="{csv}",
     limit=5,
@@ -178,14 +154,14 @@ EXPLAIN: Final = Shape(
         Part(
             table="brief",
             rows="categories",
-            draw=lambda answer, *_, **__: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
+            make=lambda answer, _: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
             is_brief=True,
         ),
         *DIVISIONS,
         Part(
             title="How these classes work",
             table="notes",
-            draw=lambda answer, *_, **__: Lines(map(CLASS_NOTE, answer.notes)),
+            make=lambda answer, _: Lines(map(CLASS_NOTE, answer.notes)),
         ),
     ),
 )

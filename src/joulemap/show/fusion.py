@@ -18,7 +18,7 @@ from joulemap.show.choice import MOST_WHY
 from joulemap.show.layout import lay_facts
 from joulemap.show.part import SPAN
 from joulemap.show.present.cell import show_ends, show_quantity, show_signed
-from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
@@ -50,14 +50,6 @@ DRAWN: Final = ("energy", "latency", "edp", "dram", "moved")
 """Quantities of the lines after the first whose saved shares are drawn."""
 
 RUNTIMES: Final = Template("{fused} against {separate}")
-EDP_SUM: Final = (
-    "EDP saved: (dE x (T + T') + dT x (E + E')) / 2, where a part saves dE and dT, and the run takes E and T fused, E' "
-    "and T' separate; the parts sum to the saving of the run"
-)
-ORDER: Final = (
-    "most energy x delay saved first; shares of energy and time refer to the separate operators of the row, shares "
-    "of EDP to those of the run"
-)
 SEPARATE: Final = Template("separate: every operator is a separate kernel, without host cost (runtime {runtime})")
 LAUNCHED: Final = Template(
     "{runtime} fuses nothing: every operator is a separate kernel, launched by the host; that run is compared with the "
@@ -243,7 +235,7 @@ def choose(answer: FusionAnswer, *, by: FusionDivision = "pattern", **_: Any) ->
         "by": by,
         "csv": "totals" if is_run else f"{by}s",
         "head": "" if is_run else "Fused and separate",
-        "notes": [*([] if is_run else [ORDER]), *list_notes(total)],
+        "notes": list_notes(total),
         "hardware": answer.scope.spell(total.hardware),
         "deeper": DEEPER[by],
         "row": total,
@@ -257,7 +249,7 @@ def sum_rest(answer: FusionAnswer, grid: Grid, limit: int, *, csv: str, **_: Any
     return attrs.evolve(grid, in_all=REST(energy=sum(row.saved_energy_j for row in rest)))
 
 
-def lay_run(answer: FusionAnswer, *_: Any, **__: Any) -> Grid:
+def lay_run(answer: FusionAnswer, _: Any) -> Grid:
     """Return each quantity of the fused and of the separate run, with a picture of the saved shares."""
     total = answer.total
     saved = 1.0 - total.kernel_count / total.separate_kernel_count
@@ -283,13 +275,12 @@ def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: s
         for unit_name, unit in units.items()
         for name, side in ((unit_name, "fused"), (f"separate_{unit_name}", "separate"))
     ]
-    return prove(csv, "the run", *sums), Text(EDP_SUM)
+    return (prove(csv, "the run", *sums),)
 
 
 FUSION: Final = Shape(
     first=describe_saving,
     why=list_reasons,
-    words=lambda answer: {"insights": [describe_saving(answer.facts), *list_reasons(answer.facts)]},
     trust=describe_ranges,
     csv="{csv}",
     choices=choose,
@@ -317,7 +308,7 @@ FUSION: Final = Shape(
             )
             for by, columns in COLUMNS.items()
         ),
-        Part(title="{head}", table="totals", draw=lay_run),
+        Part(title="{head}", table="totals", make=lay_run),
         Part(title="Sums", table="{by}s", draw=prove_savings),
     ),
 )

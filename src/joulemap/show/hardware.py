@@ -153,7 +153,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
     return COMPILED(row, cut=CUT_MEANING[row.cut])
 
 
-def lay_figures(answer: HardwareAnswer, *_: Any, **__: Any) -> Grid:
+def lay_figures(answer: HardwareAnswer, _: Any) -> Grid:
     """Return the peaks, memory, power and prices of a chip, each with its basis."""
     return lay_lines("quantity | value | basis", _list_figures(answer))
 
@@ -216,7 +216,7 @@ PAGES: Final = {
         steps=("evidence {asked}", "hardware show {asked} --energy"),
         choices=lambda answer, **_: {"asked": answer.asked},
         parts=(
-            Part(title="Main figures", table="summaries", draw=lay_figures),
+            Part(title="Main figures", table="summaries", make=lay_figures),
             Part(
                 title="Roofline",
                 table="ridge",
@@ -239,9 +239,9 @@ PAGES: Final = {
             Part(
                 title="Operators that its compiler supports",
                 table="compilers",
-                draw=lambda answer, *_, **__: Lines(tuple(map(_describe_compiler, answer.compilers))),
+                make=lambda answer, _: Lines(tuple(map(_describe_compiler, answer.compilers))),
             ),
-            Part(title="Doubts", table="summaries", draw=lambda answer, *_, **__: Lines(answer.summary.doubts)),
+            Part(title="Doubts", table="summaries", make=lambda answer, _: Lines(answer.summary.doubts)),
         ),
     )
 }

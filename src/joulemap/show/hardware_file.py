@@ -27,7 +27,7 @@ TRIAL_COLUMNS: Final = (
 )
 
 
-def list_blocks(answer: FileChecks, *_: Any, **__: Any) -> list[Block]:
+def list_blocks(answer: FileChecks, _: Any) -> list[Block]:
     """Return a line, the class defaults and the trial runs of each file."""
     return [block for check in answer.checks for block in _describe_file(check, answer)]
 
@@ -42,4 +42,4 @@ def _describe_file(check: FileCheck, answer: FileChecks) -> Iterator[Block]:
     yield lay(answer.trials.with_rows(shown), TRIAL_COLUMNS)
 
 
-PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", draw=list_blocks),), csv="trials")}
+PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", make=list_blocks),), csv="trials")}

@@ -95,7 +95,7 @@ def list_reasons(timing: Timing) -> list[str]:
     return [*([CROWDED] if timing.is_crowded else []), *spread]
 
 
-def lay_scores(answer: MeasureAnswer, *_: Any, **__: Any) -> Grid:
+def lay_scores(answer: MeasureAnswer, _: Any) -> Grid:
     """Return measured values next to predicted ones."""
     lines = (fill_cells(line, answer.score, **_read_predicted(answer)) for line in LINES)
     return lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines))
@@ -133,7 +133,7 @@ PAGES: Final = {
         title=lambda answer: TITLE(answer.score, hardware=_name(answer)),
         first=describe_measurement,
         notes=list_notes,
-        parts=(Part(table="scores", draw=lay_scores),),
+        parts=(Part(table="scores", make=lay_scores),),
         csv="rows",
     ),
     HostAnswer: Sheet(
@@ -141,7 +141,7 @@ PAGES: Final = {
         parts=(
             Part(
                 table="paces",
-                draw=lambda answer, *_, **__: lay_facts("kind of call | time", TIMES, answer.pace),
+                make=lambda answer, _: lay_facts("kind of call | time", TIMES, answer.pace),
             ),
         ),
         notes=list_host_notes,

@@ -98,7 +98,7 @@ def describe_check(answer: PackageCheck) -> str:
     return UNSOUND(count=len(faulty)) if faulty else SOUND
 
 
-def list_findings(answer: PackageCheck, *_: Any, **__: Any) -> Lines:
+def list_findings(answer: PackageCheck, _: Any) -> Lines:
     """Return a line for each finding."""
     return Lines(tuple(one.line for one in answer.findings))
 
@@ -107,7 +107,7 @@ PAGES: Final = {
     PackageCheck: Sheet(
         title=Template("{package} in {folder}"),
         first=describe_check,
-        parts=(Part(table="findings", draw=list_findings),),
+        parts=(Part(table="findings", make=list_findings),),
         csv="rows",
     )
 }

@@ -70,11 +70,6 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-EFFECT_NAMES: Final[Mapping[str, str]] = {
-    "price": "energy each",
-    "time": "static power: longer or shorter time",
-    "static power": "static power: higher or lower power",
-}
 SHARES: Final[Mapping[str, str]] = {
     "share": "share share_fraction",
     "share_of_energy": "share of energy differences share_fraction",
@@ -161,18 +156,13 @@ def label_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
     return attrs.evolve(drawn, pictures=tuple(pictures))
 
 
-def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: str, noun: str = "rows") -> Text:
+def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: str) -> Text:
     """Return the check that terms sum to the difference of the runs, or of the explained subgraph."""
     named = f"the difference of the {'subgraph' if answer.subgraph else 'runs'}"
-    return prove(noun, named, (sum(terms), whole, unit))
+    return prove("rows", named, (sum(terms), whole, unit))
 
 
-def prove_energies(answer: ExplainAnswer, rows: Iterable[Any]) -> Text:
-    """Return the check that rows sum to the difference in energy."""
-    return prove_terms(answer, (row.difference_fj for row in rows), answer.total.difference_fj, "fJ")
-
-
-def draw_purposes(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> list[Block]:
+def draw_purposes(answer: ExplainAnswer, drawn: Grid) -> list[Block]:
     """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
     is_time = answer.metric == "latency"
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
@@ -189,9 +179,9 @@ def draw_purposes(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> lis
 
 
 def draw_energies(answer: ExplainAnswer, drawn: Grid, _limit: int, *, alone: str, table: str, **_: Any) -> list[Block]:
-    """Return a table of energies with its proof, which is a note if the table is alone on a screen."""
-    drawn = label_sides(answer, drawn)
-    return [drawn] if table == alone else [drawn, prove_energies(answer, getattr(answer, table))]
+    """Return a table of energies, with its proof unless the table is alone on a screen."""
+    drawn, terms = label_sides(answer, drawn), (row.difference_fj for row in getattr(answer, table))
+    return [drawn] if table == alone else [drawn, prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
 
 
 def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -> list[Block]:
@@ -221,14 +211,10 @@ def draw_terms(answer: ExplainAnswer, _rows: Any, limit: int, *, alone: str, sha
     """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
     terms = answer.metric_terms
     laid = [] if terms is None else lay_terms(terms, limit, share)
-    return laid if alone == "metric_terms" or not terms else [*laid, prove_metric(answer)]
-
-
-def prove_metric(answer: ExplainAnswer, noun: str = "rows") -> Text:
-    """Return the check that the terms of a metric sum to its difference."""
-    rows: Iterable[Any] = answer.metric_terms or () if noun == "rows" else answer.categories
-    terms = (row.difference_exact for row in rows)
-    return prove_terms(answer, terms, answer.difference_exact, EXACT_UNITS[answer.metric], noun)
+    if alone == "metric_terms" or not terms:
+        return laid
+    exact = (row.difference_exact for row in terms)
+    return [*laid, prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric])]
 
 
 def _name_term(row: MetricTerm) -> str:
@@ -237,7 +223,7 @@ def _name_term(row: MetricTerm) -> str:
     return TERM_NAMES.get(row.term, row.term)
 
 
-def draw_sides(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+def draw_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
     """Return the grid with its sides named."""
     return label_sides(answer, drawn)
 
@@ -309,13 +295,13 @@ AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("coun
 """Cells of the counts of a term."""
 
 DIVISIONS: Final = (
-    Part(title="{spent} by category", table="categories", draw=lambda answer, *_, **__: lay_categories(answer)),
+    Part(title="{spent} by category", table="categories", make=lambda answer, _: lay_categories(answer)),
     Part(
         title="Energy and time by purpose",
         table="purposes",
         columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
         lay={"purpose": lambda row: PURPOSES[row.purpose]},
-        draw=draw_purposes,
+        make=draw_purposes,
         is_tight=True,
     ),
     Part(
@@ -363,14 +349,6 @@ DIVISIONS: Final = (
         draw=draw_terms,
     ),
     Part(
-        title="Energy by kind of cause",
-        table="effects",
-        rows="effects",
-        columns="effect | difference_j | {own_share}actions action_count | largest_action | largest_difference_j",
-        lay={"pictures": "difference_j", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},
-        draw=draw_energies,
-    ),
-    Part(
         title="{quantity} by subgraph",
         table="subgraphs",
         columns="name | fusion_pattern | difference | {share}mostly largest_action | largest_difference_j | "
@@ -387,7 +365,7 @@ DIVISIONS: Final = (
             **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
         },
         cells=name_largest,
-        draw=draw_sides,
+        make=draw_sides,
         is_long=True,
     ),
     Part(
@@ -395,7 +373,7 @@ DIVISIONS: Final = (
         table="traffic",
         columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
         lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
-        draw=draw_sides,
+        make=draw_sides,
         is_long=True,
     ),
 )

@@ -11,7 +11,7 @@ from joulemap.show.choice import describe_choices, fits
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first, name_run
 
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
@@ -32,7 +32,7 @@ def describe_modules(facts: Facts) -> str:
     entry, first = facts.of(Entry)[0], facts.of(Share)[:1]
     return (
         MODULES(
-            name=name_run(facts.runs[entry.runs[0]]),
+            name=name_first(facts.runs, entry),
             energy=show_quantity(entry.values["energy"].value, "J"),
             latency=show_quantity(entry.values["latency"].value, "s"),
             module=first[0].name if first else "",
@@ -62,7 +62,7 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
         firsts.setdefault(one.runs[0], one)
     if len(firsts) == 1:
         (first,) = firsts.values()
-        name = name_run(facts.runs[first.runs[0]])
+        name = name_first(facts.runs, first)
         return PART(name=name, largest=name_category(first.name), by=by, subject=subject, share=first.share) + "."
     lines = (
         PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
@@ -76,7 +76,7 @@ def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> l
     """Return one text per largest part with the names of at most `most` chips in all."""
     named: dict[str, list[str]] = {}
     for one in firsts[:most]:
-        chip = CHIP(name=name_run(runs[one.runs[0]]), share=one.share)
+        chip = CHIP(name=name_first(runs, one), share=one.share)
         named.setdefault(name_category(one.name), []).append(chip)
     rest = [OTHERS(count=len(firsts) - most)] if len(firsts) > most else []
     groups = [GROUP(largest=largest, names=names) for largest, names in named.items()]

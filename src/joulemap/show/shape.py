@@ -150,7 +150,9 @@ class Part:
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns cells which depend on it."""
     draw: Callable[..., Block | Iterable[Block]] | None = None
-    """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
+    """Function of the answer, the grid, the limit and the choices that returns blocks, for what is peculiar."""
+    make: Callable[[Any, Any], Block | Iterable[Block]] | None = None
+    """Function of the answer and the grid alone, in place of `draw`."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
     is_brief: bool = False
@@ -188,7 +190,10 @@ class Part:
             options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
             most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
-        blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
+        if self.make is not None:
+            blocks = self.make(answer, grid)
+        else:
+            blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
         title = self.title.format(**{"count": len(rows), **values})
         is_brief = values.get("is_brief", self.is_brief)
         return Section(title, blocks, is_tight=self.is_tight, is_brief=is_brief)

@@ -14,7 +14,7 @@ from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choice
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first, name_run
 
 BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
 """Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
@@ -83,9 +83,9 @@ def describe_difference(facts: Facts) -> str:
     """Return the first line: which run needs less, and the category that makes most of the difference."""
     choice: Choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
-        line = ITSELF(name=name_run(facts.runs[choice.runs[0]]))
+        line = ITSELF(name=name_first(facts.runs, choice))
     else:
-        line = f"{name_run(facts.runs[choice.runs[0]])} {describe_choice(choice, facts.runs)}"
+        line = f"{name_first(facts.runs, choice)} {describe_choice(choice, facts.runs)}"
         first = next(iter(_find_terms(facts)), None)
         if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
             is_most = first.share >= MOSTLY and facts.runs[choice.runs[0]].is_available
@@ -114,7 +114,7 @@ def name_term(term: Term) -> str:
 def describe_ranges(facts: Facts) -> str:
     """Return the range of each run, whose value the table states; empty without ranges."""
     spans = [
-        RANGE(range=show_ends(value.value, value.unit, value.half_width), name=name_run(facts.runs[one.runs[0]]))
+        RANGE(range=show_ends(value.value, value.unit, value.half_width), name=name_first(facts.runs, one))
         for one in facts.of(Entry)
         if (value := one.values.get(facts.asked[0])) is not None and value.half_width
     ]

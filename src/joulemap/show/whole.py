@@ -76,7 +76,7 @@ def lay_figures(answer: BreakdownAnswer, figures: Sequence[str]) -> Grid:
     return lay_beside(("quantity per batch", *names), figures, rows, keep=[names[place] for place in frugal])
 
 
-def lay_more(answer: BreakdownAnswer, *_: Any, **__: Any) -> Grid:
+def lay_more(answer: BreakdownAnswer, _: Any) -> Grid:
     """Return the grid of further figures."""
     drawn = lay_figures(answer, MORE)
     return attrs.evolve(drawn, rows=(*drawn.rows, ("units", *map(show_busy_units, answer.answered))))
@@ -107,8 +107,8 @@ PAGES: Final = {
         draw=draw,
         csv="rows",
         parts=(
-            Part(table="answered", draw=lambda answer, *_, **__: lay_figures(answer, FIGURES), counts_left_out=True),
-            Part(title="More figures", table="rows", draw=lay_more),
+            Part(table="answered", make=lambda answer, _: lay_figures(answer, FIGURES), counts_left_out=True),
+            Part(title="More figures", table="rows", make=lay_more),
             Part(
                 title="Energy of {of} on {name}",
                 table="tree",

@@ -17,7 +17,7 @@ from joulemap.show.choice import (
 )
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
 
 OF_SOME: Final = Template("{count} of {total} {level}s")
 OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
@@ -63,7 +63,7 @@ def describe_parts(facts: Facts) -> str:
     lines = [_add_other(facts, head, wins), head]
     if better := _find_better(facts):
         clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
-        lines = [BUT(head=head, name=name_run(facts.runs[better.runs[0]]), clause=clause) for clause in clauses]
+        lines = [BUT(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
     return _finish(facts, wins[0].runs[0], lines)
 
 
@@ -129,7 +129,7 @@ def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:
     first, other = wins[0], next(iter(wins[1:]), None)
     if other is None or other.count in (0, first.count):
         return head
-    return OTHER(head=head, name=name_run(facts.runs[other.runs[0]]), count=other.count)
+    return OTHER(head=head, name=name_first(facts.runs, other), count=other.count)
 
 
 def _name(win: Win) -> str:
@@ -151,11 +151,11 @@ def list_part_reasons(facts: Facts) -> list[str]:
         return []
     beyond = _describe_beyond(facts)
     wholes = [
-        IN_ALL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        IN_ALL(model=one.model, name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in _list_wholes(facts)
     ]
     kinds = [
-        KINDS(name=name_run(facts.runs[one.runs[0]]), kinds=_name_kinds(one))
+        KINDS(name=name_first(facts.runs, one), kinds=_name_kinds(one))
         for one in _list_wins(facts)[:2]
         if one.kinds and len(wholes) < 2
     ]
@@ -169,7 +169,7 @@ def list_model_reasons(facts: Facts) -> list[str]:
     wholes = [one for one in _list_wholes(facts) if not one.equal]
     wholes.sort(key=lambda one: (not one.tied, one.ratio or 1.0))
     lines = [
-        OF_MODEL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        OF_MODEL(model=one.model, name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in wholes
     ]
     has_wins = bool(facts.of(Win))
@@ -182,8 +182,7 @@ def _describe_beyond(facts: Facts) -> list[str]:
     shown = {one.runs[0] for one in _list_wins(facts)}
     beyond = [one for one in facts.of(Win) if one.runs[0] not in shown and facts.runs[one.runs[0]].is_named]
     return [
-        WOULD(name=name_run(facts.runs[one.runs[0]]), noun=_name(one), won=show_count(one.count, one))
-        for one in beyond[:1]
+        WOULD(name=name_first(facts.runs, one), noun=_name(one), won=show_count(one.count, one)) for one in beyond[:1]
     ]
 
 
@@ -201,7 +200,7 @@ def _name_kinds(win: Win) -> list[str]:
 def _describe_change(template: Template, facts: Facts, change: Change) -> str:
     """Return a line on the models with the lowest and the highest value on one chip."""
     return template(
-        name=name_run(facts.runs[change.runs[0]]),
+        name=name_first(facts.runs, change),
         noun=name_metric(change.metric),
         value=show_quantity(change.before.value, change.before.unit),
         ratio=change.after.value / change.before.value if change.before.value else None,
