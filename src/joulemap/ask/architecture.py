@@ -17,7 +17,7 @@ from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose_each, find_own_caveats, rank, read_value
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
-from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
+from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
@@ -29,6 +29,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRun, opening_plans
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 PARTS: Final = (
@@ -175,9 +176,7 @@ def opening_classes(
 def _divide(whole: Plan) -> list[Plan]:
     """Return one plan per precision. Each chip is in the plan of its precision nearest to the requested one."""
     (asked,) = whole.settings.precision
-    groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
-    for entry, mode in whole.selection.pairs:
-        groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
+    groups = group(whole.selection.pairs, lambda pair: pair[0].nearest_precision(asked))
     return [
         attrs.evolve(
             whole,

@@ -24,6 +24,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.reading import RunReading
 from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -133,12 +134,12 @@ class Scope:
     @cached_property
     def fallen(self) -> dict[int, list[Fallback]]:
         """Run id -> operators that a host computes, for the runs that have some."""
-        return _group(self.reading.fallen)
+        return group(self.reading.fallen, lambda row: row.run_id)
 
     @cached_property
     def omitted(self) -> dict[int, list[Omitted]]:
         """Run id -> unsupported operators that a run without a host does not count, for the runs that have some."""
-        return _group(self.reading.omitted)
+        return group(self.reading.omitted, lambda row: row.run_id)
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -278,14 +279,6 @@ class Scope:
             )
             for run_id, one in self.outlines.items()
         }
-
-
-def _group(rows: Iterable[Any]) -> dict[int, list[Any]]:
-    """Return run id -> its rows."""
-    by_run: dict[int, list[Any]] = {}
-    for row in rows:
-        by_run.setdefault(row.run_id, []).append(row)
-    return by_run
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -304,9 +305,7 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
 def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
-    groups: dict[tuple[str, ...], list[SweepPoint]] = {}
-    for row in points:
-        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    groups = group(points, lambda row: tuple(getattr(row, name) for name in names))
     turns: list[Turn] = []
     for settings, rows in groups.items():
         had = [row for row in rows if row.is_available or takes_all] or rows

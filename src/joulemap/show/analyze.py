@@ -11,7 +11,7 @@ import attrs
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.domain.settings import ModelDivision, RunDivision
 from joulemap.domain.table import Table
-from joulemap.generated.analyze import ActionShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
+from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.layout import fill_cells, lay_across, lay_lines
@@ -37,6 +37,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove, prove_parts, title_run, title_runs
 from joulemap.show.shape import Part, Shape, line
 from joulemap.show.title import bind
+from joulemap.system.group import group
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
@@ -202,9 +203,7 @@ def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
     """
     whole = answer.total.energy_fj or 1
     large = sorted(answer.actions, key=lambda row: -row.energy_fj)[:limit]
-    groups: dict[str, list[ActionShare]] = {}
-    for row in answer.actions:
-        groups.setdefault(row.common_category, []).append(row)
+    groups = group(answer.actions, lambda row: row.common_category)
     sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
     lines, shares = [], []
 

@@ -34,6 +34,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
+from joulemap.system.group import group
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")
@@ -220,10 +221,8 @@ def draw_actions(
         count=_show_count,
         price=lambda one: show_price(one.energy_per_action_j, one.per),
     )
-    sources: dict[str, list[str]] = {}
-    for one in rows.rows[:most]:
-        sources.setdefault(one.source, []).append(ACTION(one))
-    blocks: list[Block] = [drawn, Lines(_cite(names, source) for source, names in sources.items())]
+    sources = group(rows.rows[:most], lambda one: one.source)
+    blocks: list[Block] = [drawn, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())]
     if given["is_whole"]:
         return blocks
     notes = [one for one in answer.notes if one.architecture == row_of.architecture and one.topic == "principle"]

@@ -175,6 +175,11 @@ def show_range(value: Quantity) -> str:
     return show_interval(value.value, value.unit, value.half_width)
 
 
+def tell_ranges(spans: Sequence[str]) -> str:
+    """Return the line on ranges; empty without any."""
+    return f"{RANGES}: {', '.join(spans)}" if spans else ""
+
+
 def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
     """Return the sentence on a caveat; `among` restricts it to these runs."""
     ids = [one for one in caveat.runs if one in among] or caveat.runs

@@ -87,13 +87,18 @@ CHEAPEST: Final = Template("{head}, so take the cheapest, or measure")
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
-NOT_SOLD: Final = ", but cannot be bought"
 BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
 
 
 def fits(line: str) -> bool:
     """Return whether a first line is short enough to be read at a glance."""
     return line.count(" ") < MOST_WORDS
+
+
+def finish(lines: Sequence[str], run: Subject | None = None) -> str:
+    """Return the first line that is short enough, or else the last one, as a sentence; `run` is what to take."""
+    line = next((one for one in lines if fits(one)), lines[-1])
+    return line + ("." if run is None or run.is_available else ", but cannot be bought.")
 
 
 def describe_answer(facts: Facts) -> str:
@@ -123,8 +128,7 @@ def describe_choices(
     lines = _list_heads(decision, choices[0], runs)
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
-    unsold = "" if runs[taken].is_available else NOT_SOLD
-    return next((line for line in lines if fits(line)), lines[-1]) + unsold + "."
+    return finish(lines, runs[taken])
 
 
 def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
@@ -233,9 +237,9 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
 
 def describe_alone(facts: Facts, run_id: int) -> str:
     """Return the line on the only chip that was compared, with its value if the answer is about one model."""
-    name, choices = name_run(facts.runs[run_id]), [one for one in facts.of(Choice) if not one.model]
+    run, choices = facts.runs[run_id], [one for one in facts.of(Choice) if not one.model]
     values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
-    return ALONE(name=name, **values) + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
+    return finish([ALONE(name=name_run(run), **values)], run)
 
 
 def describe_beyond(facts: Facts) -> list[str]:

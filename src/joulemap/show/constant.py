@@ -17,7 +17,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
 from joulemap.show.caveat import show_range
-from joulemap.show.choice import fits, name_metric
+from joulemap.show.choice import finish, name_metric
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
 from joulemap.show.present.document import Grid
@@ -27,6 +27,7 @@ from joulemap.show.run import title_runs
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
+from joulemap.system.group import first_of_each
 
 DIGITS: Final = 3
 """Significant digits of constants in lines and main tables; the detailed tables show more digits."""
@@ -90,7 +91,7 @@ def _describe_reversal(facts: Facts) -> str:
         likely = [one for one in list_turns(facts) if (one.probability or 0.0) >= LIKELY][:1]
         heads = [describe_change(one, facts.runs, has_before=some) for one in likely for some in (True, False)]
         lines = [*(UNLESS(turn=head, **given) for head in heads), *([] if likely else [STAYS(odds=odds, **given)])]
-    return next((one for one in lines if fits(one)), lines[-1]) + "."
+    return finish(lines)
 
 
 def list_turns(facts: Facts) -> list[Turn]:
@@ -141,9 +142,8 @@ def _describe_swing(facts: Facts) -> str:
         return STILL(noun=noun, chips=name_all(facts.runs, facts.runs)) + "."
     entries = {one.runs[0]: one.values[facts.asked[0]] for one in facts.of(Entry)}
     value = entries[firsts[0].runs[0]]
-    line = _fill(MOVES, firsts[0], facts.runs, noun=noun, value=show_quantity(value.value, value.unit))
-    short = _fill(MOVES, firsts[0], facts.runs, noun=noun, value="")
-    return (line if fits(line) else short) + "."
+    shown = (show_quantity(value.value, value.unit), "")
+    return finish([_fill(MOVES, firsts[0], facts.runs, noun=noun, value=one) for one in shown])
 
 
 def describe_swings(facts: Facts) -> dict[str, str]:
@@ -161,10 +161,7 @@ def _name_asked(facts: Facts) -> str:
 
 def _list_firsts(facts: Facts) -> list[Swing]:
     """Return the largest swing of each run."""
-    by_run: dict[int, Swing] = {}
-    for one in facts.of(Swing):
-        by_run.setdefault(one.runs[0], one)
-    return list(by_run.values())
+    return list(first_of_each(facts.of(Swing), lambda one: one.runs[0]).values())
 
 
 def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:

@@ -30,7 +30,7 @@ from joulemap.show.candidate import (
     mark_ranked,
     title_candidates,
 )
-from joulemap.show.choice import NOT_SOLD, fits
+from joulemap.show.choice import finish
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain, show_quantity
 from joulemap.show.present.document import Grid
@@ -84,9 +84,7 @@ def describe_answer(answer: CostAnswer) -> str:
         price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
     head = describe_choice(choices[0], facts)
-    lines = [*_list_longer(head, choices[0], facts), head]
-    is_sold = facts.runs[choices[0].runs[0]].is_available
-    return next((one for one in lines if fits(one)), head) + ("." if is_sold else f"{NOT_SOLD}.")
+    return finish([*_list_longer(head, choices[0], facts), head], facts.runs[choices[0].runs[0]])
 
 
 def describe_choice(choice: Choice, facts: Facts) -> str:

@@ -88,7 +88,7 @@ SHARED: Final = Template("{ranges}; {share} of the old version's energy is in ke
 NOT_SHARED: Final = Template("{ranges}; the versions share almost no kernel, so errors do not cancel")
 
 
-def describe_versions(facts: Facts, before: str, after: str) -> str:
+def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
     """Return the first line: a limit that fails, or the version to take, with the changes of energy and time and
     whether they are significant.
     """

@@ -7,23 +7,23 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
+from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
 from joulemap.domain.table import Table
 from joulemap.generated.fusion import FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
-from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY
 from joulemap.show.layout import lay_facts
-from joulemap.show.part import SPAN
-from joulemap.show.present.cell import show_ends, show_quantity, show_signed
+from joulemap.show.part import describe_ranges
+from joulemap.show.present.cell import show_quantity, show_signed
 from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
+from joulemap.system.group import group
 
 COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "pattern": "fusion_pattern | subgraph_count",
@@ -97,8 +97,6 @@ SAME_BYTES: Final = "is the same"
 FEWER_BYTES: Final = Template("falls by {amount}[ ({share:%})]")
 MORE_BYTES: Final = Template("rises by {amount}[ ({share:%})]")
 
-RANGES_OF: Final = Template("{ranges} of the fused run: {spans:list}")
-
 CAUSES: Final[Mapping[str, Template]] = {
     "passed": Template("passes after GEMMs"),
     "merged": Template("the bias is merged"),
@@ -149,9 +147,7 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_largest(terms: Iterable[Term]) -> list[str]:
     """Return a line on the pattern that saves most energy x delay, if there are several."""
-    patterns: dict[str, list[Term]] = {}
-    for one in terms:
-        patterns.setdefault(one.name, []).append(one)
+    patterns = group(terms, lambda one: one.name)
     name, own = next(iter(patterns.items()))
     saved = [one for one in own if one.difference.value < 0.0]
     if len(patterns) < 2 or not saved:
@@ -162,11 +158,8 @@ def _describe_largest(terms: Iterable[Term]) -> list[str]:
 
 def _list_groups(facts: Facts, part: str) -> list[str]:
     """Return a line per cause of the changes of fused or of unfused subgraphs, in the order of the facts."""
-    groups: dict[str, list[Change]] = {}
-    for one in facts.of(Change):
-        if one.values.get("part") == part:
-            groups.setdefault(one.cause, []).append(one)
-    return [_describe_group(part, own) for own in groups.values()]
+    own = (one for one in facts.of(Change) if one.values.get("part") == part)
+    return [_describe_group(part, alike) for alike in group(own, lambda one: one.cause).values()]
 
 
 def _describe_group(part: str, changes: list[Change]) -> str:
@@ -203,14 +196,6 @@ def _describe_bytes(moved: Change, traffic: Change) -> list[str]:
     given = {"amount": show_quantity(abs(saved), "B"), "share": share if share >= LEAST_SHARE else None}
     change = SAME_BYTES if not saved else (FEWER_BYTES if saved > 0.0 else MORE_BYTES)(**given)
     return [BYTES(inside=inside if inside >= LEAST_SHARE else None, change=change)]
-
-
-def describe_ranges(facts: Facts) -> str:
-    """Return the ranges of energy and time of the fused run; empty without ranges."""
-    values = facts.of(Entry)[0].values
-    ends = {name: show_ends(values[name].value, values[name].unit, values[name].half_width) for name in facts.asked}
-    spans = [SPAN(metric=NOUNS[name], ends=text) for name, text in ends.items() if text]
-    return RANGES_OF(ranges=RANGES, spans=spans) if spans else ""
 
 
 def list_notes(total: FusionTotal) -> list[str]:

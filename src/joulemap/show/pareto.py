@@ -25,7 +25,7 @@ from joulemap.show.candidate import (
     show_metric,
     title_candidates,
 )
-from joulemap.show.choice import describe_choice, fits
+from joulemap.show.choice import describe_choice, finish
 from joulemap.show.page import Figures
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
@@ -102,8 +102,7 @@ def describe_answer(facts: Facts) -> str:
             return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
         return ENDS(**values) + "."
     name = name_run(attrs.evolve(runs[last], settings=()) if is_apart else runs[last])
-    whole = KNEE(last=name, least=name_end(y), **values)
-    return (whole if fits(whole) else KNEE(**values, last=None, least=None)) + "."
+    return finish([KNEE(last=name, least=name_end(y), **values), KNEE(**values, last=None, least=None)])
 
 
 def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:

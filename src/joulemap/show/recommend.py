@@ -45,10 +45,9 @@ from joulemap.show.candidate import (
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
 from joulemap.show.choice import (
     BEYOND,
-    NOT_SOLD,
     describe_choice,
     describe_choices,
-    fits,
+    finish,
     name_metric,
     show_value,
 )
@@ -127,11 +126,10 @@ def describe_recommendation(facts: Facts) -> str:
         "value": show_value(first),
     }
     if not run.is_available and (lack := _find_lack(facts)):
-        return NONE(lack=lack, **given) + "."
+        return finish([NONE(lack=lack, **given)])
     if len(first.runs) < 2:
         is_alone = run.is_available and any(one.missed_count for one in facts.of(Limit))
-        line = (ONLY if is_alone else BEST)(settings=run.settings, **given)
-        return line + ("." if run.is_available else f"{NOT_SOLD}.")
+        return finish([(ONLY if is_alone else BEST)(settings=run.settings, **given)], run)
     if not limits or not run.is_available or not first.tied:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}
@@ -143,7 +141,7 @@ def describe_recommendation(facts: Facts) -> str:
     likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
     runs = drop_settings(facts.runs, [one.runs[0] for one in likelier])
     told = [LIKELIEST(head=head, name=name_first(runs, one), chance=one.values["probability"]) for one in likelier]
-    return next((line for line in told if fits(line)), head) + "."
+    return finish([*told, head])
 
 
 def name_limits(facts: Facts) -> str:

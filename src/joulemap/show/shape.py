@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
-from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, fits
+from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.cell import show_quantity
@@ -269,8 +269,7 @@ class Shape(Page):
             more = read(found[0], facts) if found else {}
             add = Template(self.beside) if found else None
             return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        told = list(self.first.tell(facts, **values))
-        return (next((one for one in told if fits(one)), told[0]) if told else "") + "."
+        return finish([*self.first.tell(facts, **values)] or [""])
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""

@@ -40,6 +40,7 @@ from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
+from joulemap.system.group import first_of_each, group
 
 ALONE: Final = Template(
     "Use batch {energy_batch} on {name} for energy, {energy_per_inference} per inference, and batch {throughput_batch} "
@@ -145,14 +146,19 @@ def list_turns(facts: Facts, *, names: Sequence[str] = (), settings: tuple[str, 
 
     `names` restricts the metrics, `settings` the model and settings; a single group has no settings.
     """
-    turns: dict[tuple[tuple[str, ...], str], list[Turn]] = {}
-    for one in facts.of(Turn):
-        if (not names or one.metric in names) and (settings is None or one.settings in ((), settings)):
-            turns.setdefault((one.settings, one.metric or ""), []).append(one)
-    nouns: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (group, metric), course in turns.items():
-        nouns.setdefault((group, describe_course(course, facts.runs)), []).append(name_metric(metric))
-    return [COURSE(settings=group, nouns=alike, course=course) for (group, course), alike in nouns.items()]
+    turns = [
+        one
+        for one in facts.of(Turn)
+        if (not names or one.metric in names) and (settings is None or one.settings in ((), settings))
+    ]
+    courses = group(turns, lambda one: (one.settings, one.metric or ""))
+    told = [
+        (place, describe_course(course, facts.runs), name_metric(name)) for (place, name), course in courses.items()
+    ]
+    alike = group(told, lambda one: one[:2])
+    return [
+        COURSE(settings=place, nouns=[one[2] for one in own], course=course) for (place, course), own in alike.items()
+    ]
 
 
 def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:
@@ -190,10 +196,7 @@ def _name_chip(run: Subject) -> str:
 
 def list_decided(facts: Facts) -> list[Choice]:
     """Return the choices of the first line: the first of each model and metric."""
-    by_model: dict[tuple[str, str], Choice] = {}
-    for one in facts.of(Choice):
-        by_model.setdefault((one.model, one.metric), one)
-    return list(by_model.values())
+    return list(first_of_each(facts.of(Choice), lambda one: (one.model, one.metric)).values())
 
 
 TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
@@ -255,7 +258,7 @@ def draw(answer: SweepAnswer) -> Figures:
 def list_best(answer: SweepAnswer, row: SweepSeries) -> list[int | None]:
     """Return the runs of a series with the lowest energy per inference and with the highest throughput."""
     points = (answer.find_point(row, batch) for batch in (row.energy_batch, row.throughput_batch))
-    return [point and point.run_id for point in points]
+    return [None if point is None else point.run_id for point in points]
 
 
 def find_cells(answer: SweepAnswer) -> dict[str, Any]:

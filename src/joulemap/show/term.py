@@ -9,7 +9,7 @@ from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, UNEXPLAINED
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
-from joulemap.show.caveat import RANGES
+from joulemap.show.caveat import tell_ranges
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choice
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
@@ -76,7 +76,6 @@ EACH: Final = "each"
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
 RANGE: Final = Template("{range} on {name}")
-RANGES_ARE: Final = Template("{ranges}: {spans:list}")
 
 
 def describe_difference(facts: Facts) -> str:
@@ -118,7 +117,7 @@ def describe_ranges(facts: Facts) -> str:
         for one in facts.of(Entry)
         if (value := one.values.get(facts.asked[0])) is not None and value.half_width
     ]
-    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+    return tell_ranges(spans)
 
 
 def list_reasons(facts: Facts) -> list[str]:

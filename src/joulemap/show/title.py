@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from joulemap.physics.record.configuration import NO_HOST
 from joulemap.show.present.template import Template
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
@@ -104,9 +105,7 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
 
 def describe_changes(changes: Mapping[str, Sequence[str]]) -> list[str]:
     """Return one text per group of hardware with the same changed numbers."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for hardware, numbers in changes.items():
-        groups.setdefault(tuple(numbers), []).append(hardware)
+    groups = group(changes, lambda hardware: tuple(changes[hardware]))
     return [CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
 

@@ -12,10 +12,9 @@ from joulemap.ask.scope import vary
 from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
 from joulemap.domain.table import Column, Table
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
-from joulemap.show.caveat import RANGES
-from joulemap.show.choice import fits
+from joulemap.show.caveat import tell_ranges
+from joulemap.show.choice import finish
 from joulemap.show.page import Drawings, Figures, draw_figure, sketch
-from joulemap.show.part import RANGES_ARE
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
 from joulemap.show.present.document import Text
@@ -101,8 +100,7 @@ def describe_use(facts: Facts) -> str:
             "what": "throughput" if is_faster else "energy per inference",
             "latency": latency if latency > 1.0 + MOVED else None,
         }
-        whole = HELPS(**values, share=worst["share"], peak=peak)
-        return (whole if fits(whole) else HELPS(**values, share=None)) + "."
+        return finish([HELPS(**values, share=share, peak=peak) for share in (worst["share"], None)])
     return USES(None, **worst, peak=peak, others=[OTHER(None, **one) for one in others[:1]] or None)
 
 
@@ -142,7 +140,7 @@ def describe_ranges(facts: Facts) -> str:
         if value.half_width:
             ends = (min(value.value * math.exp(sign * value.half_width), 1.0) for sign in (-1.0, 1.0))
             spans.append(RANGE(range=show_span(*map(show_share, ends)), name=name_first(facts.runs, one)))
-    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+    return tell_ranges(spans)
 
 
 def list_notes(answer: UtilizationAnswer) -> list[str]:

@@ -9,15 +9,15 @@ from joulemap.ask.fact import Change, Choice, Facts, Win
 from joulemap.show.choice import (
     MOST_TIED,
     MOST_WHY,
-    NOT_SOLD,
     describe_alone,
     describe_choice,
-    fits,
+    finish,
     name_metric,
 )
 from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
+from joulemap.system.group import first_of_each
 
 OF_SOME: Final = Template("{count} of {total} {level}s")
 OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
@@ -64,7 +64,7 @@ def describe_parts(facts: Facts) -> str:
     if better := _find_better(facts):
         clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
         lines = [BUT(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
-    return _finish(facts, wins[0].runs[0], lines)
+    return finish(lines, facts.runs[wins[0].runs[0]])
 
 
 def _find_better(facts: Facts) -> Choice | None:
@@ -82,18 +82,12 @@ def describe_models(facts: Facts) -> str:
         run_id = changes[0].runs[0] if changes else next(iter(facts.runs))
         line = _describe_change(MODELS, facts, changes[0]) if changes else ""
         same = SAME(name=name_run(facts.runs[run_id]), noun=name_metric(facts.asked[0]))
-        return _finish(facts, run_id, [line or same])
+        return finish([line or same], facts.runs[run_id])
     head = _describe_lead(facts, wins)
     close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
     tied = CLOSE(head=head, count="all" if close == wins[0].count else close)
     lines = [tied, head] if close else [_add_other(facts, head, wins), head]
-    return _finish(facts, wins[0].runs[0], lines)
-
-
-def _finish(facts: Facts, run_id: int, lines: Sequence[str]) -> str:
-    """Return the first line that is short enough, or the last one, as a sentence on the chip of a run."""
-    line = next((one for one in lines if fits(one)), lines[-1])
-    return line + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
+    return finish(lines, facts.runs[wins[0].runs[0]])
 
 
 def _list_wins(facts: Facts) -> list[Win]:
@@ -104,10 +98,8 @@ def _list_wins(facts: Facts) -> list[Win]:
 
 def _list_wholes(facts: Facts) -> list[Choice]:
     """Return the first choice of each model, among several chips."""
-    by_model: dict[str, Choice] = {}
-    for one in facts.of(Choice):
-        by_model.setdefault(one.model, one)
-    return [one for one in by_model.values() if len(one.runs) > 1]
+    firsts = first_of_each(facts.of(Choice), lambda one: one.model)
+    return [one for one in firsts.values() if len(one.runs) > 1]
 
 
 def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
