@@ -58,7 +58,6 @@ ASSUMED: Final = "assumed"
 
 COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
-UNEQUAL: Final = "chips also differ in size and process node: differences hold for these chips, not for their classes"
 
 INTO_PAIR: Final = "explain {model} {most} {least} {precision}"
 AT_BATCH: Final = (
@@ -143,7 +142,7 @@ def list_notes(answer: ArchitecturesAnswer) -> list[str]:
             for row in answer.rows
             if row.precision != answer.asked
         ),
-        UNEQUAL,
+        "chips also differ in size and process node: differences hold for these chips, not for their classes",
     ]
 
 
@@ -166,8 +165,9 @@ def choose(
     return {
         "csv": csv,
         "shown": [shown],
-        "omitted": ("categories", *without_macs) if by == "class" else [one for one in every if one != shown],
-        "is_whole": by != "class",
+        "omitted": ("categories", "actions", *without_macs)
+        if by == "class"
+        else [one for one in every if one != shown],
         "has_macs": has_macs,
         "dropped": [INTO_PAIR] * (not is_pair) + [AT_BATCH] * bool({"--batch", "--input"} & {*repeated}),
         "model": answer.scope.model,
@@ -204,29 +204,20 @@ def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[st
 
 
 def draw_actions(
-    answer: ArchitecturesAnswer, _grid: Any, limit: int, *, row_of: ArchitectureSummary, rows: Any, **given: Any
+    answer: ArchitecturesAnswer, _grid: Any, _limit: int, *, rows: Any, has_macs: bool, **_: Any
 ) -> list[Block]:
-    """Return the largest actions of a class and the sources of their energies per action; on the page of all classes
-    below the class's principle and rank.
-    """
-    most = len(rows) if given["is_whole"] else limit
+    """Return the actions of a class, and the sources of their energies per action."""
     drawn = lay_rows(
         answer,
         rows,
-        ACTIONS_PER_MAC if given["has_macs"] else ACTIONS,
-        limit=most,
-        noun="actions",
+        ACTIONS_PER_MAC if has_macs else ACTIONS,
         keep="energy_j energy_per_mac_j count price share_fraction basis",
         action=ACTION,
         count=_show_count,
         price=lambda one: show_price(one.energy_per_action_j, one.per),
     )
-    sources = group(rows.rows[:most], lambda one: one.source)
-    blocks: list[Block] = [drawn, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())]
-    if given["is_whole"]:
-        return blocks
-    notes = [one for one in answer.notes if one.architecture == row_of.architecture and one.topic == "principle"]
-    return [Lines(NOTE(one, topic="") for one in notes), *blocks]
+    sources = group(rows, lambda one: one.source)
+    return [drawn, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())]
 
 
 def draw_categories(

@@ -41,7 +41,6 @@ UNDETERMINED: Final = Template(
 )
 LEFT_OUT: Final = Template("left out: {line}")
 WRITTEN: Final = Template("written to {written_to}; `--calibration none` disables it")
-DRY: Final = "a dry run: nothing was written"
 
 
 def describe_errors(answer: CalibrateAnswer) -> str:
@@ -86,7 +85,7 @@ def list_notes(answer: CalibrateAnswer) -> Iterator[str]:
         yield UNDETERMINED(count=count, moved=answer.summary.moved_count, least=DETERMINED)
     yield from answer.warnings
     yield from (LEFT_OUT(line=line) for line in answer.left_out)
-    yield WRITTEN(answer) if answer.written_to else DRY
+    yield WRITTEN(answer) if answer.written_to else "a dry run: nothing was written"
 
 
 PAGES: Final = {

@@ -28,8 +28,6 @@ LEAST_WEIGHT: Final = 0.05
 MONEY: Final = ("USD", "USD/h")
 """Units whose values have cents; the ends of their intervals have two digits."""
 
-COULD_REVERSE: Final = " (could reverse it)"
-COULD_DECIDE: Final = " (could decide it)"
 
 DECIDING: Final = math.log(1.5)
 """Known bias from which a caveat is said to decide a tie, a factor of 1.5; chosen, not fitted."""
@@ -204,7 +202,7 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)
     is_tie = any(one.tied for one in facts.of(Choice)[:1])
-    word = COULD_DECIDE if is_tie else COULD_REVERSE
+    word = " (could decide it)" if is_tie else " (could reverse it)"
     for caveat, could_move in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, runs, decided) + (word if could_move else ""))
     return "; ".join(parts)

@@ -48,8 +48,6 @@ BETTER: Final[Mapping[str, Template]] = {
 }
 """Metric -> clause on a clear winner or, with the other words of `DEGREES`, on the other run."""
 
-ITS_RIVAL: Final = "it"
-LOWEST: Final = "lowest"
 
 LESS: Final = Template("uses {ratio:x} {less} {noun}[ than {rival}]")
 MORE: Final = Template("has {ratio:x} {more} {noun}[ than {rival}]")
@@ -181,7 +179,7 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
         head = EITHER(name=name, rival=names[0], nouns=nouns, chance=show_chance(chance))
         return [advice(head=head), head]
     known = METRIC.get(cast("MetricName", choice.metric))
-    best = known.best if known else LOWEST
+    best = known.best if known else "lowest"
     head = OTHERS(head=ANY(name=name, best=best, noun=nouns[0], value=show_value(choice)), count=len(names))
     return [(AT_HAND if advice is AT_HAND else CHEAPEST)(head=head), head]
 
@@ -192,7 +190,7 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     if lead.ratio is None:
         return LEADS(noun=noun, chance="")
     if lead.ratio < TIE_RATIO:
-        return ALMOST(rival=rival or ITS_RIVAL, noun=noun)
+        return ALMOST(rival=rival or "it", noun=noun)
     known = METRIC.get(cast("MetricName", lead.metric))
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)

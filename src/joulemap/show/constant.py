@@ -218,7 +218,6 @@ def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[
 
 SENSITIVITY_TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
 DRAWN: Final = Template("{metric.label} on {hardware}, {value}{per}")
-PER_MILLION: Final = " per million inferences"
 OPERANDS: Final = Template("{row.word} (operand supply)")
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
@@ -292,7 +291,7 @@ def list_moving(answer: SensitivityAnswer, hardware: str) -> list[Sensitivity]:
 
 def name_work(answer: ConstantAnswer) -> str:
     """Return the unit of work of the metric, if no title names it; empty otherwise."""
-    return PER_MILLION if METRIC[answer.metric].per == "million inferences" else ""
+    return " per million inferences" if METRIC[answer.metric].per == "million inferences" else ""
 
 
 def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:

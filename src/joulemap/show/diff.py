@@ -56,7 +56,6 @@ MOST_NAME: Final = 24
 """Maximum characters of a version's name in a sentence."""
 RANGE: Final = Template("{low} to {high} %")
 ALL: Final = Template("all {count} chips")
-BOTH: Final = "both chips"
 
 NOUNS: Final = {"energy": "energy", "latency": "time"}
 CLAUSE: Final = Template("{span} % {direction} {noun}")
@@ -170,7 +169,7 @@ def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
 
 
 def _name_place(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else BOTH if len(names) == 2 else ALL(count=len(names))
+    return names[0] if len(names) == 1 else "both chips" if len(names) == 2 else ALL(count=len(names))
 
 
 def _describe_metric(metric: str, changes: Sequence[Change]) -> str:

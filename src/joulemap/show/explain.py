@@ -15,7 +15,6 @@ from joulemap.show.page import Figures
 from joulemap.show.pair import (
     DIVISIONS,
     choose_shares,
-    lay_categories,
     name_pair,
 )
 from joulemap.show.present.document import Lines
@@ -28,7 +27,6 @@ from joulemap.show.title import Title, bind
 ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
 OF_PART: Final = Template("subgraph {part}")
 BY_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --level subgraph"
-INTO_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}"
 INTO_ACTIONS: Final = "analyze {{model}} {{{one}}} --level subgraph --subgraph {{part}} --by action"
 SWEEP: Final = "sweep {model} --hardware {a},{b} --batch {batches} --level crossing"
 
@@ -40,12 +38,6 @@ OF_SERVED: Final = {"logits", "communication"}
 
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """Purposes of work that occur only in language models."""
-
-NAMED: Final = 4
-"""Maximum categories with a row each on a screen; the others share one."""
-
-LEAST_NAMED: Final = 0.02
-"""Minimum share of all differences of a category with a row of its own on a screen."""
 
 TABLES: Final[Mapping[DifferenceDivision, str]] = {
     "category": "categories",
@@ -80,9 +72,8 @@ def choose(
     terms = "terms" if answer.metric_terms is None else "metric_terms"
     table = TABLES.get(by, terms)
     shares = choose_shares(answer)
-    shown = ["brief"] if by == "category" else [table, "traffic"] if is_memory else [table]
+    shown = [table, "traffic"] if is_memory else [table]
     omitted = {
-        "brief",
         "metric_terms" if terms == "terms" else "terms",
         *(() if metric in ("energy", "edp") else ("roles",)),
         *(() if OF_LANGUAGE & purposes else ("purposes",)),
@@ -121,7 +112,7 @@ def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, A
         if answer.metric != "memory" and subgraphs.rows:
             part = subgraphs[0].name
             leads = len(subgraphs) > 1 and (subgraphs[0].share_fraction or 0.0) >= LEADING
-            steps.insert(0 if leads else 1, INTO_SUBGRAPH)
+            steps.insert(0 if leads else 1, "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
         if is_pair and not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated):
             first = next(iter(answer.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
@@ -151,12 +142,6 @@ EXPLAIN: Final = Shape(
     csv="{csv}",
     limit=5,
     parts=(
-        Part(
-            table="brief",
-            rows="categories",
-            make=lambda answer, _: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
-            is_brief=True,
-        ),
         *DIVISIONS,
         Part(
             title="How these classes work",

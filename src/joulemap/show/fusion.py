@@ -82,7 +82,6 @@ SHARE: Final = Template("{share:%} of the {noun}")
 KERNELS: Final = Template("{after} kernels replace {before} separate ones")
 NOT_FUSED: Final = Template("Nothing is fused on {name}: {subgraphs} is one kernel in every runtime")
 EACH_OF: Final = Template("each of the {count} subgraphs")
-ONLY: Final = "the only subgraph"
 NOUNS: Final[Mapping[str, str]] = {"energy": "energy", "latency": "time"}
 
 LARGEST: Final = Template("{name} saves most: {amounts:and}")
@@ -93,7 +92,6 @@ TAKES, TAKE = "takes", "take"
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} more, {second} less")
 BYTES: Final = Template("[{inside:%} of moved bytes stay inside kernels; ]off-chip traffic {change}")
-SAME_BYTES: Final = "is the same"
 FEWER_BYTES: Final = Template("falls by {amount}[ ({share:%})]")
 MORE_BYTES: Final = Template("rises by {amount}[ ({share:%})]")
 
@@ -117,7 +115,7 @@ def describe_saving(facts: Facts) -> str:
     name = name_run(facts.runs[kernels.runs[1]])
     if not kernels.values["fused_subgraphs"]:
         count = kernels.values["subgraphs"]
-        return NOT_FUSED(name=name, subgraphs=ONLY if count == 1 else EACH_OF(count=count)) + "."
+        return NOT_FUSED(name=name, subgraphs="the only subgraph" if count == 1 else EACH_OF(count=count)) + "."
     saved = {NOUNS[metric]: _find_share(changes[metric]) for metric in facts.asked}
     gains = [SHARE(share=share, noun=noun) for noun, share in saved.items() if share >= LEAST_SHARE]
     costs = [SHARE(share=-share, noun=noun) for noun, share in saved.items() if share <= -LEAST_SHARE]
@@ -194,7 +192,7 @@ def _describe_bytes(moved: Change, traffic: Change) -> list[str]:
     if inside < LEAST_SHARE and share < LEAST_SHARE:
         return []
     given = {"amount": show_quantity(abs(saved), "B"), "share": share if share >= LEAST_SHARE else None}
-    change = SAME_BYTES if not saved else (FEWER_BYTES if saved > 0.0 else MORE_BYTES)(**given)
+    change = "is the same" if not saved else (FEWER_BYTES if saved > 0.0 else MORE_BYTES)(**given)
     return [BYTES(inside=inside if inside >= LEAST_SHARE else None, change=change)]
 
 

@@ -82,7 +82,6 @@ MODES: Final = Template("power modes: {modes:list}; without one, the clock is {c
 PROJECTION: Final = Template("key numbers: {projection}")
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 PACKAGED: Final = Template("described by the installed package {package}[; its page: {page}]")
-UNCALIBRATED: Final = "not calibrated: uses class defaults"
 MEANING: Final = Template(
     "{name} means {hardware}, the default of its class; `{architecture}s` means all chips of the class"
 )
@@ -189,7 +188,7 @@ def list_notes(answer: HardwareAnswer) -> Iterator[str]:
     if one.unavailable:
         yield UNAVAILABLE(one, mark=PROJECTED)
     applied = [*find_calibrations(answer.calibrations, [one.hardware])]
-    yield from [describe_values(each.kind, each.values) for each in applied] or [UNCALIBRATED]
+    yield from [describe_values(each.kind, each.values) for each in applied] or ["not calibrated: uses class defaults"]
     for name, hardware in answer.meanings.items():
         yield MEANING(name=name, hardware=hardware, architecture=one.architecture)
 

@@ -55,7 +55,6 @@ DETECTED: Final = Template(
 
 HOST_TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
 TIMES: Final = ("timed on {device} | {call_s:s}", "launch on a GPU beside it | {launch_s:s}")
-TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
 SCALED_NOTE: Final = Template(
     "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
     "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
@@ -121,7 +120,7 @@ def list_notes(answer: MeasureAnswer) -> Iterator[str]:
 def list_host_notes(answer: HostAnswer) -> Iterator[str]:
     """Yield notes on the timed calls, and on an estimated or unreliable time."""
     pace = answer.pace
-    yield TIMED_NOTE
+    yield "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
     if pace.is_scaled:
         yield SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)
     if pace.spread_fraction > LARGEST_SPREAD:

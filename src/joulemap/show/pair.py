@@ -83,6 +83,12 @@ TERM_COLUMNS: Final = Template(
     "*price_b | per"
 )
 
+NAMED: Final = 4
+"""Maximum categories with a row each; the others share one."""
+
+LEAST_NAMED: Final = 0.02
+"""Minimum share of all differences of a category with a row of its own."""
+
 LONGEST: Final = 20
 """Maximum total length of two chip names, in characters, as column headings; longer names become A and B."""
 
@@ -111,16 +117,12 @@ def choose_shares(answer: ExplainAnswer) -> dict[str, str]:
     return {**columns, "own_share": columns[own], "purpose_share": columns[by_purpose]}
 
 
-def lay_categories(answer: ExplainAnswer, *, most: int | None = None, least: float = 0.0) -> Grid:
-    """Return a grid of the energy or time of both runs per category.
-
-    With `most`, a grid for a screen: at most so many categories, each with at least the share `least`, have a row, the
-    others share one.
-    """
+def lay_categories(answer: ExplainAnswer) -> Grid:
+    """Return a grid of the energy or time of both runs per category: the largest ones, and the others together."""
     names = name_pair(answer)
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
-    large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
+    large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),

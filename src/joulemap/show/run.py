@@ -58,12 +58,12 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
-def prove_parts(noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
-    """Return the check that parts sum to the whole in energy and, if parts have times, in latency."""
+def prove_parts(noun: str, rows: Iterable[Any], total: Any) -> Text:
+    """Return the check that parts sum to the run in energy and, if parts have times, in latency."""
     listed = list(rows)
     units = {"energy_fj": "fJ"} | ({"latency_fs": "fs"} if listed and hasattr(listed[0], "latency_fs") else {})
     sums = [(sum(getattr(row, name) for row in listed), getattr(total, name), unit) for name, unit in units.items()]
-    return prove(noun, whole, *sums)
+    return prove(noun, "the run", *sums)
 
 
 def title_runs(scope: Scope) -> Title:

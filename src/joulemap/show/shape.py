@@ -27,7 +27,7 @@ TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 RESERVED: Final = (
-    "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "is_brief", "limited", "notes", "omitted",
+    "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "limited", "notes", "omitted",
     "options", "row", "shown", "steps", "title", "told",
 )  # fmt: skip
 """Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
@@ -155,10 +155,6 @@ class Part:
     """Function of the answer and the grid alone, in place of `draw`."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
-    is_brief: bool = False
-    """True if a part of the details has all of this part; a terminal then shows only one of them. The choice `is_brief`
-    overrides it.
-    """
     counts_left_out: bool = False
     """True if a line directly below the first section counts what has no result."""
     divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
@@ -195,8 +191,7 @@ class Part:
         else:
             blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
         title = self.title.format(**{"count": len(rows), **values})
-        is_brief = values.get("is_brief", self.is_brief)
-        return Section(title, blocks, is_tight=self.is_tight, is_brief=is_brief)
+        return Section(title, blocks, is_tight=self.is_tight)
 
 
 @frozen(kw_only=True)

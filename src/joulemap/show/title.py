@@ -19,7 +19,6 @@ BOUND: Final = Template(
     "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {hosts:list}][, {changes:list}][: {about}]"
 )
 WALL_ELSE_BOARD: Final = "energy at the wall where known, else at the board"
-DEVICE_ONLY: Final = "device only"
 WITH_HOST: Final = Template("with host {host}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
@@ -97,7 +96,7 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
         boundaries=[
             f"{one}{beside}" for one in ([WALL_ELSE_BOARD] if conditions.is_wall_else_board else conditions.boundaries)
         ],
-        hosts=[DEVICE_ONLY if one == NO_HOST else WITH_HOST(host=one) for one in conditions.hosts],
+        hosts=["device only" if one == NO_HOST else WITH_HOST(host=one) for one in conditions.hosts],
         changes=[*changes[:MOST_CHANGES], *([MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
         about=about,
     )

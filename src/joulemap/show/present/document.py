@@ -308,8 +308,6 @@ class Section:
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
-    is_brief: bool = False
-    """True if a section of the details contains all of this section; a terminal then shows only one of them."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -403,7 +401,7 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
         kept = [section for section in self.details if section.texts]
-        sections = tuple(one for one in self.sections if not (details and one.is_brief))
+        sections = self.sections
         cuts: list[tuple[list[str], str]] = []
         if self.is_decision:  # its last line has room for what its tables omit
             cuts = [([one.more_text], one.show_all) for section in sections for one in section.grids if one.cut]
@@ -454,14 +452,13 @@ def grid(
     keep: Sequence[str] = (),
     ranked: Sequence[str] = (),
     projected: frozenset[str] = frozenset(),
-    first: Sequence[Sequence[str]] = (),
     noun: str = "rows",
     stays: Callable[[Row], bool] | None = None,
     is_plain: bool = False,
 ) -> Grid:
     """Format rows of a table as a grid; numbers get the unit of their column, projected hardware its mark.
 
-    `first` holds formatted rows that precede the others. At most `limit` rows are shown, plus those that `stays`
+    At most `limit` rows are shown, plus those that `stays`
     selects; the rest are counted as `noun`. `ranked` are the headings that rank the rows. If the cells do not
     distinguish rows, each dimension that does gets a column, unless the table `is_plain`.
     """
@@ -490,7 +487,7 @@ def grid(
         chosen.insert(insertion, (name.replace("_", " "), name))
         cells.insert(insertion, [cell(row, name) for row in shown])
     energies = {
-        (len(first) + at, column): energy
+        (at, column): energy
         for column, (_, what) in enumerate(chosen)
         if _field(what) in find_energy_runs()
         for at, row in enumerate(shown)
@@ -500,7 +497,7 @@ def grid(
     return Grid(
         energies=energies,
         headings=headings,
-        rows=(*(tuple(texts) for texts in first), *zip(*cells, strict=True)),
+        rows=tuple(zip(*cells, strict=True)),
         keep=tuple(keep),
         distinguishing=() if is_plain else tuple(headings[index] for index in _find_distinguishing(chosen, cells)),
         ranked=tuple(ranked),
@@ -595,16 +592,13 @@ def draw_columns(
     *,
     columns: str = "",
     keep: str = "",
-    limit: int | None = None,
-    is_bare: bool = False,
     is_list: bool = False,
-    projected: frozenset[str] = frozenset(),
 ) -> Grid:
-    """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
+    """Format the rows of a table as a grid: headings without units, each `value` with its `unit`.
 
     `columns` are the columns to show, as `name | heading name`; empty means all. The columns of a list (`is_list`) have
     the headings that their query declares, others their names. `keep` names the columns that a narrow terminal hides
-    last. An empty table shows its headings unless `is_bare`.
+    last. An empty table shows its headings.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
@@ -617,13 +611,11 @@ def draw_columns(
     drawn = grid(
         table,
         [(text, name) for name, text in shown.items()],
-        limit=limit,
         keep=[shown[name] for name in keep.split() if name in shown],
-        projected=projected,
         # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
     )
-    return attrs.evolve(drawn, keeps_headings=not is_bare)
+    return attrs.evolve(drawn, keeps_headings=True)
 
 
 def table_document(
