@@ -50,8 +50,6 @@ class Scope:
     """Hardware that the question selected; empty if the user named runs."""
     is_named: bool
     """True if the user named the hardware or the runs."""
-    is_divided: bool = True
-    """False if all runs are those of one plan."""
     names: tuple[str, ...] = ()
     """Models as the caller named them; empty to take the names of the stored runs."""
     unstored: tuple[Refusal, ...] = ()
@@ -61,7 +59,7 @@ class Scope:
     def of(cls, held: StoredRuns) -> Scope:
         """Return the scope of a question about the runs of a plan."""
         names = tuple(dict.fromkeys(model.request.model for model in held.plan.models))
-        return attrs.evolve(cls.of_plan(held.plan, held.connection, held.ids), names=names, is_divided=False)
+        return attrs.evolve(cls.of_plan(held.plan, held.connection, held.ids), names=names)
 
     @classmethod
     def of_plan(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Scope:

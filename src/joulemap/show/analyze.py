@@ -360,7 +360,7 @@ def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Ro
 def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
     """Return the parts of the runs of one model, or what is inside of the requested part."""
     drawn = (lay_inside if answer.subgraph else lay_parts)(answer, runs, limit)
-    return (drawn, *tell_left_out(answer.scope, is_brief=True))
+    return (drawn, *tell_left_out(answer.scope))
 
 
 def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:

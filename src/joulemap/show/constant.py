@@ -190,14 +190,13 @@ def list_reasons(facts: Facts) -> list[str]:
     lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]
     lines += [NEXT(turn=describe_change(one, runs)) for one in turns[1:] if one.of != turns[0].of][:1]
     shares = facts.of(Share)
-    lines += [measure_next(one, runs) for one in shares if one.axis][:1]
+    lines += [
+        MEASURE(name=one.name, owner=name_owner(one.runs, runs), basis=one.basis, share=one.share)
+        for one in shares
+        if one.axis
+    ][:1]
     sides = [PART(share=one.share, owner=name_owner(one.runs, runs)) for one in shares if not one.axis]
     return [*lines, *([SHARES(parts=sides)] if sides else [])]
-
-
-def measure_next(share: Share, runs: Mapping[int, Subject]) -> str:
-    """Return the constant whose measurement would remove the most uncertainty."""
-    return MEASURE(name=share.name, owner=name_owner(share.runs, runs), basis=share.basis, share=share.share)
 
 
 def describe_odds(facts: Facts) -> str:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Turn
+from joulemap.ask.scope import vary
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
 from joulemap.generated.cost import GridFootprint
-from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.show.candidate import (
     ASSUMED,
     BOUND,
@@ -68,7 +68,6 @@ IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 ENERGY_ON: Final = Template("{energy} on {name}")
 CO2_ON: Final = Template("CO2 on {name}")
-NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
 FIGURES: Final = "throughput_per_s | latency_s | *kwh_per_million | gco2_per_million"
 NAMED: Final = "hardware | *precision | *batch | {runtime}"
 
@@ -89,7 +88,8 @@ def describe_answer(answer: CostAnswer) -> str:
 
 def describe_choice(choice: Choice, facts: Facts) -> str:
     """Return the clause on the cheapest chip, and how it is paid for."""
-    runs, ways = facts.runs, _find_ways(facts)
+    runs = facts.runs
+    ways = {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
     name, *others = (name_run(runs[one]) for one in choice.runs[:2])
     verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
     given = {
@@ -122,11 +122,6 @@ def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
     for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
         name = name_first(facts.runs, own)
         yield LIKELIEST(head=head, name=name, chance=own.values["probability"])
-
-
-def _find_ways(facts: Facts) -> Mapping[int, str]:
-    """Return run -> way of paying."""
-    return {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
 
 
 def spell_count(value: float) -> str:
@@ -227,18 +222,11 @@ def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[
     """Return the values of slots in the texts of parts, the title and the follow-up commands."""
     use = describe_use(answer.assumptions, answer.pay, answer.kind)
     about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
-    drawn, hidden = {row.run_id: row for row in answer.grid}, answer.projected
-    chips = {run: mark_projected(find_chip(row), hidden) for run, row in drawn.items()}
+    drawn, varied = {row.run_id: row for row in answer.grid}, vary(answer.grid)
     names = {
-        run: NAME(
-            row,
-            hardware=mark_projected(row.hardware, hidden),
-            runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
-        )
-        for run, row in drawn.items()
+        run: " ".join((mark_projected(row.hardware, answer.projected), *varied[run])) for run, row in drawn.items()
     }
-    short = chips if len({*chips.values()}) == len(chips) else names
-    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in drawn.items()]
+    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in drawn.items()]
     best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
     rivals = [answer.best, *answer.likely[:1]] if answer.best is not None else []
     return {

@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
+from joulemap.domain.table import Table
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
@@ -149,7 +150,8 @@ def _read(change: Change, name: str) -> float:
 def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
     """Return the version to take, with the changes of energy and time over all chips."""
     before, after = (word if len(name) > MOST_NAME else name for name, word in ((before, BEFORE), (after, AFTER)))
-    changes, where = facts.of(Change), _name_place(_name_chips(facts))
+    changes = facts.of(Change)
+    where = _name_place(name_all(facts.runs, (one.runs[1] for one in changes)))
     metrics = dict.fromkeys(one.metric for one in changes)
     if all(one.before == one.after for one in changes):
         return EQUAL(metrics=list(metrics), where=where)
@@ -208,11 +210,6 @@ def list_reasons(facts: Facts) -> list[str]:
         lines.append(KEPT(limits=[KEPT_LIMIT(metric=one.metric, limit=show_change(one.bound.value)) for one in limits]))
     lines += [] if is_lost_first else _list_lost(facts)
     return [*lines, *_describe_terms(facts)][:MOST_WHY]
-
-
-def _name_chips(facts: Facts) -> list[str]:
-    """Return the names of the chips that run both versions."""
-    return name_all(facts.runs, (one.runs[1] for one in facts.of(Change)))
 
 
 def _describe_terms(facts: Facts) -> Iterator[str]:
@@ -310,10 +307,9 @@ def list_parts(answer: DiffAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
         yield {"hardware": name, "name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
 
 
-def list_chips(answer: DiffAnswer) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return a row per chip that runs both versions."""
-    rows = answer.changed
-    return [({}, rows.with_rows(row for row in rows if row.metric == METRICS[0]))]
+def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
+    """Return the row on energy of each chip that runs both versions."""
+    return answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
 
 
 def show_metrics(answer: DiffAnswer) -> Mapping[str, Any]:
@@ -375,16 +371,6 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
     return attrs.evolve(grid, pictures=(picture,))
 
 
-def draw_metrics(answer: DiffAnswer, grid: Grid) -> Grid:
-    """Return the metrics of one chip with a picture of their changes."""
-    return _picture(grid, "change", (row.change_fraction for row in answer.changed))
-
-
-def draw_chips(answer: DiffAnswer, grid: Grid) -> Grid:
-    """Return the chips with a picture of the changes of their energy."""
-    return _picture(grid, "energy", (row.change_fraction for row in answer.changed if row.metric == "energy"))
-
-
 def draw_parts(answer: DiffAnswer, grid: Grid, limit: int, *, hardware: str, **_: Any) -> Grid:
     """Return the subgraphs of a chip with a picture of the changes of their energy."""
     rows = answer.subgraphs[hardware].rows[:limit]
@@ -402,12 +388,12 @@ VERSIONS: Final = Shape(
     parts=(
         Part(
             table="chips",
-            divide=list_chips,
+            divide=lambda answer: [({}, list_energies(answer))],
             columns="hardware | energy energy_change | energy_range? | latency latency_change | latency_range? | "
             "memory memory_change? | cost cost_change? | limits verdicts?",
             lay={"keep": "verdicts latency_change memory_change cost_change", "ranked": "energy_change energy_range"},
             cells=show_chips,
-            make=draw_chips,
+            make=lambda answer, grid: _picture(grid, "energy", (row.change_fraction for row in list_energies(answer))),
             counts_left_out=True,
         ),
         Part(
@@ -417,7 +403,7 @@ VERSIONS: Final = Shape(
             columns="{owner}*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?",
             lay={"ranked": "change_fraction"},
             cells=show_metrics,
-            make=draw_metrics,
+            make=lambda answer, grid: _picture(grid, "change", (row.change_fraction for row in answer.changed)),
             counts_left_out=True,
         ),
         Part(
@@ -457,11 +443,6 @@ def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **
         return [Text(f"No {table[:-1]} differs.")]
     moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
     return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
-
-
-def list_delays(answer: DifferenceAnswer) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return the terms of the latency; none if a run was refused."""
-    return [] if answer.delays is None else [({}, answer.delays)]
 
 
 def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
@@ -525,7 +506,12 @@ RUNS: Final = RunsSheet(
             draw=draw_differing,
             is_long=True,
         ),
-        Part(title="Terms of the latency", table="delays", divide=list_delays, draw=draw_delays),
+        Part(
+            title="Terms of the latency",
+            table="delays",
+            divide=lambda answer: [] if answer.delays is None else [({}, answer.delays)],
+            draw=draw_delays,
+        ),
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.hardware import HardwareAnswer
 from joulemap.ask.setting import find_calibrations
@@ -15,7 +15,7 @@ from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLIST
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines
 from joulemap.show.present.cell import Number, number, show_count, show_quantity
-from joulemap.show.present.document import Grid, Lines
+from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
@@ -90,11 +90,6 @@ PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a chip that holds its price."""
 
 
-def title_chip(answer: HardwareAnswer) -> str:
-    """Return the names of a chip, marked if it is not available."""
-    return TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else "")
-
-
 def describe_chip(answer: HardwareAnswer) -> str:
     """Return class, units, peak, memory and power limit in a line."""
     one, amounts = answer.summary, _show_amounts(answer)
@@ -152,11 +147,6 @@ def _describe_compiler(row: HardwareCompiler) -> str:
     return COMPILED(row, cut=CUT_MEANING[row.cut])
 
 
-def lay_figures(answer: HardwareAnswer, _: Any) -> Grid:
-    """Return the peaks, memory, power and prices of a chip, each with its basis."""
-    return lay_lines("quantity | value | basis", _list_figures(answer))
-
-
 def _list_figures(answer: HardwareAnswer) -> Iterator[tuple[str, str, str]]:
     for row in answer.ridge:
         yield PEAK(row), show_quantity(row.peak_ops_per_s, "ops/s"), row.basis
@@ -207,7 +197,7 @@ def _show_amount(value: float, unit: str) -> str:
 
 PAGES: Final = {
     HardwareAnswer: Sheet(
-        title=title_chip,
+        title=lambda answer: TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else ""),
         first=describe_chip,
         trust=describe_bases,
         notes=list_notes,
@@ -215,7 +205,11 @@ PAGES: Final = {
         steps=("evidence {asked}", "hardware show {asked} --energy"),
         choices=lambda answer, **_: {"asked": answer.asked},
         parts=(
-            Part(title="Main figures", table="summaries", make=lay_figures),
+            Part(
+                title="Main figures",
+                table="summaries",
+                make=lambda answer, _: lay_lines("quantity | value | basis", _list_figures(answer)),
+            ),
             Part(
                 title="Roofline",
                 table="ridge",

@@ -268,6 +268,7 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
     host = "host_energy_per_inference_j | " if metric.unit == "J" else ""
     precision = min(precisions) if len(precisions) == 1 else ""
+    unseen = len(answer.select("infeasible")) - len(answer.missed)
     return {
         "label": label,
         "pay": "way! | " if is_money else "",
@@ -278,18 +279,12 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
         "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
         "rated": "idle energy idle_energy_per_inference_j | busy busy_fraction | " if rate else "",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
-        "further": _count_further(answer),
+        "further": FURTHER(count=unseen) if unseen else "",
         "title": title_candidates(answer, about, precision=precision),
         "beside": " plus host" if answer.counts_hosts else "",
         "asked": list_steps(answer, repeated),
         "shown": ("shown_chips",) if answer.shown.rows else ("missed",),
     }
-
-
-def _count_further(answer: RecommendAnswer) -> str:
-    """Return the count of configurations of unavailable hardware that miss a limit and are not shown; empty if none."""
-    count = len(answer.select("infeasible")) - len(answer.missed)
-    return FURTHER(count=count) if count else ""
 
 
 def show_rate(answer: RecommendAnswer) -> str:

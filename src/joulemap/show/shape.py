@@ -175,7 +175,7 @@ class Part:
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:
             return drawn
-        below = tell_left_out(answer.scope, is_brief=True)
+        below = tell_left_out(answer.scope)
         return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
 
     def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:

@@ -120,12 +120,6 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*limits, *beyond[:1], *turns, *falls]
 
 
-def list_other_turns(facts: Facts) -> list[str]:
-    """Return the turns that are not among the reasons."""
-    shown = list_reasons(facts)
-    return [line for line in list_turns(facts) if line not in shown]
-
-
 def _find_settings(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> tuple[str, ...] | None:
     """Return the model and settings of the first choice, as turns name them; None without a choice."""
     first = next(iter(choices), None)
@@ -337,7 +331,7 @@ def choose(
     Tables behind the first one leave out refused runs, and winners that had no rival. `again` holds options that only a
     repeat of this sweep needs.
     """
-    scope, first = answer.scope, TABLES[by]
+    scope, first, told = answer.scope, TABLES[by], list_reasons(answer.facts)
     models, batches, divisions = scope.models, scope.batches, tuple(TABLES)
     places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
     rows = [row for row in answer.series if row.batch_count]
@@ -365,7 +359,7 @@ def choose(
         "models": models,
         "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
         "again": again,
-        "notes": list_other_turns(answer.facts),
+        "notes": [line for line in list_turns(answer.facts) if line not in told],
         "title": Title(
             form=TITLE,
             values={
