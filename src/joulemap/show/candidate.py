@@ -41,10 +41,6 @@ AT_MOST, AT_LEAST = "at most", "at least"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 FACTOR: Final = Template("[{ratio:x}]")
 
-SINGLE_NOTE: Final = Template(
-    "{names} at batch 1, the default of chips for the edge and for embedded devices, whose inputs come one at a time "
-    "(--batch sets the same batch sizes for all chips)"
-)
 UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
 
 ANALYZE: Final = Template(
@@ -174,23 +170,8 @@ def describe_lost(facts: Facts) -> list[str]:
 
 def describe_unranked(answer: CandidateAnswer, rows: Iterable[Any]) -> list[str]:
     """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
-    return _name_chips(UNRANKED, answer, map(find_chip, list_first(rows)))
-
-
-def list_terms(answer: CandidateAnswer) -> list[str]:
-    """Return a note on hardware that runs at one batch size although others run at several."""
-    sizes: dict[str, set[int]] = {}
-    for run in answer.scope.outlines.values():
-        sizes.setdefault(run.hardware, set()).add(run.batch)
-    is_mixed = any(len(one) > 1 for one in sizes.values())
-    single = sorted(name for name, one in sizes.items() if is_mixed and len(one) == 1)
-    return _name_chips(SINGLE_NOTE, answer, single)
-
-
-def _name_chips(note: Template, answer: CandidateAnswer, names: Iterable[str]) -> list[str]:
-    """Return a note with the first of these names; empty without any."""
-    marked = [mark_projected(name, answer.projected) for name in names]
-    return [note(names=", ".join(shorten(marked, SHOWN_NAMES)))] if marked else []
+    marked = [mark_projected(find_chip(row), answer.projected) for row in list_first(rows)]
+    return [UNRANKED(names=", ".join(shorten(marked, SHOWN_NAMES)))] if marked else []
 
 
 def ask_next(

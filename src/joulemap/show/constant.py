@@ -66,9 +66,6 @@ MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends},
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
 
-CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
-WITHOUT_EFFECT: Final = Template("{count:n other constant} without effect here: --format json")
-
 
 def describe_turn(facts: Facts) -> str:
     """Return the first line: the likeliest reversal of two runs, or the constant that moves one run most."""
@@ -306,8 +303,6 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
     first = next((row for row in answer.rows if row.is_moving and answer.can_set(row)), None)
     is_pair, most = len(names) > 1, max(map(len, moving.values()))
     at = f"{first.hardware}:" if first and is_pair else ""
-    still = sum(not row.is_moving for row in answer.rows)
-    capped = (CAPPED(hardware=mark_projected(name, answer.projected)) for name in answer.capped)
     slots = name_pair(answer, names[:2])
     return {
         **slots,
@@ -318,7 +313,6 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
         "way": f"--limit {most * len(names)}" if most > 2 * limit else "--details",
         "label": METRIC[answer.metric].label,
         "owner": "*hardware | " if is_pair else "",
-        "notes": [*capped, *([WITHOUT_EFFECT(count=still)] if still else [])],
         "title": title(answer, SENSITIVITY_TITLE),
     }
 

@@ -26,7 +26,6 @@ from joulemap.show.candidate import (
     describe_use,
     draw_candidates,
     is_best,
-    list_terms,
     mark_ranked,
     title_candidates,
 )
@@ -195,7 +194,6 @@ def list_notes(answer: CostAnswer) -> list[str]:
         *describe_limits_kept(answer),
         *describe_beyond(answer.facts),
         *describe_unranked(answer, answer.unranked),
-        *list_terms(answer),
     ]
 
 

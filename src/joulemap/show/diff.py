@@ -279,7 +279,6 @@ def list_failures(facts: Facts) -> list[str]:
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
-OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
 
 
 def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
@@ -342,10 +341,9 @@ def show_chips(answer: DiffAnswer) -> Mapping[str, Any]:
 
 
 def _judge_chip(answer: DiffAnswer, chip: VersionFigure, rows: Mapping[tuple[str, str], VersionFigure]) -> str:
-    """Return the metrics of a chip that fail, and those that might; empty without a limit."""
+    """Return the verdicts on a chip's metrics that fail, or might; empty without a limit."""
     known = [rows[chip.hardware, metric] for metric in answer.allowed if (chip.hardware, metric) in rows]
-    groups = {verdict: [one.metric for one in known if _compare(answer, one) == verdict] for verdict in OF_CHIP}
-    shown = [OF_CHIP[verdict].format(metrics=", ".join(names)) for verdict, names in groups.items() if names]
+    shown = [f"{one.metric} {_judge(answer, one)}" for one in known if _compare(answer, one) != "below"]
     return "; ".join(shown) or ("kept" if known else "")
 
 

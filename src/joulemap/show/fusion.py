@@ -50,12 +50,6 @@ DRAWN: Final = ("energy", "latency", "edp", "dram", "moved")
 """Quantities of the lines after the first whose saved shares are drawn."""
 
 RUNTIMES: Final = Template("{fused} against {separate}")
-SEPARATE: Final = Template("separate: every operator is a separate kernel, without host cost (runtime {runtime})")
-LAUNCHED: Final = Template(
-    "{runtime} fuses nothing: every operator is a separate kernel, launched by the host; that run is compared with the "
-    "same one in fused"
-)
-GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template(
     "extra passes ({passed_count} of {subgraph_count} fused kernels): operators after a library's GEMM run in a "
     "separate pass, which reads and writes the result again"
@@ -197,12 +191,8 @@ def _describe_bytes(moved: Change, traffic: Change) -> list[str]:
 
 
 def list_notes(total: FusionTotal) -> list[str]:
-    """Return notes on the separate runtime, on bytes, and on folded operators."""
-    separate = RUNTIME[total.separate_runtime]
-    is_graph = total.separate_run_id != total.run_id and not separate.launches_each
+    """Return notes on bytes, and on folded operators."""
     return [
-        *((GRAPH,) if is_graph else ()),
-        (LAUNCHED if separate.launches_each else SEPARATE)(runtime=separate.name),
         *((PASSES(total),) if total.pass_bytes else ()),
         *((UNCHANGED,) if total.fused_subgraph_count and not total.saved_dram_bytes else ()),
         *((FOLDED(total),) if total.folded_count else ()),

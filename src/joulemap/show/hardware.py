@@ -9,8 +9,6 @@ from typing import Final
 from joulemap.ask.hardware import HardwareAnswer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.host import suggest_host
-from joulemap.domain.label import CUT_MEANING
-from joulemap.generated.hardware import HardwareCompiler
 from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines
@@ -58,10 +56,6 @@ SURE: Final = Template("of {count} {noun}, {some:and}")
 SURE_SOME: Final = Template("{count:n is|are} {basis}")
 SURE_NONE: Final = "none is recalled or assumed"
 
-COMPILED: Final = Template(
-    "{compiler}: {operators:list}. If a model has another operator, the chip runs {cut}[; {host} runs the others, "
-    "unless --host selects another host]. Source ({basis}): {source}"
-)
 OPERATORS: Final = Template("{hardware}: operators of {compiler}")
 OPERATOR_COUNTS: Final = Template(
     "It runs {runs}[, and refuses a model that contains any of {refused}][; {host} computes all others]. "
@@ -132,19 +126,12 @@ def describe_operators(answer: HardwareAnswer) -> str:
         return EVERY_OPERATOR(hardware=hardware)
     one, rows = answer.compilers[0], answer.list_operators()
     if one.compiler == UNLISTED_NAME:
-        return _describe_compiler(one)
+        return UNLISTED(operators=HOST_OPERATIONS)
     counts = Counter(row.support for row in rows)
     is_open = any(row.operator == EVERYTHING for row in rows)
     runs = ALL_BUT(count=counts["host"] + counts["refused"]) if is_open else LISTED(count=counts["runs"])
     line = OPERATOR_COUNTS(one, runs=runs, refused=counts["refused"] or None, host=one.host or None)
     return f"{OPERATORS(one, hardware=hardware)}. {line}"
-
-
-def _describe_compiler(row: HardwareCompiler) -> str:
-    """Return a sentence on the operators that a compiler runs, what it does with other operators, and the source."""
-    if row.compiler == UNLISTED_NAME:
-        return UNLISTED(operators=HOST_OPERATIONS)
-    return COMPILED(row, cut=CUT_MEANING[row.cut])
 
 
 def _list_figures(answer: HardwareAnswer) -> Iterator[tuple[str, str, str]]:
@@ -232,7 +219,7 @@ PAGES: Final = {
             Part(
                 title="Operators that its compiler supports",
                 table="compilers",
-                make=lambda answer, _: Lines(tuple(map(_describe_compiler, answer.compilers))),
+                make=lambda answer, _: Lines((describe_operators(answer),)),
             ),
             Part(title="Doubts", table="summaries", make=lambda answer, _: Lines(answer.summary.doubts)),
         ),

@@ -30,7 +30,7 @@ from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.show.shape import Part
-from joulemap.show.term import BOUND, SI_WORDS
+from joulemap.show.term import SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
 HIDDEN_ATTENTION: Final = Template(
@@ -100,7 +100,7 @@ def name_pair(answer: ExplainAnswer) -> list[str]:
 
 def name_spent(row: CategoryDifference) -> str:
     """Return the displayed name of a category of energy or time."""
-    return name_category(row.category) if row.quantity == "energy" else BOUND[row.category]
+    return name_category(row.category) if row.quantity == "energy" else f"{row.category} time"
 
 
 def find_role(row: RoleDifference) -> Role:

@@ -21,7 +21,6 @@ from joulemap.show.candidate import (
     draw_candidates,
     find_limited,
     list_metrics,
-    list_terms,
     show_metric,
     title_candidates,
 )
@@ -220,7 +219,6 @@ def list_notes(answer: ParetoAnswer) -> list[str]:
     return [
         *describe_beyond(answer.facts),
         *unranked,
-        *list_terms(answer),
     ]
 
 

@@ -37,7 +37,6 @@ from joulemap.show.candidate import (
     find_limited,
     is_best,
     list_metrics,
-    list_terms,
     mark_ranked,
     show_metric,
     title_candidates,
@@ -316,7 +315,6 @@ def list_notes(answer: RecommendAnswer) -> list[str]:
     return [
         TRIED(configurations=CONFIGURATIONS(count=len(answer.rows)), chips=len({*map(find_chip, answer.rows)})),
         *describe_unranked(answer, unranked),
-        *list_terms(answer),
         *([refused] if refused else []),
     ]
 

@@ -16,9 +16,6 @@ from joulemap.show.present.cell import show_ends, show_plain, show_quantity, sho
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first, name_run
 
-BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
-"""Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
-
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
@@ -107,7 +104,7 @@ def find_causes(facts: Facts) -> list[Term]:
 
 def name_term(term: Term) -> str:
     """Return the name of what a term divides by: an energy category, a kind of time or a part of memory."""
-    return BOUND[term.name] if term.quantity == "time" else name_category(term.name)
+    return f"{term.name} time" if term.quantity == "time" else name_category(term.name)
 
 
 def describe_ranges(facts: Facts) -> str:
