@@ -385,4 +385,4 @@ def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Work
     (grid, *_) = shown.sections[0].blocks
     assert isinstance(grid, Grid)
     assert OPERANDS(row=peak) in {row[0] for row in grid.rows}
-    assert any(f"supply ratio: {ratio.meaning}" in note for note in shown.notes) and ratio.meaning
+    assert ratio.meaning in {text for section in shown.details for text in section.texts} - {""}

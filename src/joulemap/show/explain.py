@@ -14,7 +14,7 @@ from joulemap.domain.settings import BATCHES, DifferenceDivision
 from joulemap.show.page import Figures
 from joulemap.show.pair import (
     DIVISIONS,
-    choose_shares,
+    choose_share,
     name_pair,
 )
 from joulemap.show.present.document import Lines
@@ -71,7 +71,7 @@ def choose(
     by = "action" if is_memory and by == "category" else by
     terms = "terms" if answer.metric_terms is None else "metric_terms"
     table = TABLES.get(by, terms)
-    shares = choose_shares(answer)
+    share = choose_share(answer)
     shown = [table, "traffic"] if is_memory else [table]
     omitted = {
         "metric_terms" if terms == "terms" else "terms",
@@ -91,8 +91,8 @@ def choose(
         "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
         "quantity": quantity.capitalize(),
         "mostly": "largest_action " if metric == "energy" else "",
-        **shares,
-        "star_share": f"*{shares['share']}" if shares["share"] else "",
+        "share": share,
+        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} share_fraction",
         **_choose_steps(answer, repeated),
     }
 

@@ -70,12 +70,8 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-SHARES: Final[Mapping[str, str]] = {
-    "share": "share share_fraction",
-    "share_of_energy": "share of energy differences share_fraction",
-    "share_of_time": "share_fraction",
-}
-"""Slot -> column of the shares of the difference; of energy or time where this is not the explained metric."""
+SHARE: Final = "share share_fraction | "
+"""Column of the shares of the difference, in the syntax of `lay`."""
 
 ACTION: Final = Template("{component}.{action}")
 TERM_COLUMNS: Final = Template(
@@ -108,13 +104,10 @@ def find_role(row: RoleDifference) -> Role:
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
 
 
-def choose_shares(answer: ExplainAnswer) -> dict[str, str]:
-    """Return the columns of shares; empty if the runs are tied or equal."""
+def choose_share(answer: ExplainAnswer) -> str:
+    """Return the column of shares; empty if the runs are tied or equal."""
     is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
-    columns = {name: "" if is_small else f"{column} | " for name, column in SHARES.items()}
-    own = "share_of_energy" if answer.metric in ("edp", "memory") else "share"
-    by_purpose = "share_of_time" if answer.metric == "latency" else "share_of_energy"
-    return {**columns, "own_share": columns[own], "purpose_share": columns[by_purpose]}
+    return "" if is_small else SHARE
 
 
 def lay_categories(answer: ExplainAnswer) -> Grid:
@@ -126,7 +119,7 @@ def lay_categories(answer: ExplainAnswer) -> Grid:
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_shares(answer)['share']}",
+        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_share(answer)}",
         ranked="difference",
         keep="spent_a spent_b",
         pictures="difference",
@@ -193,7 +186,7 @@ def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -
     return draw_energies(answer, summed, limit, **given)
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, share: str = f"{SHARES['share']} |") -> list[Block]:
+def lay_terms(terms: Table[MetricTerm], limit: int, share: str = SHARE) -> list[Block]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return [Text("Every term is equal on both.")]
@@ -310,7 +303,7 @@ DIVISIONS: Final = (
         title="Energy by role of the actions",
         table="roles",
         rows="roles",
-        columns="role | *energy_a_j | *energy_b_j | *difference_j | {own_share}*count_a | *count_b | "
+        columns="role | *energy_a_j | *energy_b_j | *difference_j | {share}*count_a | *count_b | "
         "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b",
         lay={
             "noun": "roles",
@@ -327,7 +320,7 @@ DIVISIONS: Final = (
         title="Difference by action",
         table="terms",
         rows="terms",
-        columns="term | category_a | *action | *difference_j | {star_share}*count_a | *count_b | "
+        columns="term | category_a | *action | *difference_j | {share}*count_a | *count_b | "
         "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
         lay={
             "keep": "share_fraction count_a count_b",

@@ -26,10 +26,6 @@ EXACT: Final = Template("The {noun} sum exactly to {whole}: {wholes:and}.")
 INEXACT: Final = Template("The {noun} do not sum to {whole}: {parts:and} instead of {wholes:and}.")
 
 
-BOUNDS: Final = ("compute", "memory", "launch")
-"""Possible bottlenecks of a subgraph."""
-
-
 ONE_BY_ONE: Final = "latency"
 """Value of `throughput_limit` for a run at full clock whose batches do not overlap."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.fact import Facts
+from joulemap.ask.utilization import BOUNDS
 from joulemap.ask.whole import BreakdownAnswer
 from joulemap.show.choice import describe_beyond
 from joulemap.show.layout import lay_beside
@@ -16,7 +17,7 @@ from joulemap.show.part import describe_energies, describe_least
 from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template
-from joulemap.show.run import BOUNDS, prove_parts
+from joulemap.show.run import prove_parts
 from joulemap.show.shape import Part, Shape
 
 NAME: Final = Template("[{model} on ]{name}")

@@ -21,11 +21,13 @@ from string import Formatter
 from types import ModuleType
 from typing import Any, Final
 
+from joulemap.domain.metric import METRIC
 from joulemap.show.present.cell import (
     Number,
     Remark,
     is_number,
     join_names,
+    name_unit,
     number,
     show_chance,
     show_chosen_share,
@@ -54,6 +56,8 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "and": lambda values: join_names(list(values)),
     "or": lambda values: join_names(list(values), "or"),
     "few": lambda values: _join_few(list(values)),
+    "words": name_unit,
+    "metric": lambda name: METRIC[name].label,
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
     "category": lambda name: _find_category().name_category(name),
@@ -63,8 +67,9 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
 """Name of a format -> function that formats a value.
 
 In order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain number, integer with
-separators, texts joined by `and` or `or`, the first few texts with a count of the others, texts joined by commas, range
-of two texts, energy category by its name, bottleneck by what limits, number with SI prefix and no unit.
+separators, texts joined by `and` or `or`, the first few texts with a count of the others, unit of a count in words,
+label of a metric, texts joined by commas, range of two texts, energy category by its name, bottleneck by what limits,
+number with SI prefix and no unit.
 """
 
 
