@@ -164,12 +164,17 @@ def format_value(value: Any) -> Any:
     return show_range(value) if isinstance(value, Quantity) else value or None
 
 
+def show_middle(value: Quantity) -> str:
+    """Return a quantity without its interval."""
+    return show_quantity(value.value, value.unit)
+
+
 def show_range(value: Quantity) -> str:
     """Return a quantity with its interval: `36 mJ (22-58)`, the ends joined by a dash."""
     if value.unit in MONEY and value.half_width:
         ends = (value.value * math.exp(sign * value.half_width) for sign in (-1.0, 1.0))
         span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
-        return f"{show_quantity(value.value, value.unit)} ({span})"
+        return f"{show_middle(value)} ({span})"
     return show_interval(value.value, value.unit, value.half_width)
 
 

@@ -10,7 +10,8 @@ import attrs
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.show.present.cell import is_tied, show, show_chance, show_quantity
+from joulemap.show.caveat import show_middle
+from joulemap.show.present.cell import is_tied, show, show_chance
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.word import read_words
@@ -106,7 +107,7 @@ def describe_answer(facts: Facts) -> str:
     if decided:
         return describe_choices(decided, facts.runs)
     entry = facts.of(Entry)[0]
-    shown = {name: show_quantity(entry.values[name].value, entry.values[name].unit) for name in ("energy", "latency")}
+    shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
     run = facts.runs[entry.runs[0]]
     refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
     return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."

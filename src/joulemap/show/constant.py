@@ -16,7 +16,7 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
-from joulemap.show.caveat import show_range
+from joulemap.show.caveat import show_middle, show_range
 from joulemap.show.choice import finish, name_metric
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
@@ -139,7 +139,7 @@ def _describe_swing(facts: Facts) -> str:
         return STILL(noun=noun, chips=name_all(facts.runs, facts.runs)) + "."
     entries = {one.runs[0]: one.values[facts.asked[0]] for one in facts.of(Entry)}
     value = entries[firsts[0].runs[0]]
-    shown = (show_quantity(value.value, value.unit), "")
+    shown = (show_middle(value), "")
     return finish([_fill(MOVES, firsts[0], facts.runs, noun=noun, value=one) for one in shown])
 
 
@@ -163,7 +163,7 @@ def _list_firsts(facts: Facts) -> list[Swing]:
 
 def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:
     ends = [show_value(one.value, one.unit) for one in swing.ends]
-    values = [show_quantity(one.value, one.unit) for one in swing.values]
+    values = [show_middle(one) for one in swing.values]
     return template(
         name=swing.name,
         chip=name_first(runs, swing),
@@ -213,7 +213,7 @@ def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[
 
 
 SENSITIVITY_TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
-DRAWN: Final = Template("{metric.label} on {hardware}, {value}{per}")
+DRAWN: Final = Template("{metric.label} on {chip}, {value}")
 OPERANDS: Final = Template("{row.word} (operand supply)")
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
@@ -285,11 +285,6 @@ def list_moving(answer: SensitivityAnswer, hardware: str) -> list[Sensitivity]:
     return [row for row in answer.of(hardware) if row.is_moving]
 
 
-def name_work(answer: ConstantAnswer) -> str:
-    """Return the unit of work of the metric, if no title names it; empty otherwise."""
-    return " per million inferences" if METRIC[answer.metric].per == "million inferences" else ""
-
-
 def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in parts and steps, and `chosen`: the constants of each chip with the largest effect,
     static power among them.
@@ -345,22 +340,20 @@ def list_chips(answer: SensitivityAnswer) -> Iterator[tuple[Mapping[str, Any], T
         rows = list_moving(answer, name)
         shown = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
         chip = mark_projected(name, answer.projected)
-        yield {"chip": chip, "value": f"{shown}{name_work(answer)}"}, answer.rows.with_rows(rows)
+        work = " per million inferences" if metric.per == "million inferences" else ""  # no title names it
+        yield {"chip": chip, "value": f"{shown}{work}"}, answer.rows.with_rows(rows)
 
 
 def draw_tornados(answer: SensitivityAnswer) -> Figures:
     """Return a figure for each chip that any constant affects."""
     from joulemap.show.figure.figure import describe_metric
 
-    metric, findings, made = METRIC[answer.metric], describe_swings(answer.facts), []
-    for name in dict.fromkeys(row.hardware for row in answer.rows):
-        rows = answer.of(name)
-        if rows[0].span_fraction:
-            value, per = show_quantity(rows[0].metric_value, metric.unit), name_work(answer)
-            subject = title(answer, DRAWN, hardware=mark_projected(name, answer.projected), value=value, per=per)
-            table = answer.rows.with_rows(rows)
-            made.append(draw_figure(answer.scope, "tornado", table, subject, findings[name], describe_metric(metric)))
-    return tuple(made)
+    texts, findings = describe_metric(METRIC[answer.metric]), describe_swings(answer.facts)
+    return tuple(
+        draw_figure(answer.scope, "tornado", rows, title(answer, DRAWN, **given), findings[rows[0].hardware], texts)
+        for given, rows in list_chips(answer)
+        if rows.rows
+    )
 
 
 SENSITIVITY: Final = Shape(

@@ -29,9 +29,10 @@ from joulemap.show.candidate import (
     mark_ranked,
     title_candidates,
 )
+from joulemap.show.caveat import show_middle
 from joulemap.show.choice import finish
 from joulemap.show.page import Figures
-from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain, show_quantity
+from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
@@ -94,7 +95,7 @@ def describe_choice(choice: Choice, facts: Facts) -> str:
     given = {
         "verb": verbs[0][0].capitalize(),
         "name": name,
-        "cost": show_quantity(choice.value.value, choice.value.unit),
+        "cost": show_middle(choice.value),
         "unit": f"{choice.per}s",
         "rival": next(iter(others), ""),
     }
@@ -138,13 +139,15 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _compare_prices(facts: Facts) -> list[str]:
     """Return a line on what the cheapest two chips cost and serve; empty for one chip."""
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    pairs = [[entries[one] for one in choice.runs[:2] if one in entries] for choice in facts.of(Choice)[:1]]
+    pair = [run_id for choice in facts.of(Choice)[:1] for run_id in choice.runs[:2]]
     sides = [
-        SERVES(name=name, price=show_quantity(price.value, price.unit), rate=values["throughput"].value)
-        for pair, choice in zip(pairs, facts.of(Choice)[:1], strict=True)
-        for name, values in zip((name_run(facts.runs[one]) for one in choice.runs), pair, strict=False)
-        for price in (values[way] for way in VERBS if way in values)
+        SERVES(
+            name=name_first(facts.runs, one),
+            price=next(show_middle(one.values[way]) for way in VERBS if way in one.values),
+            rate=one.values["throughput"].value,
+        )
+        for one in facts.of(Entry)
+        if one.runs[0] in pair
     ]
     return ["; ".join(sides)] if len(sides) > 1 else []
 

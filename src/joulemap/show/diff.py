@@ -429,28 +429,16 @@ MOVED: Final = Template(
 )
 
 
-def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return the rows of a table with its title; no title without rows."""
-    rows = getattr(answer, table)
-    return [({"title": f"{table.capitalize()} that differ" if rows else ""}, rows)]
-
-
-def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
-    """Return the rows that differ, or that none does; with the energy difference that constants cause."""
-    if not getattr(answer, table):
-        return [Text(f"No {table[:-1]} differs.")]
-    moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
-    return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
-
-
-def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
+def draw_delays(answer: DifferenceAnswer, rows: Any, limit: int, **_: Any) -> list[Block]:
     """Return the terms of the latency difference with their proof."""
     pair = answer.explanation
-    if pair is None or answer.delays is None:
-        return []
-    terms = (row.difference_exact for row in answer.delays)
-    proof = prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"])
-    return [*lay_terms(answer.delays, limit), *([proof] if answer.delays.rows else [])]
+    if pair is None or not rows.rows:
+        return lay_terms(rows, limit)
+    terms = (row.difference_exact for row in rows)
+    return [
+        *lay_terms(rows, limit),
+        prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]),
+    ]
 
 
 class RunsSheet(Sheet):
@@ -461,13 +449,12 @@ class RunsSheet(Sheet):
         whole = super().document(answer, limit=limit, **chosen)
         if answer.explanation is None:
             return whole
-        constants, *delays = whole.details
         explained: Document = answer.explanation.document(limit=limit or self.limit)
         return attrs.evolve(
             explained,
             title=whole.title,
             sections=(*explained.sections, *whole.sections),
-            details=(constants, *explained.details, *delays),
+            details=(*whole.details, *explained.details),
             steps=(),
             data={**answer.data(), **list_facts(answer.explanation.facts)},
             table=whole.table,
@@ -484,16 +471,13 @@ RUNS: Final = RunsSheet(
     limit=20,
     parts=(
         Part(
-            title="{title}",
+            title="Settings that differ",
             table="settings",
-            divide=partial(list_differing, table="settings"),
             columns="setting | value_a | value_b",
-            draw=draw_differing,
         ),
         Part(
-            title="{title}",
+            title="Constants that differ",
             table="constants",
-            divide=partial(list_differing, table="constants"),
             columns="constant | value_a | value_b | unit | ratio | moved_j | basis_b | source_b",
             lay={
                 "noun": "constants",
@@ -501,13 +485,12 @@ RUNS: Final = RunsSheet(
                 "value_a": lambda row: show(row.value_a, "value"),
                 "value_b": lambda row: show(row.value_b, "value"),
             },
-            draw=draw_differing,
+            make=lambda answer, grid: (grid, Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants)))),
             is_long=True,
         ),
         Part(
             title="Terms of the latency",
             table="delays",
-            divide=lambda answer: [] if answer.delays is None else [({}, answer.delays)],
             draw=draw_delays,
         ),
     ),

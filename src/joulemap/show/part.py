@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
-from joulemap.show.caveat import tell_ranges
+from joulemap.show.caveat import show_middle, tell_ranges
 from joulemap.show.choice import describe_choices, finish
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
@@ -96,7 +96,7 @@ def _describe_energy(entry: Entry, largest: Mapping[int, Share], runs: Mapping[i
     energy, first = entry.values["energy"], largest.get(run_id)
     return ENERGY(
         name=name_run(runs[run_id]),
-        energy=show_quantity(energy.value, energy.unit),
+        energy=show_middle(energy),
         share=first.share if first else None,
         largest=name_category(first.name) if first else "",
     )

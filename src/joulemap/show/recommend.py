@@ -41,7 +41,7 @@ from joulemap.show.candidate import (
     show_metric,
     title_candidates,
 )
-from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
+from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats, show_middle
 from joulemap.show.choice import (
     BEYOND,
     describe_choice,
@@ -50,7 +50,7 @@ from joulemap.show.choice import (
     name_metric,
     show_value,
 )
-from joulemap.show.present.cell import number, show_bound, show_chance, show_plain, show_quantity
+from joulemap.show.present.cell import number, show_bound, show_chance, show_plain
 from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
@@ -133,7 +133,7 @@ def describe_recommendation(facts: Facts) -> str:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}
         return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, **more)
-    values = [show_value(first), *(show_quantity(one.value.value, one.value.unit)
+    values = [show_value(first), *(show_middle(one.value)
                                    for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
     (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
     head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
@@ -173,7 +173,7 @@ def _describe_limit(limit: Limit) -> str:
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
     template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
-    return template(value=show_quantity(limit.value.value, limit.value.unit), ratio=math.exp(limit.miss), **given)
+    return template(value=show_middle(limit.value), ratio=math.exp(limit.miss), **given)
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -200,7 +200,7 @@ def _describe_hosts(facts: Facts) -> list[str]:
     alone = [one.values["hostless"] for one in facts.of(Entry) if one.runs[0] in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
     return [
-        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_quantity(alone[0].value, alone[0].unit))
+        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_middle(alone[0]))
         for one in facts.of(Caveat)
         if one.kind == "counted" and one.kind not in told and own & {*one.runs}
     ]

@@ -14,10 +14,10 @@ import attrs
 
 from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
+from joulemap.show.caveat import show_middle
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
-from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
@@ -73,7 +73,7 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
 def _show(value: Any) -> Any:
     if not isinstance(value, Quantity):
         return value
-    return value.value if value.unit == "1" else show_quantity(value.value, value.unit)
+    return value.value if value.unit == "1" else show_middle(value)
 
 
 @frozen

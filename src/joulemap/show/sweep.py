@@ -18,7 +18,7 @@ from joulemap.domain.table import Column
 from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.caveat import format_value
+from joulemap.show.caveat import format_value, show_middle
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
 from joulemap.show.layout import mark_best
 from joulemap.show.page import Figures, draw_figure, tell_left_out
@@ -85,7 +85,7 @@ def describe_answer(facts: Facts) -> str:
     choices = list_decided(facts)
     entries = facts.of(Entry)
     if len(entries) == 1:
-        values = {name: show_quantity(one.value, one.unit).strip() for name, one in entries[0].values.items()}
+        values = {name: show_middle(one).strip() for name, one in entries[0].values.items()}
         return ALONE(name=name_run(facts.runs[entries[0].runs[0]]), **values)
     models = list(dict.fromkeys(one.model for one in choices))
     if len(models) == 1:

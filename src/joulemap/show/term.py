@@ -9,7 +9,7 @@ from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, UNEXPLAINED
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
-from joulemap.show.caveat import tell_ranges
+from joulemap.show.caveat import show_middle, tell_ranges
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choice
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
@@ -166,7 +166,7 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
     """Return the line on a term that is no part of the sum: a subgraph, or off-chip traffic."""
     if term.level == "traffic":
         sides = [
-            ON(amount=show_quantity(one.value, one.unit), name=name_run(runs[run_id]))
+            ON(amount=show_middle(one), name=name_run(runs[run_id]))
             for one, run_id in zip(term.amounts, term.runs, strict=True)
         ]
         return TRAFFIC(a=sides[0], b=sides[1])
@@ -215,7 +215,7 @@ def _describe_side(term: Term, side: int, name: str) -> str:
         return NONE(name=name)
     count = term.counts[side] if term.counts else None
     price = term.prices[side] if term.prices else None
-    text = _multiply(term, side, count, price) or show_quantity(amount.value, amount.unit)
+    text = _multiply(term, side, count, price) or show_middle(amount)
     return SIDE(amount=text, name=name, units=show_units(*term.units[side]) if term.units else "")
 
 
@@ -238,7 +238,7 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     if price is None:
         return counted
     is_rate = price.unit not in ("J", "W", "s", "")
-    priced = show_share(price.value) if not price.unit else show_quantity(price.value, price.unit)
+    priced = show_share(price.value) if not price.unit else show_middle(price)
     if counted:
         form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
         return form(count=counted, price=priced)
@@ -247,5 +247,5 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
 
 def _show_count(count: Quantity) -> str:
     if count.unit in SI_WORDS:
-        return show_quantity(count.value, count.unit)
+        return show_middle(count)
     return f"{show_quantity(count.value, '').strip()} {count.unit}s"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Win
+from joulemap.show.caveat import show_middle
 from joulemap.show.choice import (
     MOST_TIED,
     MOST_WHY,
@@ -14,7 +15,6 @@ from joulemap.show.choice import (
     finish,
     name_metric,
 )
-from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.system.group import first_of_each
@@ -194,7 +194,7 @@ def _describe_change(template: Template, facts: Facts, change: Change) -> str:
     return template(
         name=name_first(facts.runs, change),
         noun=name_metric(change.metric),
-        value=show_quantity(change.before.value, change.before.unit),
+        value=show_middle(change.before),
         ratio=change.after.value / change.before.value if change.before.value else None,
         **change.values,
     )

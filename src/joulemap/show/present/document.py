@@ -169,26 +169,16 @@ class Grid:
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
         """Return the grid with the assumed share of each energy, as formatted by `show_share_of`.
 
-        The shares of a column get their own column next to it. If only one of several rows has an energy, the share is
-        added to the cell instead.
+        The shares of a column get their own column next to it.
         """
         shares = {position: text for position, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
         energy_columns = {column for _, column in shares}
         for column in sorted(energy_columns, reverse=True):
             texts = [shares.get((row, column), "") for row in range(len(self.rows))]
-            is_column = len(texts) == 1 or sum(position[1] == column for position in self.energies) > 1
             heading = SHARE_HEADING if len(energy_columns) == 1 else f"{self.headings[column]}, {SHARE_HEADING}"
-            bare = bare._with_column(column, heading, texts) if is_column else bare._with_words(column, texts)
+            bare = bare._with_column(column, heading, texts)
         return bare
-
-    def _with_words(self, column: int, texts: Sequence[str]) -> Grid:
-        """Return the grid with a share in brackets added to each cell of a column."""
-        rows = [list(cells) for cells in self.rows]
-        for cells, text in zip(rows, texts, strict=True):
-            cell = cells[column]
-            cells[column] = type(cell)(f"{cell} ({text} {SHARE_HEADING})") if text else cell
-        return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
         """Return the grid with a new column after an existing one; narrow terminals fold both together.
